@@ -1,0 +1,60 @@
+"""``python -m hybridwatch_engine.check``: which fixes the vLLM of this environment has, as JSON.
+
+With a folder as argument it looks at the package ``vllm`` in there instead (an unpacked wheel).
+"""
+
+import hashlib
+import json
+import sys
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine.source import SourceTree, installed_tree
+
+
+def engine_distribution() -> Distribution:
+    """The installed distribution that brings the package ``vllm``, whatever its own name.
+
+    Raises:
+        ModuleNotFoundError: None is installed.
+    """
+    for candidate in distributions():
+        name = (candidate.metadata["Name"] or "").lower()
+        if name == "vllm" or name.startswith("vllm-"):
+            return candidate
+    raise ModuleNotFoundError("no distribution called vllm or vllm-* is installed")
+
+
+def identity() -> dict[str, str]:
+    """Name, release and digest of the installed engine."""
+    found = engine_distribution()
+    listing = found.read_text("RECORD") or ""
+    return {
+        "distribution": str(found.metadata["Name"]),
+        "release": found.version,
+        "wheel_digest": hashlib.sha256(listing.encode()).hexdigest(),
+    }
+
+
+def findings(tree: SourceTree) -> dict[str, dict[str, str]]:
+    """What every probe says about a source tree."""
+    found = {fix_id: fix.probe(tree) for fix_id, fix in FIXES.items()}
+    return {
+        fix_id: {"state": finding.state, "evidence": finding.evidence}
+        for fix_id, finding in found.items()
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Print one JSON object."""
+    if arguments:
+        answer: dict[str, object] = {"fixes": findings(SourceTree(Path(arguments[0]) / "vllm"))}
+    else:
+        answer = {**identity(), "fixes": findings(installed_tree())}
+    sys.stdout.write(json.dumps(answer) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,24 @@
+"""Entry point that vLLM loads in each of its processes (group ``vllm.general_plugins``)."""
+
+from hybridwatch_engine import settings
+
+
+def register() -> None:
+    """Do what the harness asked of this engine; nothing when it asked for nothing.
+
+    vLLM may call it several times in one process.
+
+    Raises:
+        ValueError: The settings make no sense, or a fix cannot be switched as wished.
+    """
+    wished = settings.from_environment()
+    if not wished.active:
+        return
+    # Imported here: an engine that nobody drives must not pay for, or break on, our modules.
+    from hybridwatch_engine.cpu.graph_replay import replay
+    from hybridwatch_engine.fixes.switchboard import switchboard
+
+    if wished.graph_replay:
+        replay().install()
+    for fix_id, wanted in wished.fixes.items():
+        switchboard().switch(fix_id, wanted)

@@ -1,0 +1,71 @@
+"""The host-synchronisation probe on CPU: reads of tensor values by host code, per engine step.
+
+On a GPU each of these waits for the device when the tensor lives there. A CPU engine cannot tell
+which would, so every read counts, wherever the tensor lives; the count is exact and its call site
+is kept. What Python code does is seen; kernels and compiled extensions are not.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from hybridwatch_engine.patch import Patch, PatchSet
+
+READS = ("item", "tolist", "nonzero", "__bool__", "__int__", "__float__", "__index__")
+"""Methods of ``torch.Tensor`` that hand values to the host or need them to know a shape."""
+
+
+class HostSyncProbe:
+    """Counts host reads per engine step while it is on."""
+
+    def __init__(self) -> None:
+        self._steps: list[int] = []
+        self._sites: Counter[str] = Counter()
+        self._hooks: PatchSet | None = None
+
+    def start(self) -> None:
+        """Count from zero."""
+        self._steps, self._sites = [], Counter()
+        if self._hooks is None:
+            self._hooks = self._make_hooks()
+        self._hooks.install()
+
+    def stop(self) -> dict[str, Any]:
+        """Stop counting and tell.
+
+        Returns:
+            ``reads_per_step``: a count for each engine step, in order; ``sites``: number of reads
+            by ``file:line function``, the most frequent first.
+        """
+        if self._hooks is not None:
+            self._hooks.remove()
+        return {"reads_per_step": self._steps, "sites": dict(self._sites.most_common())}
+
+    def _make_hooks(self) -> PatchSet:
+        import torch
+        from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+        reads = [Patch(torch.Tensor, name, self._counted) for name in READS]
+        reads.append(Patch(torch, "nonzero", self._counted))
+        return PatchSet(Patch(GPUModelRunner, "execute_model", self._step), *reads)
+
+    def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute_model(runner: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
+            if scheduler_output.total_num_scheduled_tokens > 0:
+                self._steps.append(0)
+            return original(runner, scheduler_output, *args, **kwargs)
+
+        return execute_model
+
+    def _counted(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def read(*args: Any, **kwargs: Any) -> Any:
+            # Reads before the first step belong to no step.
+            if self._steps:
+                self._steps[-1] += 1
+                caller = sys._getframe(1)  # noqa: SLF001 - a traceback object would cost far more
+                code = caller.f_code
+                self._sites[f"{code.co_filename}:{caller.f_lineno} {code.co_qualname}"] += 1
+            return original(*args, **kwargs)
+
+        return read

@@ -1,0 +1,117 @@
+"""Reading the engine's code without running it.
+
+Probes look at the code and not at the version, because development builds, forks and backports
+mix fixes. They read files, so they also work on an unpacked wheel that cannot be imported here.
+"""
+
+import ast
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+class SourceTree:
+    """The Python files of one vLLM package.
+
+    Args:
+        root: Folder of the package ``vllm``.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def module(self, path: str) -> ast.Module | None:
+        """Parse one file, ``None`` when the release does not have it."""
+        full = self.root / path
+        return _parsed(full) if full.is_file() else None
+
+    def function(self, path: str, name: str) -> FunctionNode | None:
+        """Find ``Class.method`` or ``function`` in a file, ``None`` when it is not there."""
+        module = self.module(path)
+        if module is None:
+            return None
+        body: list[ast.stmt] = module.body
+        *classes, function = name.split(".")
+        for wanted in classes:
+            found = [n for n in body if isinstance(n, ast.ClassDef) and n.name == wanted]
+            if not found:
+                return None
+            body = found[0].body
+        for node in body:
+            if isinstance(node, FunctionNode) and node.name == function:
+                return node
+        return None
+
+    def files_below(self, folder: str) -> list[str]:
+        """Paths of all Python files below a folder, relative to the package."""
+        return sorted(
+            str(path.relative_to(self.root)) for path in (self.root / folder).rglob("*.py")
+        )
+
+
+def installed_tree() -> SourceTree:
+    """The vLLM of this environment.
+
+    Raises:
+        ModuleNotFoundError: There is none.
+    """
+    spec = importlib.util.find_spec("vllm")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("this environment has no package vllm")
+    return SourceTree(Path(spec.submodule_search_locations[0]))
+
+
+def stores_into(function: ast.AST, name: str) -> list[ast.Subscript]:
+    """Assignments of the form ``name[...] = value`` inside a function."""
+    targets = [
+        target
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    ]
+    return [
+        target
+        for target in targets
+        if isinstance(target, ast.Subscript)
+        and isinstance(target.value, ast.Name)
+        and target.value.id == name
+    ]
+
+
+def assigns(function: ast.AST, name: str) -> bool:
+    """Whether a plain variable of this name is assigned inside a function."""
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        for node in ast.walk(function)
+    )
+
+
+def mentions(tree: ast.AST, word: str) -> bool:
+    """Whether a word occurs as a name, an attribute, an argument, a keyword or a definition."""
+    for node in ast.walk(tree):
+        found = (
+            getattr(node, "id", None),
+            getattr(node, "attr", None),
+            getattr(node, "arg", None),
+            getattr(node, "name", None),
+        )
+        if word in found:
+            return True
+    return False
+
+
+def calls(tree: ast.AST, name: str) -> list[ast.Call]:
+    """Calls of a function or method by its last name."""
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None))
+    ]

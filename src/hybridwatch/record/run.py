@@ -1,0 +1,138 @@
+"""A run: every trial of one session, in order, with raw values."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
+
+
+class Phase(Enum):
+    """What a trial was for."""
+
+    CONTRACT = "contract"
+    ACCURACY = "accuracy"
+    PERFORMANCE = "performance"
+    HOST_SYNC = "host-sync"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Every value of one metric seen in one trial, in base units, in order of arrival.
+
+    For ``accuracy.<task>`` a value is 1.0 or 0.0, one per document in document order.
+    """
+
+    metric: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One document of an accuracy task and what the engine said, from lm-eval's sample log.
+
+    Attributes:
+        task: Name of the embedded or hub task, such as ``recall``.
+        task_version: lm-eval's ``metadata.version``; answers compare only within one version.
+        doc_id: Position in the task.
+        doc_hash: lm-eval's hash of the document.
+        prompt_hash: lm-eval's hash of the prompt sent.
+        target_hash: lm-eval's hash of the expected answer.
+        prompt: Text sent.
+        target: Text expected.
+        response: Text received, after the task's filter.
+        correct: Whether the task's metric counted it as right.
+    """
+
+    task: str
+    task_version: str
+    doc_id: int
+    doc_hash: str
+    prompt_hash: str
+    target_hash: str
+    prompt: str
+    target: str
+    response: str
+    correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a trial gave no values.
+
+    Attributes:
+        reason: One line for a person.
+        log_tail: The last lines of the engine's log.
+    """
+
+    reason: str
+    log_tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One pass of one phase on one side, on freshly reset engine state.
+
+    Attributes:
+        index: Position in the run, from 0; the order in which things happened.
+        side: Index into ``Run.builds``: 0 is the baseline, 1 the contender.
+        phase: What it was for.
+        started_at: UTC.
+        duration_s: Wall-clock seconds, reset and client start left out.
+        warmup: Run to warm the engine up; never compared.
+        samples: Raw values, empty when it failed.
+        failure: Set when it failed.
+        answers: Documents of an accuracy trial; kept beside the record.
+        client_result: JSON of vLLM's serving benchmark client, whole; kept beside the record.
+    """
+
+    index: int
+    side: int
+    phase: Phase
+    started_at: datetime
+    duration_s: float
+    warmup: bool = False
+    samples: tuple[Sample, ...] = ()
+    failure: Failure | None = None
+    answers: tuple[Answer, ...] = ()
+    client_result: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Every trial of one session on one testbed.
+
+    Attributes:
+        id: Eight hexadecimal digits, unique per run.
+        started_at: UTC.
+        finished_at: UTC.
+        harness: The hybridwatch that measured.
+        scenario: What was run.
+        testbed: Where.
+        builds: One build, or two (baseline, contender) measured interleaved. Equal labels make
+            an A/A run.
+        trials: In the order they happened.
+    """
+
+    id: str
+    started_at: datetime
+    finished_at: datetime
+    harness: Harness
+    scenario: ScenarioRef
+    testbed: Testbed
+    builds: tuple[EngineBuild, ...]
+    trials: tuple[Trial, ...]
+
+    def measured(self, side: int) -> Iterator[Trial]:
+        """Yield the trials of one side that count: warm-ups and failures left out."""
+        return (
+            trial
+            for trial in self.trials
+            if trial.side == side and not trial.warmup and trial.failure is None
+        )
+
+    def failed(self, side: int) -> Iterator[Trial]:
+        """Yield the trials of one side that gave no measurement."""
+        return (trial for trial in self.trials if trial.side == side and trial.failure is not None)
