@@ -19,7 +19,7 @@ class Probe(Protocol):
     def start(self) -> None:
         """Begin from zero."""
 
-    def stop(self) -> Any:
+    def stop(self) -> dict[str, Any]:
         """End, and hand out what was seen."""
 
 
@@ -31,7 +31,10 @@ PROBES: dict[str, Probe] = {
 
 
 class WorkerControl:
-    """Methods that the harness may call on every worker; all start with ``hybridwatch_``."""
+    """Methods that the harness may call on every worker; all start with ``hybridwatch_``.
+
+    They answer objects, because vLLM turns any other answer into its text.
+    """
 
     model_runner: Any
 
@@ -39,31 +42,43 @@ class WorkerControl:
         """Tell who this engine is: distribution, release, digest, and the state of each fix."""
         return {**identity(), "fixes": switchboard().states()}
 
-    def hybridwatch_switch(self, fix_id: str, wanted: bool) -> str:
-        """Turn a fix on or off; returns its new state."""
-        return switchboard().switch(fix_id, wanted)
+    def hybridwatch_switch(self, fix_id: str, wanted: bool) -> dict[str, str]:
+        """Turn a fix on or off; answers the state of every fix, or why it could not be done."""
+        try:
+            switchboard().switch(fix_id, wanted)
+        except ValueError as error:
+            # Raising here would end the engine; the caller decides what a refusal means.
+            return {"error": str(error)}
+        return switchboard().states()
 
     def hybridwatch_probe_start(self, name: str) -> None:
         """Start a probe from zero."""
         PROBES[name].start()
 
-    def hybridwatch_probe_stop(self, name: str) -> Any:
-        """Stop a probe; returns what it saw."""
+    def hybridwatch_probe_stop(self, name: str) -> dict[str, Any]:
+        """Stop a probe; answers what it saw."""
         return PROBES[name].stop()
 
-    def hybridwatch_clear_rows(self) -> int:
+    def hybridwatch_stale_rows(self) -> dict[str, list[int]]:
+        """Rows that no request uses and that still look like a prompt being computed."""
+        batch = self.model_runner.input_batch
+        computed, prompt = batch.num_computed_tokens_cpu_tensor, batch.num_prompt_tokens_cpu_tensor
+        stale = (computed < prompt).nonzero().flatten().tolist()
+        return {"rows": [row for row in stale if row >= batch.num_reqs]}
+
+    def hybridwatch_clear_rows(self) -> dict[str, int]:
         """Forget what finished requests left in the batch's rows.
 
         Returns:
-            Requests still in the batch; when that is not 0 nothing was cleared, try again later.
+            ``requests`` still in the batch; unless that is 0 nothing was cleared, try again.
         """
         batch = self.model_runner.input_batch
         if batch.num_reqs:
-            return int(batch.num_reqs)
+            return {"requests": int(batch.num_reqs)}
         batch.num_computed_tokens_cpu_tensor.zero_()
         batch.num_prompt_tokens_cpu_tensor.zero_()
         for table in batch.block_table.block_tables:
             table.block_table.cpu.zero_()
             table.block_table.gpu.zero_()
             table.num_blocks_per_row.fill(0)
-        return 0
+        return {"requests": 0}

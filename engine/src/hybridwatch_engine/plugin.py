@@ -17,7 +17,9 @@ def register() -> None:
     # Imported here: an engine that nobody drives must not pay for, or break on, our modules.
     from hybridwatch_engine.cpu.graph_replay import replay
     from hybridwatch_engine.fixes.switchboard import switchboard
+    from hybridwatch_engine.loopback import loopback_rendezvous
 
+    loopback_rendezvous().install()
     if wished.graph_replay:
         replay().install()
     for fix_id, wanted in wished.fixes.items():

@@ -45,7 +45,7 @@ OBSERVERS = ReplayObservers()
 
 
 @cache
-def replayed_model_class() -> type:
+def replayed_model_class() -> Any:
     """The class that stands in for vLLM's ``CUDAGraphWrapper``; made late, it needs vLLM."""
     from vllm.compilation.cuda_graph import CUDAGraphWrapper
     from vllm.compilation.monitor import validate_cudagraph_capturing_enabled
@@ -62,14 +62,14 @@ def replayed_model_class() -> type:
         def __init__(self, runnable: Any, runtime_mode: Any) -> None:
             self.runnable = runnable
             self.runtime_mode = runtime_mode
-            self.concrete_cudagraph_entries = {}
+            self.concrete_cudagraph_entries: dict[Any, CapturedGraph] = {}
             self.is_debugging_mode = False
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             context = get_forward_context()
             if context.cudagraph_runtime_mode != self.runtime_mode:
                 return self.runnable(*args, **kwargs)
-            graphs: dict[Any, CapturedGraph] = self.concrete_cudagraph_entries
+            graphs = self.concrete_cudagraph_entries
             graph = graphs.get(context.batch_descriptor)
             if graph is None:
                 validate_cudagraph_capturing_enabled()

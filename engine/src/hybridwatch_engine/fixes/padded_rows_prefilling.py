@@ -85,7 +85,8 @@ def _revert() -> PatchSet:
             rows = slice(0, fields["num_reqs"])
             batch = _RUNNER.get().input_batch
             fields["is_prefilling"] = (
-                batch.num_computed_tokens_cpu_tensor[rows] < batch.num_prompt_tokens_cpu_tensor[rows]
+                batch.num_computed_tokens_cpu_tensor[rows]
+                < batch.num_prompt_tokens_cpu_tensor[rows]
             )
             return original(**fields)
 

@@ -33,7 +33,9 @@ def probe(tree: SourceTree) -> Finding:
         return Finding("not-applicable", f"{path} splits batches by length alone")
     stores = stores_into(build, "is_prefilling")
     if stores:
-        return Finding("present", f"{path}:{stores[0].lineno} hands one-token extends on as decodes")
+        return Finding(
+            "present", f"{path}:{stores[0].lineno} hands one-token extends on as decodes"
+        )
     return Finding("lacking", f"{path}:{by_flag[0].lineno} splits by the flags as they come")
 
 

@@ -1,0 +1,223 @@
+"""Named engine builds (``engine/builds.toml``) and the labels that switch fixes on them.
+
+A label is a build's name followed by switches: ``cpu-0.27.1~padded-rows-prefilling`` is the build
+with that fix taken out, ``+`` puts one in.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hybridwatch.errors import BuildError
+from hybridwatch.scenario.explain import closest, explain, quoted
+from hybridwatch.scenario.scenario import FIXES, FixId
+
+HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
+_BUILDS_FILE: Final = Path("engine") / "builds.toml"
+_OWN_CHECKOUT: Final = Path(__file__).parents[3]  # src/hybridwatch/engine/builds.py
+
+_NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
+_SWITCH = re.compile(r"([~+])([^~+]*)")
+
+Text = Annotated[str, Field(pattern=r"\S")]
+
+
+class _Entry(BaseModel):
+    """One ``[builds.<name>]`` table as it is written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    release: Text
+    accelerator: Literal["cpu", "cuda"]
+    distribution: Text
+    python: Annotated[str, Field(pattern=r"^3\.\d+$", description="a version such as 3.11")]
+    torch: Text
+    lock: Text
+    fixes: dict[FixId, Literal["apply", "revert"]] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict)
+    flags: dict[str, str] = Field(default_factory=dict)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    builds: dict[str, _Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSpec:
+    """A named build: what its environment holds and how its engine is started.
+
+    Attributes:
+        name: The entry of ``engine/builds.toml``.
+        release: The vLLM release.
+        accelerator: ``cpu`` or ``cuda``.
+        distribution: The package that brings vLLM.
+        python: Oldest Python that can make the environment, such as ``3.11``.
+        torch: The requirement installed first.
+        lock: File of all requirements.
+        fixes: Fix id to whether it shall be in; fixes not named stay as released.
+        env: Environment variables of the engine's processes.
+        flags: Arguments of the engine's server.
+        home: The checkout that all paths belong to.
+    """
+
+    name: str
+    release: str
+    accelerator: str
+    distribution: str
+    python: str
+    torch: str
+    lock: Path
+    fixes: Mapping[str, bool]
+    env: Mapping[str, str]
+    flags: Mapping[str, str]
+    home: Path
+
+    @property
+    def environment(self) -> Path:
+        """The folder of the build's environment, whether it exists or not."""
+        return self.home / ".engines" / self.name
+
+    @property
+    def interpreter(self) -> Path:
+        """The environment's Python."""
+        return self.environment / "bin" / "python"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """A build as asked for on the command line.
+
+    Attributes:
+        label: Name and switches, switches in the order of the known fixes and each once, so that
+            two spellings of one request are equal.
+        spec: The named build.
+        switches: Fix id to whether it shall be in: the build's own, then the label's. Fixes not
+            named stay as released.
+    """
+
+    label: str
+    spec: BuildSpec
+    switches: Mapping[str, bool]
+
+
+def home() -> Path:
+    """Find the checkout: the folder that holds ``engine/builds.toml``.
+
+    It is what ``HYBRIDWATCH_HOME`` names, or else the nearest such folder from the working
+    directory upwards, or else the checkout this module lies in.
+
+    Raises:
+        BuildError: There is none.
+    """
+    named = os.environ.get(HOME_VARIABLE)
+    if named:
+        if not (Path(named) / _BUILDS_FILE).is_file():
+            raise BuildError(f"{HOME_VARIABLE}: expected a folder with {_BUILDS_FILE}, got {named}")
+        return Path(named).resolve()
+    here = Path.cwd()
+    for folder in (here, *here.parents, _OWN_CHECKOUT):
+        if (folder / _BUILDS_FILE).is_file():
+            return folder
+    raise BuildError(
+        f"{_BUILDS_FILE} was not found from {here} upwards; "
+        f"run inside a checkout of hybridwatch or set {HOME_VARIABLE}"
+    )
+
+
+def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
+    """Read every named build.
+
+    Args:
+        root: The checkout; found by ``home`` when not given.
+
+    Returns:
+        Builds by name, in the order of the file.
+
+    Raises:
+        BuildError: The file cannot be read or says something we do not understand; one line per
+            wrong key.
+    """
+    checkout = root or home()
+    path = checkout / _BUILDS_FILE
+    try:
+        parsed = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BuildError(f"{_BUILDS_FILE}: not TOML: {error}") from None
+    except ValidationError as error:
+        lines = explain(_File, error)
+        raise BuildError("\n".join(f"{_BUILDS_FILE}: {line}" for line in lines)) from None
+    return {name: _spec(name, entry, checkout) for name, entry in parsed.builds.items()}
+
+
+def named_build(name: str, root: Path | None = None) -> BuildSpec:
+    """Find one build by its name.
+
+    Raises:
+        BuildError: No build has this name; the message names the known ones.
+    """
+    builds = load_builds(root)
+    if name not in builds:
+        hint = _hint(name, tuple(builds))
+        raise BuildError(f"{quoted(name)} is no engine build of {_BUILDS_FILE}; {hint}")
+    return builds[name]
+
+
+def parse_label(text: str, root: Path | None = None) -> BuildRequest:
+    """Read a label such as ``cpu-0.27.1~padded-rows-prefilling+single-token-extend``.
+
+    Args:
+        text: A build's name, then any number of ``~fix`` (take out) and ``+fix`` (put in).
+        root: The checkout; found by ``home`` when not given.
+
+    Raises:
+        BuildError: The build or a fix is unknown, or a fix is named twice.
+    """
+    name, switched = _split(text)
+    spec = named_build(name, root)
+    label = name + "".join(
+        f"{'+' if switched[fix] else '~'}{fix}" for fix in FIXES if fix in switched
+    )
+    return BuildRequest(label, spec, {**spec.fixes, **switched})
+
+
+def _split(text: str) -> tuple[str, dict[str, bool]]:
+    start = min((text.find(mark) for mark in "~+" if mark in text), default=len(text))
+    switched: dict[str, bool] = {}
+    for mark, fix in _SWITCH.findall(text[start:]):
+        if fix not in FIXES:
+            raise BuildError(f"{text}: {quoted(fix)} is no fix; {_hint(fix, FIXES)}")
+        if fix in switched:
+            raise BuildError(f"{text}: {fix} is switched twice")
+        switched[fix] = mark == "+"
+    return text[:start], switched
+
+
+def _hint(word: str, known: tuple[str, ...]) -> str:
+    """Near matches, and always everything known: there are few."""
+    everything = f"known: {', '.join(known) if known else 'none'}"
+    near = closest(word, known)
+    return everything if near == everything else f"{near} ({everything})"
+
+
+def _spec(name: str, entry: _Entry, checkout: Path) -> BuildSpec:
+    if not _NAME.fullmatch(name):
+        raise BuildError(
+            f"{_BUILDS_FILE}: builds.{quoted(name)}: expected lower-case letters, digits, dots "
+            "and hyphens as name"
+        )
+    lock = checkout / "engine" / entry.lock
+    if not lock.is_file():
+        raise BuildError(f"{_BUILDS_FILE}: builds.{quoted(name)}.lock: no file {entry.lock}")
+    fields: dict[str, Any] = entry.model_dump()
+    fixes = {fix: switch == "apply" for fix, switch in entry.fixes.items()}
+    return BuildSpec(**{**fields, "name": name, "lock": lock, "fixes": fixes, "home": checkout})

@@ -1,0 +1,162 @@
+"""A vLLM engine: started, asked whether it is well, stopped."""
+
+import json
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import httpx
+
+from hybridwatch.engine.process import GuardedProcess
+from hybridwatch.errors import EngineError
+from hybridwatch.scenario.scenario import EngineArgs
+
+START_TIMEOUT_S: Final = 180.0
+"""An engine start took 16 to 27 s on two cores, thrice that on a busy machine."""
+
+_POLL_S: Final = 0.2
+_HOST: Final = "127.0.0.1"
+
+_ENVIRONMENT: Final = {
+    # The control channel; only safe because the engine listens on loopback alone.
+    "VLLM_SERVER_DEV_MODE": "1",
+    "VLLM_HOST_IP": _HOST,
+    "VLLM_NO_USAGE_STATS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything that decides how an engine comes up.
+
+    Attributes:
+        python: Interpreter of the build's environment.
+        model: Folder of the checkpoint.
+        served_name: Name under which requests ask for it.
+        engine: The scenario's engine arguments.
+        graph_replay: Replay FULL graphs on the CPU.
+        fixes: Fixes to switch before the engine starts.
+        environment: Further variables, from the build.
+    """
+
+    python: Path
+    model: Path
+    served_name: str
+    engine: EngineArgs
+    graph_replay: bool
+    fixes: Mapping[str, bool]
+    environment: Mapping[str, str]
+
+    def command(self, port: int) -> list[str]:
+        """The command line of the engine."""
+        compilation = {
+            "mode": 0,
+            "cudagraph_mode": self.engine.cudagraph_mode,
+            "cudagraph_capture_sizes": list(self.engine.cudagraph_capture_sizes),
+        }
+        options = {
+            "model": str(self.model),
+            "served-model-name": self.served_name,
+            "host": _HOST,
+            "port": str(port),
+            "dtype": self.engine.dtype,
+            "max-model-len": str(self.engine.max_model_len),
+            "max-num-seqs": str(self.engine.max_num_seqs),
+            "compilation-config": json.dumps(compilation),
+            "worker-extension-cls": "hybridwatch_engine.control.WorkerControl",
+        }
+        arguments = [word for name, value in options.items() for word in (f"--{name}", value)]
+        server = [str(self.python), "-m", "vllm.entrypoints.openai.api_server"]
+        return [*server, *arguments, "--disable-uvicorn-access-log"]
+
+    def variables(self) -> dict[str, str]:
+        """The environment of the engine, on top of ours."""
+        wishes = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
+        return {**_ENVIRONMENT, **self.environment, "HYBRIDWATCH_ENGINE": json.dumps(wishes)}
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+class EngineServer:
+    """One running engine on a free loopback port; a context manager.
+
+    Args:
+        launch: How to start it.
+        log: File for its log.
+        start_timeout_s: Limit for coming up.
+        waiting: Called now and then while it comes up, for progress.
+
+    Raises:
+        EngineError: It died or did not come up in time; carries the tail of its log.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        log: Path,
+        *,
+        start_timeout_s: float = START_TIMEOUT_S,
+        waiting: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.launch = launch
+        self._port = free_port()
+        self._process = GuardedProcess(launch.command(self._port), log, launch.variables())
+        try:
+            self._wait_until_up(start_timeout_s, waiting)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def url(self) -> str:
+        """Base address, without a path."""
+        return f"http://{_HOST}:{self._port}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _wait_until_up(self, timeout_s: float, waiting: Callable[[], None]) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not self.is_well():
+            if self._process.exit_status is not None:
+                raise self.error(
+                    f"the engine ended while starting (status {self._process.exit_status})"
+                )
+            if time.monotonic() > deadline:
+                raise self.error(f"the engine was not up after {timeout_s:.0f} s")
+            waiting()
+            time.sleep(_POLL_S)
+
+    def is_well(self, timeout_s: float = 5.0) -> bool:
+        """Whether it answers its health check."""
+        try:
+            return httpx.get(f"{self.url}/health", timeout=timeout_s).status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            return False
+
+    def error(self, message: str) -> EngineError:
+        """An error about this engine, with the tail of its log."""
+        return EngineError(message, self._process.log_tail())
+
+    def stop(self) -> None:
+        """End it and all its processes."""
+        self._process.stop()

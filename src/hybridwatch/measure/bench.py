@@ -1,0 +1,188 @@
+"""The engines of a session: one per named build, kept alive, switched between trials."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.engine.control import EngineControl
+from hybridwatch.engine.install import lock_digest
+from hybridwatch.engine.load_client import LoadClient
+from hybridwatch.engine.server import EngineServer, Launch
+from hybridwatch.errors import EngineError
+from hybridwatch.record.identity import EngineBuild, FixState
+from hybridwatch.scenario.scenario import Scenario
+
+MAX_STARTS: Final = 3
+"""Starts of one engine in one session; one that keeps dying makes failed trials, not a loop."""
+
+
+@dataclass(slots=True)
+class LiveEngine:
+    """An engine that answers, with its control channel.
+
+    Attributes:
+        server: The process.
+        control: Talks to the plugin.
+        native: Which fixes were in when it came up; what a side that names no fix gets.
+    """
+
+    server: EngineServer
+    control: EngineControl
+    native: Mapping[str, bool]
+
+    def stop(self) -> None:
+        """End it."""
+        self.control.close()
+        self.server.stop()
+
+
+@dataclass(slots=True)
+class _Slot:
+    """The place of one engine: how to start it, and whether it is there."""
+
+    launch: Launch
+    client: LoadClient
+    engine: LiveEngine | None = None
+    starts: int = 0
+
+
+@dataclass(slots=True)
+class Bench:
+    """Engines and load clients for the sides of a session; a context manager.
+
+    Sides of one named build share one live engine and differ by the fixes switched on it, so both
+    run in the same process and memory, seconds apart. Other sides have an engine each.
+
+    Attributes:
+        scenario: What is run.
+        sides: The builds, baseline first.
+        models: Folder of the models.
+        work: Folder for logs.
+        say: Told in one line what is going on.
+    """
+
+    scenario: Scenario
+    sides: Sequence[BuildRequest]
+    models: Path
+    work: Path
+    say: Callable[[str], None]
+    _slots: dict[str, _Slot] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        try:
+            for side in self.sides:
+                if side.spec.name not in self._slots:
+                    self._slots[side.spec.name] = self._make_slot(side)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every engine and client."""
+        for slot in self._slots.values():
+            if slot.engine is not None:
+                slot.engine.stop()
+            slot.client.stop()
+        self._slots.clear()
+
+    def _make_slot(self, side: BuildRequest) -> _Slot:
+        spec = side.spec
+        launch = Launch(
+            python=spec.interpreter,
+            model=self.models / self.scenario.model,
+            served_name=self.scenario.model,
+            engine=self.scenario.engine,
+            graph_replay=spec.accelerator == "cpu",
+            fixes=spec.fixes,
+            environment=spec.env,
+        )
+        return _Slot(launch, LoadClient(launch, self.work / f"{spec.name}.client.log"))
+
+    def client(self, side: int) -> LoadClient:
+        """The load client of a side."""
+        return self._slots[self.sides[side].spec.name].client
+
+    def engine(self, side: int) -> LiveEngine:
+        """The live engine of a side, started when it is not there.
+
+        Raises:
+            EngineError: It does not come up, or has died too often.
+        """
+        name = self.sides[side].spec.name
+        slot = self._slots[name]
+        if slot.engine is not None and not slot.engine.server.is_well():
+            slot.engine.stop()
+            slot.engine = None
+        if slot.engine is None:
+            if slot.starts >= MAX_STARTS:
+                raise EngineError(f"engine {name} was started {slot.starts} times and died again")
+            slot.starts += 1
+            slot.engine = self._start(name, slot)
+        return slot.engine
+
+    def _start(self, name: str, slot: _Slot) -> LiveEngine:
+        self.say(f"starting engine {name}")
+        server = EngineServer(slot.launch, self.work / f"{name}.{slot.starts}.log")
+        control = EngineControl(server)
+        try:
+            states = control.identity()["fixes"]
+        except BaseException:
+            control.close()
+            server.stop()
+            raise
+        native = {fix: state in {"present", "applied"} for fix, state in states.items()}
+        return LiveEngine(server, control, native)
+
+    def make_ready(self, side: int) -> LiveEngine:
+        """Give a side its engine: fixes as it wants them, nothing left of what ran before.
+
+        Raises:
+            BuildError: The release cannot be switched as asked.
+            EngineError: The engine is gone or does not come to rest.
+        """
+        engine = self.engine(side)
+        engine.control.reset()
+        engine.control.switch(self._wishes(side, engine))
+        return engine
+
+    def _wishes(self, side: int, engine: LiveEngine) -> dict[str, bool]:
+        """Every fix that any side of this engine touches, as this side wants it."""
+        mine = self.sides[side]
+        touched = {
+            fix
+            for other in self.sides
+            if other.spec.name == mine.spec.name
+            for fix in other.switches
+        }
+        return {fix: mine.switches.get(fix, engine.native[fix]) for fix in sorted(touched)}
+
+    def identify(self, side: int) -> EngineBuild:
+        """Say what a side really is, asked from its engine after switching."""
+        engine = self.make_ready(side)
+        request, told = self.sides[side], engine.control.identity()
+        args = self.scenario.engine.model_dump(mode="json")
+        flags = {key: str(value) for key, value in args.items()}
+        flags["graph_replay"] = str(engine.server.launch.graph_replay)
+        return EngineBuild(
+            label=request.label,
+            name=request.spec.name,
+            release=told["release"],
+            accelerator=request.spec.accelerator,
+            distribution=told["distribution"],
+            lock_digest=lock_digest(request.spec),
+            wheel_digest=told["wheel_digest"],
+            fixes={fix: FixState(state) for fix, state in told["fixes"].items()},
+            flags=flags,
+        )

@@ -1,0 +1,34 @@
+"""Tells two scenario contents apart."""
+
+import hashlib
+import json
+from typing import TypedDict
+
+from hybridwatch.scenario.scenario import Scenario
+
+
+class RefFields(TypedDict):
+    """The arguments of ``record.ScenarioRef``, which this layer cannot name."""
+
+    id: str
+    version: int
+    digest: str
+    fix: str
+
+
+def digest(scenario: Scenario) -> str:
+    """Return the SHA-256, in hexadecimal, of what the scenario asks for.
+
+    Comments, layout, ``why`` and the file's place do not count. A key left at its default does not
+    count either, so that a field added later leaves the digests of older files as they were.
+    """
+    content = scenario.model_dump(mode="json", exclude={"id", "why"}, exclude_defaults=True)
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def ref_fields(scenario: Scenario) -> RefFields:
+    """Return what a record keeps of a scenario: ``ScenarioRef(**ref_fields(scenario))``."""
+    return RefFields(
+        id=scenario.id, version=scenario.version, digest=digest(scenario), fix=scenario.fix
+    )

@@ -1,0 +1,136 @@
+"""Reads scenario files.
+
+A file that is wrong is told in full: every wrong key, one line each, and no file hides another.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from hybridwatch.errors import ScenarioError
+from hybridwatch.scenario.explain import closest, explain, quoted
+from hybridwatch.scenario.scenario import Scenario
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All files below one folder.
+
+    Attributes:
+        scenarios: The good ones, by id.
+        problems: Lines about the others, ``file: key: what is wrong``.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    problems: tuple[str, ...]
+
+
+def load_scenario(path: Path, root: Path) -> Scenario:
+    """Read one file.
+
+    Args:
+        path: The TOML file, below ``root``.
+        root: The folder whose groups are its subfolders; ids are paths below it.
+
+    Raises:
+        ScenarioError: One line per wrong key, each ``scenarios/smoke/x.toml: key: what is wrong``.
+    """
+    name = f"{root.name}/{path.relative_to(root).as_posix()}"
+    scenario_id = path.relative_to(root).with_suffix("").as_posix()
+    if not _ID.fullmatch(scenario_id):
+        raise ScenarioError(f"{name}: expected lower-case words joined by hyphens as file name")
+    content = _parse(path, name)
+    try:
+        return Scenario.model_validate({**content, "id": scenario_id})
+    except ValidationError as error:
+        lines = explain(Scenario, error)
+        raise ScenarioError("\n".join(f"{name}: {line}" for line in lines)) from None
+
+
+def survey(root: Path) -> Survey:
+    """Read every file below a folder, good or bad.
+
+    Raises:
+        ScenarioError: The folder does not exist.
+    """
+    scenarios, problems = [], []
+    for path in _files(root):
+        try:
+            scenarios.append(load_scenario(path, root))
+        except ScenarioError as error:
+            problems.extend(str(error).splitlines())
+    return Survey(tuple(scenarios), tuple(problems))
+
+
+def load_all(root: Path) -> list[Scenario]:
+    """Read every file below a folder, in order of their ids.
+
+    Raises:
+        ScenarioError: At least one file is wrong; every wrong file is told.
+    """
+    found = survey(root)
+    if found.problems:
+        raise ScenarioError("\n".join(found.problems))
+    return list(found.scenarios)
+
+
+def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
+    """Read the scenarios that are named; files nobody named are not opened.
+
+    Args:
+        root: As for ``load_scenario``.
+        patterns: Ids (``smoke/padded-graph-rows``) or groups (``smoke``); none means all.
+
+    Returns:
+        Each scenario once, in the order in which patterns first named it.
+
+    Raises:
+        ScenarioError: A pattern names nothing, or a named file is wrong.
+    """
+    paths = {path.relative_to(root).with_suffix("").as_posix(): path for path in _files(root)}
+    chosen: dict[str, Path] = {}
+    problems = []
+    for pattern in patterns or sorted(_groups(paths)):
+        matching = {
+            scenario_id: path
+            for scenario_id, path in paths.items()
+            if scenario_id == pattern or scenario_id.startswith(f"{pattern.rstrip('/')}/")
+        }
+        if not matching:
+            known = [*sorted(_groups(paths)), *paths]
+            problems.append(f"{quoted(pattern)} names no scenario; {closest(pattern, known)}")
+        chosen |= matching
+    if problems:
+        raise ScenarioError("\n".join(problems))
+    return [load_scenario(path, root) for path in chosen.values()]
+
+
+def _groups(ids: dict[str, Path]) -> set[str]:
+    return {scenario_id.partition("/")[0] for scenario_id in ids}
+
+
+def _files(root: Path) -> Iterator[Path]:
+    if not root.is_dir():
+        raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
+    yield from sorted(root.rglob("*.toml"))
+
+
+def _parse(path: Path, name: str) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{name}: expected UTF-8 text, found other bytes: {error}") from None
+    except OSError as error:
+        raise ScenarioError(f"{name}: cannot be read: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{name}: not TOML: {error}") from None
+    if "id" in content:
+        raise ScenarioError(f"{name}: id: unknown key; a scenario's id is its path")
+    return content

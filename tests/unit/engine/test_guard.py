@@ -1,0 +1,116 @@
+"""The guard: nothing of a guarded command outlives it, however it ends."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hybridwatch.engine import guard
+from hybridwatch.engine.process import GuardedProcess
+
+FAMILY = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session={new})
+print(os.getpid(), child.pid, flush=True)
+time.sleep(600)
+"""
+"""A command with a child, in its group or in a session of its own."""
+
+
+def family(tmp_path: Path, *, new_session: bool) -> tuple[GuardedProcess, list[int]]:
+    script = FAMILY.format(new=new_session)
+    process = GuardedProcess([sys.executable, "-c", script], tmp_path / "log", {})
+    pids = wait_for(lambda: [int(pid) for pid in process.log_tail().split()])
+    return process, pids
+
+
+def wait_for(look, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(0.02)
+    pytest.fail(f"nothing seen for {seconds} s")
+
+
+def all_gone(pids: list[int]) -> bool:
+    return not any(
+        psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        for pid in pids
+    )
+
+
+@pytest.mark.parametrize("new_session", [False, True])
+def test_stop_ends_the_whole_family(tmp_path, new_session):
+    process, pids = family(tmp_path, new_session=new_session)
+    assert len(pids) == 2
+    assert not all_gone(pids)
+    process.stop()
+    assert all_gone(pids)
+
+
+def test_family_ends_when_the_owner_is_killed(tmp_path):
+    """SIGKILL leaves no chance to clean up; the guard sees its standard input close."""
+    log = tmp_path / "log"
+    script = FAMILY.format(new=False)
+    owner = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import pathlib, sys, time\n"
+            "from hybridwatch.engine.process import GuardedProcess\n"
+            f"GuardedProcess([sys.executable, '-c', {script!r}], pathlib.Path({str(log)!r}), {{}})\n"
+            "time.sleep(600)\n",
+        ]
+    )
+    pids = wait_for(lambda: log.exists() and [int(pid) for pid in log.read_text().split()])
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    wait_for(lambda: all_gone(pids), seconds=15)
+
+
+def test_family_ends_when_the_guard_is_killed(tmp_path):
+    process, pids = family(tmp_path, new_session=False)
+    process._process.kill()
+    wait_for(lambda: not psutil.pid_exists(pids[0]))
+    psutil.Process(pids[1]).kill()  # beyond the guard's reach: only the command itself is bound
+    process.stop()
+
+
+def test_a_command_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):
+    stubborn = (
+        "import signal, time, os\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(os.getpid(), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    script = tmp_path / "guard_with_little_patience.py"
+    script.write_text(Path(guard.__file__).read_text().replace("GRACE_S = 10.0", "GRACE_S = 0.5"))
+    monkeypatch.setattr(guard, "__file__", str(script))
+    process = GuardedProcess([sys.executable, "-c", stubborn], tmp_path / "log", {})
+    pids = wait_for(lambda: [int(pid) for pid in process.log_tail().split()])
+    process.stop()
+    assert all_gone(pids)
+
+
+def test_exit_status_and_log_of_a_command_that_ends(tmp_path):
+    process = GuardedProcess(
+        [sys.executable, "-c", "print('the reason'); raise SystemExit(7)"], tmp_path / "log", {}
+    )
+    wait_for(lambda: process.exit_status is not None)
+    assert process.exit_status == 7
+    assert process.log_tail() == "the reason\n"
+    process.stop()
+
+
+def test_questions_and_answers_go_through_the_pipes(tmp_path):
+    echo = "import sys\nfor line in sys.stdin: print(line.upper(), end='', flush=True)"
+    process = GuardedProcess([sys.executable, "-c", echo], tmp_path / "log", {}, answers=True)
+    process.requests.write("who is there\n")
+    process.requests.flush()
+    assert process.responses.readline() == "WHO IS THERE\n"
+    process.stop()
+    assert process.exit_status is not None
