@@ -4,11 +4,11 @@
 
     HybridwatchError            one clear line for a person; the command line exits with 2
      +- ScenarioError           a scenario file says something we do not understand
-     +- BuildError              an engine build is unknown, not installed, or cannot do what is asked
-     +- RecordError             a record is damaged, of an unknown schema, or cannot be written
+     +- BuildError              an engine build is unknown, not installed, or unfit
+     +- RecordError             a record is damaged, of an unknown schema, unwritable
      +- ComparisonError         two runs cannot be laid beside each other
-     +- MeasurementError        a trial could not be measured (becomes a *failed trial*, not an exit)
-         +- EngineError         the engine died, hung or answered nonsense; carries the tail of its log
+     +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
+         +- EngineError         the engine died, hung or answered nonsense; has its log's tail
 
 Messages name the file, the key, what was found and what was expected.
 """

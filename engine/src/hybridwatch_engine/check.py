@@ -29,12 +29,28 @@ def engine_distribution() -> Distribution:
 def identity() -> dict[str, str]:
     """Name, release and digest of the installed engine."""
     found = engine_distribution()
-    listing = found.read_text("RECORD") or ""
     return {
         "distribution": str(found.metadata["Name"]),
         "release": found.version,
-        "wheel_digest": hashlib.sha256(listing.encode()).hexdigest(),
+        "wheel_digest": wheel_digest(found.read_text("RECORD") or ""),
     }
+
+
+def wheel_digest(listing: str) -> str:
+    """SHA-256 over the wheel's list of its files and their hashes.
+
+    Lines that the installer adds are left out (scripts, byte code, its own notes): they name places
+    of this machine, and one wheel installed twice must have one digest.
+    """
+    notes = ("direct_url.json", "INSTALLER", "REQUESTED")
+    lines = [
+        line
+        for line in sorted(listing.splitlines())
+        if not line.startswith("../")
+        and ".pyc," not in line
+        and not line.split(",")[0].endswith(notes)
+    ]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def findings(tree: SourceTree) -> dict[str, dict[str, str]]:

@@ -45,7 +45,7 @@ class Summary:
     """One side of one comparison.
 
     Attributes:
-        center: The statistic over ``values``: the only value (exact), the median of the trials
+        center: The statistic over ``values``: the worst trial (exact), the median of the trials
             (times, rates, counts), the share of right answers (proportions); base units.
         values: One number per trial; for a proportion one 1.0 or 0.0 per document.
     """

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 
 from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.report import report_of
-from hybridwatch.engine.builds import BuildRequest, home, parse_label
+from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.session import Progress, SessionRequest, Tell, run_session
@@ -24,8 +24,6 @@ from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable, write_run
 from hybridwatch.views.jsonform import to_json
 from hybridwatch.views.table import print_table
-
-DEFAULT_BUILD = "cpu-0.27.1"
 
 
 @click.command("run")

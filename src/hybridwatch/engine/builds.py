@@ -19,6 +19,9 @@ from hybridwatch.scenario.explain import closest, explain, quoted
 from hybridwatch.scenario.scenario import FIXES, FixId
 
 HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
+DEFAULT_BUILD: Final = "cpu-0.27.1"
+"""What is measured when nobody names a build; runs everywhere."""
+
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
 _OWN_CHECKOUT: Final = Path(__file__).parents[3]  # src/hybridwatch/engine/builds.py
 

@@ -1,13 +1,12 @@
 """vLLM's serving benchmark client, driven over a pipe; one process serves every trial."""
 
 import json
-import select
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.engine.process import GuardedProcess
+from hybridwatch.engine.process import ConversingProcess
 from hybridwatch.engine.server import EngineServer, Launch
-from hybridwatch.errors import EngineError, MeasurementError
+from hybridwatch.errors import EngineError
 from hybridwatch.scenario.scenario import Generation
 
 START_TIMEOUT_S: Final = 120.0
@@ -49,7 +48,10 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
 
 
 class LoadClient:
-    """A running benchmark client in the engine's environment.
+    """A benchmark client in the engine's environment, started when it is first needed.
+
+    A client that failed is ended, and the next trial gets a new one: after a time-out it might
+    still be at work on the trial before.
 
     Args:
         launch: Of the engine, for interpreter, model and environment.
@@ -58,25 +60,24 @@ class LoadClient:
 
     def __init__(self, launch: Launch, log: Path) -> None:
         self._launch = launch
-        # No wishes for the plugin: this process holds no engine.
-        environment = {**launch.environment, "HF_HUB_OFFLINE": "1", "HYBRIDWATCH_ENGINE": ""}
-        self._process = GuardedProcess(
-            [str(launch.python), "-m", "hybridwatch_engine.load_client"],
-            log,
-            environment,
-            answers=True,
-        )
-        self._ready = False
+        self._log = log
+        self._process: ConversingProcess | None = None
 
-    def wait_until_ready(self) -> None:
-        """Wait for the client's imports.
+    def make_ready(self) -> None:
+        """Start the client when it is not there, and wait for its imports.
 
         Raises:
-            MeasurementError: It died or was not ready in time.
+            EngineError: It died or was not ready in time; carries the tail of its log.
         """
-        if not self._ready:
-            self._answer(START_TIMEOUT_S)
-            self._ready = True
+        if self._process is None:
+            # No wishes for the plugin: this process holds no engine.
+            quiet = {"HF_HUB_OFFLINE": "1", "HYBRIDWATCH_ENGINE": ""}
+            self._process = ConversingProcess(
+                [str(self._launch.python), "-m", "hybridwatch_engine.load_client"],
+                self._log,
+                {**self._launch.environment, **quiet},
+            )
+            self._await_answer(self._process, START_TIMEOUT_S)
 
     def run(
         self, server: EngineServer, load: Generation, result: Path, timeout_s: float
@@ -93,20 +94,16 @@ class LoadClient:
             The client's JSON, whole.
 
         Raises:
-            EngineError: The engine stopped answering.
-            MeasurementError: The client failed, or some requests did.
+            EngineError: The engine or the client failed, or some requests did.
         """
-        self.wait_until_ready()
-        assert self._process.requests is not None  # noqa: S101 - set by answers=True
+        self.make_ready()
+        assert self._process is not None  # noqa: S101 - make_ready started it
         arguments = client_arguments(self._launch, server.url, load, result)
-        self._process.requests.write(json.dumps(arguments) + "\n")
-        self._process.requests.flush()
         try:
-            self._answer(timeout_s)
-        except MeasurementError as error:
-            if not server.is_well():
-                raise server.error(f"the engine stopped answering under load: {error}") from error
-            raise
+            self._process.ask(json.dumps(arguments))
+            self._await_answer(self._process, timeout_s)
+        except (EngineError, BrokenPipeError) as error:
+            raise server.error(f"the engine could not be measured: {error}") from error
         measured: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         if measured["failed"] or measured["completed"] != load.prompts:
             raise server.error(
@@ -115,29 +112,25 @@ class LoadClient:
             )
         return measured
 
-    def _answer(self, timeout_s: float) -> None:
-        """Wait for one answer line.
-
-        The pipe is text with a buffer, but an answer is one line and nothing is sent unasked, so
-        a readable descriptor means that the whole answer is there or comes at once.
-        """
-        assert self._process.responses is not None  # noqa: S101 - set by answers=True
-        readable, _, _ = select.select([self._process.responses], [], [], timeout_s)
-        if not readable:
-            raise self._error(f"gave no answer in {timeout_s:.0f} s")
-        line = self._process.responses.readline()
-        if not line:
-            raise self._error("ended")
+    def _await_answer(self, process: ConversingProcess, timeout_s: float) -> None:
         try:
+            line = process.answer(timeout_s)
             answer = json.loads(line)
-        except ValueError as error:
-            raise self._error(f"answered no JSON but {line!r}") from error
-        if not answer["ok"]:
-            raise self._error(f"failed: {answer['error']}")
-
-    def _error(self, what: str) -> MeasurementError:
-        return EngineError(f"the load client {what}", self._process.log_tail())
+            if answer["ok"]:
+                return
+            reason = f"failed: {answer['error']}"
+        except TimeoutError:
+            reason = f"gave no answer in {timeout_s:.0f} s"
+        except EOFError:
+            reason = "ended"
+        except ValueError:
+            reason = "answered something that is no JSON"
+        tail = process.log_tail()
+        self.stop()
+        raise EngineError(f"the load client {reason}", tail)
 
     def stop(self) -> None:
-        """End the client."""
-        self._process.stop()
+        """End the client, if it runs."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None

@@ -1,17 +1,19 @@
 """A process group of ours: guarded, logged, and ended without remains."""
 
 import os
+import select
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import Final
 
 from hybridwatch.engine import guard
 
-TAIL_LINES = 40
-_END_S = 2 * guard.GRACE_S + 5.0
+TAIL_LINES: Final = 40
+_END_S: Final = 2 * guard.GRACE_S + 5.0
 
 
 class GuardedProcess:
@@ -21,10 +23,10 @@ class GuardedProcess:
 
     Args:
         command: Program and arguments.
-        log: File that gets what the command prints on both streams, or on standard error alone
-            when ``answers`` is set.
+        log: File that gets what the command prints.
         environment: Variables on top of this process's own.
-        answers: Give the command a pipe for standard input and one for standard output.
+        stdin: Descriptor for the command's standard input; nothing to read without one.
+        stdout: Descriptor for its standard output; the log without one.
 
     Raises:
         OSError: The guard could not be started.
@@ -36,31 +38,22 @@ class GuardedProcess:
         log: Path,
         environment: Mapping[str, str],
         *,
-        answers: bool = False,
+        stdin: int | None = None,
+        stdout: int | None = None,
     ) -> None:
-        self.log = log
-        self.requests: IO[str] | None = None
-        inherited: tuple[int, ...] = ()
-        options: list[str] = []
-        if answers:
-            theirs, ours = os.pipe()
-            inherited, options = (theirs,), [f"--stdin={theirs}"]
-            self.requests = os.fdopen(ours, "w", encoding="utf-8")
-        with log.open("ab") as output:
+        self._log = log
+        options = [] if stdin is None else [f"--stdin={stdin}"]
+        with log.open("ab") as file:
             self._process = subprocess.Popen(
                 [sys.executable, "-S", guard.__file__, *options, *command],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE if answers else output,
-                stderr=output,
+                stdout=file if stdout is None else stdout,
+                stderr=file,
                 env={**os.environ, **environment},
-                pass_fds=inherited,
+                pass_fds=() if stdin is None else (stdin,),
                 # A group of its own: Ctrl-C reaches us, and we end the group in order.
                 process_group=0,
-                text=True,
             )
-        for descriptor in inherited:
-            os.close(descriptor)
-        self.responses = self._process.stdout
 
     @property
     def exit_status(self) -> int | None:
@@ -70,25 +63,76 @@ class GuardedProcess:
     def log_tail(self, lines: int = TAIL_LINES) -> str:
         """The last lines of the log; empty when there is none."""
         try:
-            with self.log.open(encoding="utf-8", errors="replace") as log:
+            with self._log.open(encoding="utf-8", errors="replace") as log:
                 return "".join(deque(log, maxlen=lines))
         except OSError:
             return ""
 
     def stop(self) -> None:
         """End the group and wait until nothing of it is left; may be called again."""
-        for stream in (self.requests, self._process.stdin):
-            if stream is not None and not stream.closed:
-                # The other end may be gone already; closing is all we want.
-                try:
-                    stream.close()
-                except BrokenPipeError:
-                    continue
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         try:
             self._process.wait(timeout=_END_S)
         except subprocess.TimeoutExpired:
             # The guard is stuck; the kernel then ends the command with it (PR_SET_PDEATHSIG).
             self._process.kill()
             self._process.wait()
-        if self.responses is not None:
-            self.responses.close()
+
+
+class ConversingProcess:
+    """A guarded command that answers each line on its standard input with one line.
+
+    Args:
+        command: Program and arguments.
+        log: File that gets what it prints on standard error.
+        environment: Variables on top of this process's own.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        their_stdin, questions = os.pipe()
+        answers, their_stdout = os.pipe()
+        try:
+            self._process = GuardedProcess(
+                command, log, environment, stdin=their_stdin, stdout=their_stdout
+            )
+        finally:
+            os.close(their_stdin)
+            os.close(their_stdout)
+        self._questions = os.fdopen(questions, "w", encoding="utf-8")
+        self._answers = os.fdopen(answers, encoding="utf-8")
+        self.log_tail = self._process.log_tail
+
+    def ask(self, line: str) -> None:
+        """Send one line.
+
+        Raises:
+            BrokenPipeError: The command has ended.
+        """
+        self._questions.write(line + "\n")
+        self._questions.flush()
+
+    def answer(self, timeout_s: float) -> str:
+        """Wait for one line.
+
+        Nothing is sent unasked, so when there is anything to read the whole answer is coming.
+
+        Raises:
+            TimeoutError: No answer in time.
+            EOFError: The command has ended.
+        """
+        readable, _, _ = select.select([self._answers], [], [], timeout_s)
+        if not readable:
+            raise TimeoutError
+        line = self._answers.readline()
+        if not line:
+            raise EOFError
+        return line
+
+    def stop(self) -> None:
+        """End the command; may be called again."""
+        for stream in (self._questions, self._answers):
+            # What could not be sent to a command that has ended is of no use to anybody.
+            with suppress(BrokenPipeError):
+                stream.close()
+        self._process.stop()

@@ -4,7 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -52,6 +52,10 @@ class Launch:
     graph_replay: bool
     fixes: Mapping[str, bool]
     environment: Mapping[str, str]
+
+    def with_engine(self, engine: EngineArgs, *, graph_replay: bool) -> "Launch":
+        """The same with other engine arguments."""
+        return replace(self, engine=engine, graph_replay=graph_replay)
 
     def command(self, port: int) -> list[str]:
         """The command line of the engine."""

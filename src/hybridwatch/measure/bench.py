@@ -123,14 +123,20 @@ class Bench:
         name = self.sides[side].spec.name
         slot = self._slots[name]
         if slot.engine is not None and not slot.engine.server.is_well():
-            slot.engine.stop()
-            slot.engine = None
+            self.discard(side)
         if slot.engine is None:
             if slot.starts >= MAX_STARTS:
                 raise EngineError(f"engine {name} was started {slot.starts} times and died again")
             slot.starts += 1
             slot.engine = self._start(name, slot)
         return slot.engine
+
+    def discard(self, side: int) -> None:
+        """Give up the engine of a side after an error; the next trial gets a new one."""
+        slot = self._slots[self.sides[side].spec.name]
+        if slot.engine is not None:
+            slot.engine.stop()
+            slot.engine = None
 
     def _start(self, name: str, slot: _Slot) -> LiveEngine:
         self.say(f"starting engine {name}")

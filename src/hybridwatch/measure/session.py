@@ -97,7 +97,7 @@ class _Session:
         with bench:
             builds = tuple(bench.identify(side) for side in range(len(request.sides)))
             for side in range(len(request.sides)):
-                bench.client(side).wait_until_ready()
+                bench.client(side).make_ready()
             trials = tuple(self._trial(bench, planned) for planned in self._plan)
         return builds, trials
 
@@ -123,9 +123,12 @@ class _Session:
             got = measure(
                 planned.phase, Station(self._request.scenario, engine, client, self._work)
             )
+        except EngineError as error:
+            bench.discard(planned.side)
+            trial = replace(trial, failure=Failure(str(error), error.log_tail))
         except (MeasurementError, BuildError) as error:
-            tail = error.log_tail if isinstance(error, EngineError) else ""
-            trial = replace(trial, failure=Failure(str(error), tail))
+            reason, _, detail = str(error).partition("\n")
+            trial = replace(trial, failure=Failure(reason, detail))
         else:
             trial = replace(
                 trial,

@@ -10,11 +10,12 @@ import psutil
 import pytest
 
 from hybridwatch.engine import guard
-from hybridwatch.engine.process import GuardedProcess
+from hybridwatch.engine.process import ConversingProcess, GuardedProcess
 
 FAMILY = """
 import os, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session={new})
+sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+child = subprocess.Popen(sleep, start_new_session={new})
 print(os.getpid(), child.pid, flush=True)
 time.sleep(600)
 """
@@ -57,16 +58,14 @@ def test_family_ends_when_the_owner_is_killed(tmp_path):
     """SIGKILL leaves no chance to clean up; the guard sees its standard input close."""
     log = tmp_path / "log"
     script = FAMILY.format(new=False)
-    owner = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import pathlib, sys, time\n"
-            "from hybridwatch.engine.process import GuardedProcess\n"
-            f"GuardedProcess([sys.executable, '-c', {script!r}], pathlib.Path({str(log)!r}), {{}})\n"
-            "time.sleep(600)\n",
-        ]
-    )
+    command = [sys.executable, "-c", script]
+    owning = f"""
+import pathlib, time
+from hybridwatch.engine.process import GuardedProcess
+GuardedProcess({command!r}, pathlib.Path({str(log)!r}), {{}})
+time.sleep(600)
+"""
+    owner = subprocess.Popen([sys.executable, "-c", owning])
     pids = wait_for(lambda: log.exists() and [int(pid) for pid in log.read_text().split()])
     owner.send_signal(signal.SIGKILL)
     owner.wait()
@@ -106,11 +105,21 @@ def test_exit_status_and_log_of_a_command_that_ends(tmp_path):
     process.stop()
 
 
-def test_questions_and_answers_go_through_the_pipes(tmp_path):
-    echo = "import sys\nfor line in sys.stdin: print(line.upper(), end='', flush=True)"
-    process = GuardedProcess([sys.executable, "-c", echo], tmp_path / "log", {}, answers=True)
-    process.requests.write("who is there\n")
-    process.requests.flush()
-    assert process.responses.readline() == "WHO IS THERE\n"
+ECHO = "import sys\nfor line in sys.stdin: print(line.upper(), end='', flush=True)"
+
+
+def test_questions_are_answered(tmp_path):
+    process = ConversingProcess([sys.executable, "-c", ECHO], tmp_path / "log", {})
+    process.ask("who is there")
+    assert process.answer(10) == "WHO IS THERE\n"
+    with pytest.raises(TimeoutError):
+        process.answer(0.1)
     process.stop()
-    assert process.exit_status is not None
+    process.stop()
+
+
+def test_an_end_without_an_answer_is_told(tmp_path):
+    process = ConversingProcess([sys.executable, "-c", "pass"], tmp_path / "log", {})
+    with pytest.raises(EOFError):
+        process.answer(10)
+    process.stop()

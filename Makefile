@@ -1,0 +1,54 @@
+# Everything here needs Python 3.11 or newer and a package registry, no GPU.
+# Environments are made once: a stamp named after the content of what shaped them says they are there.
+PYTHON ?= python3
+BUILD ?= cpu-0.27.1
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --progress-bar off
+LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-')
+READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check engine browser lock dashboard clean
+
+help: ## List these targets.
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
+
+run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad.
+	$(BIN)/hybridwatch run smoke --known-bad
+
+test: engine browser check ## Everything that continuous integration runs.
+	$(BIN)/python -m pytest -m "not engine and not browser"
+	$(BIN)/python -m pytest -m "engine or browser"
+
+check: $(READY) ## Format, lint, types, layers; no test.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+engine: $(READY) ## Make the environment of the engine build.
+	@$(BIN)/hybridwatch engine install $(BUILD)
+
+browser: ## Make sure that there is a browser for the dashboard's test.
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || { echo "The browser test needs chromium; on Debian: sudo apt-get install chromium" >&2; exit 1; }
+
+lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt.
+	$(BIN)/python locks/refresh.py
+
+dashboard: $(READY) ## Open the dashboard on results/.
+	$(BIN)/hybridwatch dashboard
+
+clean: ## Remove environments and caches; results stay.
+	rm -rf .venv .engines .asv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(LOCKED): # The harness's environment, made anew whenever the lock or the checkout's place changes.
+	@$(PYTHON) -c 'import sys; sys.exit("hybridwatch needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	@echo "[1/2] harness environment: $$(grep -c == locks/harness.txt) packages, about a minute"
+	@$(PYTHON) -m venv --clear .venv && $(PIP) -r locks/harness.txt | sed -unE '/^(Downloading .*\([0-9]{2,}.* MB|Building|Installing)/s/^(.{,96}).*/      \1/p'
+	@touch $@
+
+$(READY): $(LOCKED)
+	@echo "[2/2] hybridwatch itself"
+	@$(PIP) --quiet --no-build-isolation --editable . && touch $@

@@ -1,0 +1,1 @@
+"""asv suites: a class per question, each names a scenario; ``hybridwatch.cli.suite`` measures."""

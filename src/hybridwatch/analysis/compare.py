@@ -1,0 +1,175 @@
+"""One subject, two sides: every number of a comparison except those that need the whole report.
+
+Verdicts that no other test can touch (exact, missing, failed, not comparable) are given here.
+The others stay inconclusive until ``judge`` has the adjusted p-value.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from hybridwatch.analysis import doubt, paired_proportion, power, rank
+from hybridwatch.analysis.answers import Answers, answers_of, pair
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.verdict import Comparison, Summary, Verdict
+from hybridwatch.metric import Direction, Kind
+
+_COUNT_BAND: Final = 0.005
+"""Counts have no margin: any significant change is relevant. To call two counts the same still
+takes a band; half a per cent is one host read in 200 steps."""
+
+
+def compare(subject: Subject, baseline: OneSide, contender: OneSide) -> Comparison:
+    """Compare two sides that are known to be comparable.
+
+    Returns:
+        A comparison with its verdict, or an inconclusive one with a p-value for ``judge``.
+    """
+    left, right = _summary(subject, baseline), _summary(subject, contender)
+    draft = _draft(subject, left, right)
+    draft = _with_doubts(draft, *doubt.about_setting(baseline, contender, subject))
+    broken = sum(reduce_side(side, subject).broken for side in (baseline, contender))
+    draft = _with_doubts(draft, *doubt.about_broken(broken))
+    if left is None or right is None:
+        return _compare_absent(draft, subject, baseline, contender)
+    draft = _with_doubts(draft, *doubt.about_failures(baseline, contender, subject.phase))
+    match subject.metric.kind:
+        case Kind.EXACT:
+            return _compare_exact(draft, left, right)
+        case Kind.PROPORTION:
+            task = subject.metric.id.partition(".")[2]
+            return _compare_answers(draft, answers_of(baseline, task), answers_of(contender, task))
+        case Kind.COUNT | Kind.RATE | Kind.TIME:
+            return _compare_ranks(draft, left, right)
+
+
+def lay_apart(
+    subject: Subject, baseline: OneSide, contender: OneSide, reasons: tuple[str, ...]
+) -> Comparison:
+    """Show two sides that must not be compared, with the reasons."""
+    left, right = _summary(subject, baseline), _summary(subject, contender)
+    draft = replace(_draft(subject, left, right), verdict=Verdict.NOT_COMPARABLE, effect=None)
+    return _with_doubts(draft, *reasons)
+
+
+def _draft(subject: Subject, left: Summary | None, right: Summary | None) -> Comparison:
+    return Comparison(
+        metric=subject.metric,
+        statistic=subject.statistic,
+        baseline=left,
+        contender=right,
+        effect=_effect(subject.metric.kind, left, right),
+        interval=None,
+        p_value=None,
+        p_adjusted=None,
+        equivalence_p=None,
+        minimum_detectable_effect=None,
+        trials_needed=None,
+        verdict=Verdict.INCONCLUSIVE,
+        test="none",
+    )
+
+
+def _summary(subject: Subject, side: OneSide) -> Summary | None:
+    values = reduce_side(side, subject).values
+    if not values:
+        return None
+    match subject.metric.kind:
+        case Kind.EXACT:
+            worst = max if subject.metric.better is Direction.LOWER else min
+            return Summary(worst(values), values)
+        case Kind.PROPORTION:
+            return Summary(float(np.mean(values)), values)
+        case Kind.COUNT | Kind.RATE | Kind.TIME:
+            return Summary(float(np.median(values)), values)
+
+
+def _effect(kind: Kind, left: Summary | None, right: Summary | None) -> float | None:
+    if left is None or right is None:
+        return None
+    if kind in {Kind.EXACT, Kind.PROPORTION}:
+        return right.center - left.center
+    return right.center / left.center - 1 if left.center else None
+
+
+def _compare_absent(
+    draft: Comparison, subject: Subject, baseline: OneSide, contender: OneSide
+) -> Comparison:
+    sides = (("baseline", baseline, draft.baseline), ("contender", contender, draft.contender))
+    absent = [(name, side) for name, side, summary in sides if summary is None]
+    if any(side.failures(subject.phase) for _, side in absent):
+        doubts = doubt.about_failures(baseline, contender, subject.phase)
+        return _with_doubts(replace(draft, verdict=Verdict.FAILED), *doubts)
+    names = " and ".join(name for name, _ in absent)
+    return _with_doubts(
+        replace(draft, verdict=Verdict.MISSING),
+        f"The {names} has no value of this metric: measure that side again.",
+    )
+
+
+def _compare_exact(draft: Comparison, left: Summary, right: Summary) -> Comparison:
+    doubts = [
+        *doubt.about_constancy("baseline", left.values),
+        *doubt.about_constancy("contender", right.values),
+    ]
+    if left.center == right.center:
+        if left.center != 0:
+            doubts.append(doubt.about_shared_breach(left.center))
+        verdict = Verdict.EQUIVALENT
+    elif (right.center > left.center) is (draft.metric.better is Direction.LOWER):
+        verdict = Verdict.REGRESSION
+    else:
+        verdict = Verdict.IMPROVEMENT
+    return _with_doubts(replace(draft, verdict=verdict, test="exact"), *doubts)
+
+
+def _compare_ranks(draft: Comparison, left: Summary, right: Summary) -> Comparison:
+    draft = _with_doubts(draft, *doubt.about_trials(left.n, right.n))
+    band = draft.metric.margin or _COUNT_BAND
+    needed = power.trials_to_settle(left.values, right.values, band)
+    if min(left.n, right.n) < rank.SETTLING_TRIALS:
+        # A test that cannot reject would only weaken the others in the control (Tarone 1990).
+        return replace(draft, trials_needed=needed or doubt.ADVISED_TRIALS)
+    return replace(
+        draft,
+        interval=rank.ratio_interval(left.values, right.values),
+        p_value=rank.rank_p(left.values, right.values),
+        equivalence_p=rank.equivalence_p(left.values, right.values, band),
+        minimum_detectable_effect=power.detectable_change(left.values, right.values),
+        trials_needed=needed,
+        test="Mann-Whitney",
+    )
+
+
+def _compare_answers(draft: Comparison, left: Answers, right: Answers) -> Comparison:
+    if not left.by_key or not right.by_key:
+        return _with_doubts(draft, doubt.NO_ANSWERS)
+    draft = replace(draft, baseline=_share(left), contender=_share(right))
+    reasons = doubt.about_questions(left, right)
+    if reasons:
+        apart = replace(draft, verdict=Verdict.NOT_COMPARABLE, effect=None)
+        return _with_doubts(apart, *reasons)
+    pairs, flips = pair(left, right)
+    margin, discordant = draft.metric.margin, pairs.lost + pairs.won
+    return replace(
+        draft,
+        effect=pairs.difference,
+        interval=paired_proportion.difference_interval(pairs),
+        p_value=paired_proportion.mcnemar_p(pairs),
+        equivalence_p=paired_proportion.equivalence_p(pairs, margin),
+        minimum_detectable_effect=power.detectable_difference(pairs.n, discordant),
+        trials_needed=power.documents_to_settle(pairs.n, discordant, margin),
+        test="McNemar",
+        flips=flips,
+    )
+
+
+def _share(answers: Answers) -> Summary:
+    return Summary(float(np.mean(answers.values)), answers.values)
+
+
+def _with_doubts(draft: Comparison, *doubts: str) -> Comparison:
+    return replace(draft, doubts=(*draft.doubts, *doubts))

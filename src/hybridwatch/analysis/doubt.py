@@ -1,0 +1,154 @@
+"""What a reader should hold against a comparison, each with what to do about it.
+
+An analysis never prints a doubt: doubts travel with the comparison and every view shows them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+
+from hybridwatch.analysis.answers import Answers
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.rank import SETTLING_TRIALS
+from hybridwatch.analysis.subject import Subject
+from hybridwatch.metric import Kind
+from hybridwatch.record.run import Phase
+
+ADVISED_TRIALS = 7
+"""A 5 % change at a spread of 3 % is found 3 times in 4 by 7 trials a side, 1 in 2 by 5."""
+
+NO_ANSWERS = (
+    "The answers of a side are not at hand, and unpaired shares prove nothing: "
+    "compare the whole records, with the file of answers beside each."
+)
+WITHIN_MARGIN = (
+    "The change is beyond noise, but whether it is beyond the margin stays open: "
+    "repeat with more trials."
+)
+
+
+def obstacles(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
+    """Say why two sides cannot be compared at all; empty if they can."""
+    left, right = baseline.run, contender.run
+    pairs = (
+        ("Scenario", left.scenario.id, right.scenario.id, "compare runs of one scenario"),
+        (
+            "Scenario version",
+            left.scenario.version,
+            right.scenario.version,
+            "measure the baseline again with the present file",
+        ),
+        (
+            "Scenario digest",
+            left.scenario.digest[:12],
+            right.scenario.digest[:12],
+            "measure the baseline again with the present file",
+        ),
+        ("Testbed", left.testbed.id, right.testbed.id, "measure both on one machine"),
+    )
+    return tuple(
+        f"{what} differs ({old} -> {new}): {remedy}."
+        for what, old, new, remedy in pairs
+        if old != new
+    )
+
+
+def about_setting(baseline: OneSide, contender: OneSide, subject: Subject) -> Iterator[str]:
+    """Doubts that come from how the two sides were measured."""
+    left, right = baseline.run, contender.run
+    if left.harness != right.harness:
+        yield (
+            f"Measured by different harnesses ({left.harness.version} at {left.harness.revision} "
+            f"-> {right.harness.version} at {right.harness.revision}): repeat both with one."
+        )
+    noisy = subject.metric.kind not in {Kind.EXACT, Kind.PROPORTION}
+    if noisy and left.id != right.id:
+        yield (
+            "The sides were not measured interleaved, so drift of the machine counts as change: "
+            "confirm by one run with both builds."
+        )
+    changed = [
+        field.name
+        for field in fields(left.testbed)
+        if getattr(left.testbed, field.name) != getattr(right.testbed, field.name)
+    ]
+    if changed:
+        yield f"The testbed changed ({', '.join(changed)}): measure the baseline again here."
+
+
+def about_failures(baseline: OneSide, contender: OneSide, phase: Phase) -> Iterator[str]:
+    """Doubts that come from trials that gave no measurement."""
+    for name, side in (("baseline", baseline), ("contender", contender)):
+        failed, good = len(side.failures(phase)), len(side.trials(phase))
+        if failed and good:
+            yield (
+                f"{failed} of {failed + good} {phase.value} trials of the {name} failed and the "
+                "others may be the lucky ones: read the failures, then repeat."
+            )
+        elif failed:
+            yield (
+                f"No {phase.value} trial of the {name} succeeded ({failed} failed): "
+                "read the failures, then repeat."
+            )
+
+
+def about_trials(n_baseline: int, n_contender: int) -> Iterator[str]:
+    """Doubts that come from too few trials."""
+    fewest = min(n_baseline, n_contender)
+    if fewest < SETTLING_TRIALS:
+        yield (
+            f"Fewer than {SETTLING_TRIALS} trials a side: no difference can ever be significant; "
+            f"repeat with --trials {ADVISED_TRIALS}."
+        )
+    elif fewest < ADVISED_TRIALS:
+        yield (
+            f"Fewer than {ADVISED_TRIALS} trials a side: only large changes can be found; "
+            f"repeat with --trials {ADVISED_TRIALS}."
+        )
+
+
+def about_broken(broken: int) -> Iterator[str]:
+    """Doubts that come from values that are no numbers."""
+    if broken:
+        yield (
+            f"{broken} trial(s) left out because of values that are no finite numbers: "
+            "look at their raw samples."
+        )
+
+
+def about_constancy(name: str, values: Sequence[float]) -> Iterator[str]:
+    """Doubts about an exact metric that is not."""
+    if len(set(values)) > 1:
+        found = ", ".join(f"{value:g}" for value in sorted(set(values)))
+        yield (
+            f"The {name}'s trials disagree ({found}) where one value was due; the worst counts: "
+            "look for what varies from trial to trial."
+        )
+
+
+def about_shared_breach(value: float) -> str:
+    """Say that two equal sides are equally wrong."""
+    return f"Both sides break this contract ({value:g} times): equal is not right; fix both."
+
+
+def about_questions(baseline: Answers, contender: Answers) -> tuple[str, ...]:
+    """Say why two sides' answers cannot be paired; empty if they can."""
+    found: list[str] = []
+    if baseline.versions != contender.versions:
+        old, new = ", ".join(sorted(baseline.versions)), ", ".join(sorted(contender.versions))
+        found.append(f"Task version differs ({old} -> {new}): measure both with one version.")
+    only_old = len(baseline.by_key.keys() - contender.by_key.keys())
+    only_new = len(contender.by_key.keys() - baseline.by_key.keys())
+    if only_old or only_new:
+        found.append(
+            f"The questions differ ({only_old} on the baseline only, {only_new} on the contender "
+            "only): measure both with the same documents and prompts."
+        )
+    return tuple(found)
+
+
+def about_multiplicity(p_value: float, tests: int) -> str:
+    """Say that a difference did not survive the report's control."""
+    return (
+        f"Significant alone (p {p_value:.3f}), but not as one of {tests} tests: "
+        "repeat with more trials."
+    )

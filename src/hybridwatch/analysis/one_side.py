@@ -1,0 +1,45 @@
+"""One side of a comparison: a build of a run, and the trials that speak for it."""
+
+from dataclasses import dataclass
+
+from hybridwatch.analysis.verdict import Side
+from hybridwatch.errors import ComparisonError
+from hybridwatch.record.identity import EngineBuild
+from hybridwatch.record.run import Phase, Run, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class OneSide:
+    """A run together with the side of it that is meant.
+
+    Attributes:
+        run: Where the trials are.
+        index: Position in ``run.builds``.
+    """
+
+    run: Run
+    index: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < len(self.run.builds):
+            raise ComparisonError(
+                f"run {self.run.id} has {len(self.run.builds)} build(s), so no side "
+                f"{self.index}: expected 0 to {len(self.run.builds) - 1}"
+            )
+
+    @property
+    def build(self) -> EngineBuild:
+        """The engine that answered on this side."""
+        return self.run.builds[self.index]
+
+    def identity(self) -> Side:
+        """Say who stands here, without the trials."""
+        return Side(self.run.id, self.build, self.run.testbed)
+
+    def trials(self, phase: Phase) -> tuple[Trial, ...]:
+        """Give the trials of a phase that count, in order of measurement."""
+        return tuple(trial for trial in self.run.measured(self.index) if trial.phase is phase)
+
+    def failures(self, phase: Phase) -> tuple[Trial, ...]:
+        """Give the trials of a phase that gave no measurement, warm-ups included."""
+        return tuple(trial for trial in self.run.failed(self.index) if trial.phase is phase)

@@ -1,0 +1,106 @@
+"""What a report compares: which metrics, by which statistics, fed by which phase.
+
+The order of subjects is the order of every view: what must hold exactly first, then whether the
+answers are right, then how fast they come.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.errors import ComparisonError
+from hybridwatch.metric import Kind, Metric, metric_of
+from hybridwatch.metric.catalogue import METRICS
+from hybridwatch.record.run import Phase
+
+_KIND_ORDER: Final = (Kind.EXACT, Kind.PROPORTION, Kind.RATE, Kind.TIME, Kind.COUNT)
+_CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}
+_HOST_METRICS: Final = frozenset({"host_syncs_per_step", "metadata_build_time"})
+_TAIL_METRICS: Final = frozenset({"ttft", "itl", "e2el"})
+"""Tail latency is what users feel here; ``tpot`` is already an average over a request."""
+
+_STAND_INS: Final = {
+    Phase.CONTRACT: "contract.unknown",
+    Phase.ACCURACY: "accuracy.unknown",
+    Phase.PERFORMANCE: "output_throughput",
+    Phase.HOST_SYNC: "host_syncs_per_step",
+}
+"""Named when a phase failed on both sides, so that nobody can tell what it would have measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A metric and the statistic that reduces a trial to one number."""
+
+    metric: Metric
+    statistic: str
+
+    @property
+    def phase(self) -> Phase:
+        """The phase whose trials feed the metric."""
+        return phase_of(self.metric)
+
+
+def phase_of(metric: Metric) -> Phase:
+    """Say which trials a metric is read from."""
+    if metric.kind is Kind.EXACT:
+        return Phase.CONTRACT
+    if metric.kind is Kind.PROPORTION:
+        return Phase.ACCURACY
+    return Phase.HOST_SYNC if metric.id in _HOST_METRICS else Phase.PERFORMANCE
+
+
+def statistics_of(metric: Metric) -> tuple[str, ...]:
+    """Name the statistics by which a metric is compared."""
+    match metric.kind:
+        case Kind.EXACT:
+            return ("value",)
+        case Kind.PROPORTION | Kind.COUNT:
+            return ("mean",)
+        case Kind.RATE:
+            return ("median",)
+        case Kind.TIME:
+            return ("median", "p99") if metric.id in _TAIL_METRICS else ("median",)
+
+
+def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
+    """List what there is to compare, in the order of a report.
+
+    A metric that only one side has is a subject all the same: it must end as missing or failed.
+    So is a phase that failed on both sides, under the name of its leading metric.
+
+    Raises:
+        ComparisonError: A trial holds a metric that the catalogue does not know.
+    """
+    found = {metric.id: metric for side in (baseline, contender) for metric in _metrics_of(side)}
+    heard = {phase_of(metric) for metric in found.values()}
+    for phase, metric_id in _STAND_INS.items():
+        if phase not in heard and baseline.failures(phase) and contender.failures(phase):
+            found[metric_id] = metric_of(metric_id)
+    ordered = sorted(found.values(), key=_place)
+    return tuple(Subject(metric, name) for metric in ordered for name in statistics_of(metric))
+
+
+def _place(metric: Metric) -> tuple[int, int, str]:
+    return (
+        _KIND_ORDER.index(metric.kind),
+        _CATALOGUE_ORDER.get(metric.id, len(_CATALOGUE_ORDER)),
+        metric.id,
+    )
+
+
+def _metrics_of(side: OneSide) -> Iterator[Metric]:
+    for phase in Phase:
+        for trial in side.trials(phase):
+            for sample in trial.samples:
+                metric = _known(sample.metric)
+                if sample.values and phase_of(metric) is phase:
+                    yield metric
+
+
+def _known(metric_id: str) -> Metric:
+    try:
+        return metric_of(metric_id)
+    except KeyError:
+        raise ComparisonError(f"a trial holds the unknown metric {metric_id!r}") from None

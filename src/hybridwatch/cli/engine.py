@@ -1,0 +1,88 @@
+"""``hybridwatch engine``: the environments of engine builds."""
+
+import json
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
+from hybridwatch.engine.check import BuildCheck, check_build
+from hybridwatch.engine.install import install, lock_digest, state
+
+
+@click.group("engine")
+def command() -> None:
+    """Make, list and check the environments of engine builds."""
+
+
+@command.command("install")
+@click.argument("name")
+def install_command(name: str) -> None:
+    """Make the environment of build NAME from its lock; nothing to do if it is there."""
+    install(named_build(name), say=click.echo)
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def list_command(*, as_json: bool) -> None:
+    """List the engine builds and whether they are installed."""
+    builds = tuple(load_builds().values())
+    if as_json:
+        click.echo(json.dumps({"builds": [_to_json(build) for build in builds]}, indent=2))
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("build", "release", "accelerator", "fixes switched", "environment"):
+        table.add_column(title, no_wrap=title == "build")
+    for build in builds:
+        switched = ", ".join(
+            f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.fixes.items()
+        )
+        table.add_row(
+            build.name, build.release, build.accelerator, switched or "none", state(build).value
+        )
+    Console().print(table)
+
+
+@command.command("check")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check_command(name: str, *, as_json: bool) -> None:
+    """Probe the code of build NAME: which fixes it has, and where that was seen."""
+    found = check_build(named_build(name))
+    if as_json:
+        click.echo(json.dumps({"build": name, **_check_to_json(found)}, indent=2))
+        return
+    click.echo(f"{name}: {found.distribution} {found.release}")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("fix", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("evidence", overflow="fold")
+    for fix, finding in found.fixes.items():
+        table.add_row(fix, finding.state, finding.evidence)
+    Console().print(table)
+
+
+def _to_json(build: BuildSpec) -> dict[str, object]:
+    return {
+        "name": build.name,
+        "release": build.release,
+        "accelerator": build.accelerator,
+        "distribution": build.distribution,
+        "lock_digest": lock_digest(build),
+        "fixes": {fix: "apply" if wanted else "revert" for fix, wanted in build.fixes.items()},
+        "state": state(build).value,
+    }
+
+
+def _check_to_json(found: BuildCheck) -> dict[str, object]:
+    return {
+        "distribution": found.distribution,
+        "release": found.release,
+        "wheel_digest": found.wheel_digest,
+        "fixes": {
+            fix: {"state": finding.state, "evidence": finding.evidence}
+            for fix, finding in found.fixes.items()
+        },
+    }

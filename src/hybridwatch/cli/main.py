@@ -1,0 +1,102 @@
+"""``hybridwatch``: the way in, and what becomes of errors.
+
+Verbs are loaded when they are called: ``hybridwatch --help`` must not wait for SciPy, and the
+reading verbs must work where the measuring libraries are not installed.
+"""
+
+import contextlib
+import importlib
+import io
+import sys
+from collections.abc import Mapping
+from typing import IO, Any, Final
+
+import click
+
+from hybridwatch.errors import HybridwatchError
+
+_INTERRUPTED: Final = 130
+"""What shells expect of a command that Ctrl-C ended: 128 + SIGINT."""
+
+VERBS: Final[Mapping[str, str]] = {
+    "scenarios": "List and validate every scenario file.",
+    "engine": "Install, list and check engine builds.",
+    "run": "Measure one build, or two interleaved, through scenarios.",
+    "compare": "Compare two sides and show every verdict.",
+    "gate": "Pass or fail: exit status 1 on bad news.",
+    "comment": "Write a comparison as a pull request comment.",
+    "dashboard": "Show the records in a browser.",
+}
+"""Every verb with its line of help; verb ``x`` is ``command`` in ``hybridwatch.cli.x``."""
+
+
+class _Told(click.ClickException):
+    """A failure told in a line; in several where several things are wrong."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print to standard error."""
+        for line in self.message.splitlines():
+            click.echo(f"hybridwatch: {line}", file=file, err=True)
+
+
+class VerbGroup(click.Group):
+    """A group that imports a verb's module when the verb is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        """Name the verbs in the order of a working day."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load a verb, or give ``None`` for a word that is none.
+
+        Raises:
+            HybridwatchError: The verb needs a package that is not installed.
+        """
+        if cmd_name not in VERBS:
+            return None
+        try:
+            module = importlib.import_module(f"hybridwatch.cli.{cmd_name}")
+        except ModuleNotFoundError as error:
+            raise HybridwatchError(
+                f"{cmd_name}: needs the Python module {error.name!r}, which is not installed here; "
+                "README.md names the extra that brings it"
+            ) from error
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the verbs without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a verb; turn the errors meant for people into one line and a status."""
+        try:
+            return super().invoke(ctx)
+        except HybridwatchError as error:
+            raise _Told(str(error)) from error
+        except KeyboardInterrupt:
+            click.echo("hybridwatch: interrupted", err=True)
+            raise click.exceptions.Exit(_INTERRUPTED) from None
+
+
+@click.group(
+    cls=VerbGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit status: 0 all fine, 1 the answer is bad news, 2 the call was wrong.",
+)
+@click.version_option(package_name="hybridwatch", prog_name="hybridwatch")
+def cli() -> None:
+    """Watch vLLM engines that serve hybrid models: still right, still fast, still free of syncs?"""
+
+
+def main() -> None:
+    """Run the command line and leave with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal without Unicode must not turn a verdict into a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(io.UnsupportedOperation):
+                stream.reconfigure(errors="replace")
+    cli(prog_name="hybridwatch")

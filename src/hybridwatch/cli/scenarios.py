@@ -1,0 +1,76 @@
+"""``hybridwatch scenarios``: which scenarios there are, and whether their files are right."""
+
+import json
+from pathlib import Path
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from hybridwatch.engine.builds import home
+from hybridwatch.scenario import Scenario, Survey, digest, survey
+
+_WRONG = 2  # exit status: a file says something we do not understand
+
+
+@click.command("scenarios")
+@click.option("--check", is_flag=True, help="Only validate every file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of scenario files.  [default: scenarios/ of the checkout]",
+)
+def command(*, check: bool, as_json: bool, root: Path | None) -> None:
+    """List and validate every scenario file.
+
+    Ends with status 2 if any file is wrong; every wrong file is told.
+    """
+    found = survey(root or home() / "scenarios")
+    if as_json:
+        click.echo(json.dumps(_to_json(found), indent=2))
+    elif check:
+        _tell(found)
+    else:
+        _print(found.scenarios)
+        _tell_problems(found)
+    if found.problems:
+        raise click.exceptions.Exit(_WRONG)
+
+
+def _to_json(found: Survey) -> dict[str, object]:
+    scenarios = [
+        {
+            "id": scenario.id,
+            "version": scenario.version,
+            "fix": scenario.fix,
+            "model": scenario.model,
+            "digest": digest(scenario),
+            "summary": scenario.summary,
+        }
+        for scenario in found.scenarios
+    ]
+    return {"scenarios": scenarios, "problems": list(found.problems)}
+
+
+def _tell(found: Survey) -> None:
+    good = len(found.scenarios)
+    click.echo(f"{good} {'scenario is' if good == 1 else 'scenarios are'} valid.")
+    _tell_problems(found)
+
+
+def _tell_problems(found: Survey) -> None:
+    for problem in found.problems:
+        click.echo(f"ScenarioError: {problem}", err=True)
+
+
+def _print(scenarios: tuple[Scenario, ...]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("scenario", no_wrap=True)
+    table.add_column("version", justify="right")
+    table.add_column("fix", no_wrap=True)
+    table.add_column("why")
+    for scenario in scenarios:
+        table.add_row(scenario.id, str(scenario.version), scenario.fix, scenario.summary)
+    Console().print(table)

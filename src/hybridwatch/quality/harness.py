@@ -1,0 +1,151 @@
+"""Runs lm-eval tasks against an engine's completion endpoint.
+
+lm-eval works in a process group of its own: it is bounded, and nothing of it is left when it
+failed, hung, or when the harness was interrupted.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hybridwatch.errors import MeasurementError
+from hybridwatch.quality.answers import NO_TEXT, read_answers
+from hybridwatch.quality.evaluate import Request
+from hybridwatch.record.run import Answer
+
+TASKS: Final = Path(__file__).parent / "tasks"
+"""Our tasks: ``<name>.yaml`` declares lm-eval's task ``hybridwatch_<name>``."""
+
+_TAIL_LINES: Final = 20
+_LOG: Final = "lm-eval.log"
+_LOOPBACK: Final = "127.0.0.1,localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRequest:
+    """One accuracy trial.
+
+    Attributes:
+        base_url: The endpoint, such as ``http://127.0.0.1:8123/v1/completions``.
+        model: The name under which the engine serves the model.
+        tasks: Ours (``recall``) or lm-eval's own (``gsm8k``), which may need the hub.
+        documents: How many of each task, from the first.
+        max_concurrency: Requests in flight at once.
+        timeout_s: Seconds for everything, the start of lm-eval (2 s) included.
+        work_dir: Existing folder for the request, lm-eval's output and its log.
+    """
+
+    base_url: str
+    model: str
+    tasks: tuple[str, ...]
+    documents: int
+    max_concurrency: int
+    timeout_s: float
+    work_dir: Path
+
+
+def run_tasks(request: TaskRequest) -> tuple[Answer, ...]:
+    """Ask every document and read what came back.
+
+    Returns:
+        Answers by task in the order asked, then by document; every document is there.
+
+    Raises:
+        MeasurementError: lm-eval failed, did not end in time, or left a document out. The first
+            line says what happened, the lines after it are the end of lm-eval's output.
+    """
+    names = {name: _eval_name(name) for name in request.tasks}
+    asked = request.work_dir / "lm-eval-request.json"
+    answered = request.work_dir / "lm-eval-answer.json"
+    asked.write_text(json.dumps(_evaluation(request, names)), encoding="utf-8")
+    answered.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "hybridwatch.quality.evaluate", str(asked), str(answered)]
+    offline = all(name != eval_name for name, eval_name in names.items())
+    _run(command, request, _environment(offline=offline))
+    try:
+        evaluation: Mapping[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise MeasurementError(f"lm-eval left no readable answer: {error}") from error
+    return read_answers(evaluation, names, request.documents)
+
+
+def _eval_name(name: str) -> str:
+    return f"hybridwatch_{name}" if (TASKS / f"{name}.yaml").is_file() else name
+
+
+def _evaluation(request: TaskRequest, names: Mapping[str, str]) -> Request:
+    return Request(
+        model_args={
+            "model": request.model,
+            "base_url": request.base_url,
+            "num_concurrent": request.max_concurrency,
+            # Text goes over the wire; the engine has the tokenizer, the harness has none.
+            "tokenized_requests": False,
+            "tokenizer_backend": None,
+        },
+        tasks=list(names.values()),
+        documents=request.documents,
+        include_path=str(TASKS),
+        include_defaults=any(name == eval_name for name, eval_name in names.items()),
+    )
+
+
+def _environment(*, offline: bool) -> dict[str, str]:
+    environment = dict(os.environ)
+    # lm-eval would send it along, and a loopback engine asks for none.
+    environment.pop("OPENAI_API_KEY", None)
+    for variable in ("NO_PROXY", "no_proxy"):
+        environment[variable] = ",".join(filter(None, (os.environ.get(variable), _LOOPBACK)))
+    environment["TQDM_DISABLE"] = "1"  # a progress bar would fill the tail of the log
+    environment["LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER"] = NO_TEXT
+    if offline:
+        environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    return environment
+
+
+def _run(command: list[str], request: TaskRequest, environment: dict[str, str]) -> None:
+    log = request.work_dir / _LOG
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=request.work_dir,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(request.timeout_s)
+        except subprocess.TimeoutExpired:
+            raise MeasurementError(
+                f"lm-eval did not end in {request.timeout_s:g} s; its last lines:\n{_tail(log)}"
+            ) from None
+        finally:
+            _end(process)
+    if status != 0:
+        tail = _tail(log)
+        cause = tail.rpartition("\n")[2] or "no output"
+        raise MeasurementError(
+            f"lm-eval ended with status {status}: {cause}; its last lines:\n{tail}"
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill whatever is left of the process group; it holds nothing worth a clean end."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    process.wait()
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join([line for line in lines if line.strip()][-_TAIL_LINES:])

@@ -1,0 +1,27 @@
+"""Hands the evaluation files beside this module to lm-eval, from whatever directory it is run.
+
+lm-eval resolves `data_files` against the working directory, so the tasks name these functions as
+`custom_dataset` instead. It loads this module by its path, whether or not hybridwatch is installed;
+hence it needs only `datasets`, which lm-eval brings.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset, DatasetDict
+
+
+def load_recall(**_options: Any) -> DatasetDict:
+    """Return the recall task's documents as the split `test`."""
+    return _load("recall.jsonl")
+
+
+def load_word_problems(**_options: Any) -> DatasetDict:
+    """Return the word problems as the split `test`."""
+    return _load("word_problems.jsonl")
+
+
+def _load(name: str) -> DatasetDict:
+    lines = (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines()
+    return DatasetDict(test=Dataset.from_list([json.loads(line) for line in lines]))

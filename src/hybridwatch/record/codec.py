@@ -1,0 +1,265 @@
+"""Between a run in memory and its two files.
+
+``encode`` and ``decode`` are exact opposites for every run. They know bytes, not disks: ``store``
+reads and writes. The record is made for people and for ``git diff`` (sorted keys, short lists on
+one line); answers and client results are many and go to a compressed file beside it.
+"""
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from hybridwatch.errors import RecordError
+from hybridwatch.record.naming import BULK_SUFFIX, stem_of
+from hybridwatch.record.run import Run
+from hybridwatch.record.wire import BulkOfTrial, WireAnswer, WireBulk, WireLine, WireRecord
+
+SCHEMA_VERSION: Final = 1
+
+_WIDTH: Final = 100
+_SHOWN: Final = 60
+"""How much of a wrong value an error message repeats."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A run as bytes.
+
+    Attributes:
+        stem: What both files are called, without suffix.
+        record: The record, UTF-8 JSON.
+        bulk: Gzipped JSON lines, ``None`` when no trial has answers or a client result.
+    """
+
+    stem: str
+    record: bytes
+    bulk: bytes | None
+
+
+def encode(run: Run) -> Encoded:
+    """Give the file form of a run.
+
+    Args:
+        run: Any run whose values are finite numbers and whose times are aware.
+
+    Returns:
+        The bytes of both files; the same run always gives the same bytes.
+
+    Raises:
+        RecordError: The run cannot be kept truthfully: not-a-number, a naive time, an unknown
+            metric, trials that are not numbered from 0. The message has the path to the value.
+    """
+    wire = _checked(run)
+    stem = stem_of(run)
+    lines = [_line(where, content) for where, content in _bulk_lines(run)]
+    bulk = None
+    if lines:
+        # No time and no name inside: equal content gives equal bytes.
+        bulk = gzip.compress(b"".join(lines), mtime=0)
+        reference = WireBulk(
+            file=stem + BULK_SUFFIX, sha256=hashlib.sha256(bulk).hexdigest(), lines=len(lines)
+        )
+        wire = wire.model_copy(update={"bulk": reference})
+    text = _pretty(wire.model_dump(mode="json")) + "\n"
+    return Encoded(stem, _utf8(text, "the record"), bulk)
+
+
+def decode(record: bytes, bulk: bytes | None) -> Run:
+    """Read a run back.
+
+    Args:
+        record: The bytes of the record.
+        bulk: The bytes of the file beside it; ``None`` reads the record alone, and its trials
+            then have neither answers nor client results.
+
+    Returns:
+        The run.
+
+    Raises:
+        RecordError: In one line: the path to the key, what was found and what was expected.
+    """
+    wire = _wire_of(record)
+    if bulk is None:
+        return wire.to_run({})
+    if wire.bulk is None:
+        raise RecordError("bulk: expected no file beside this record, found one")
+    return wire.to_run(_read_bulk(bulk, wire.bulk, len(wire.trials)))
+
+
+def bulk_file_of(record: bytes) -> str | None:
+    """Name the file beside a record.
+
+    Args:
+        record: The bytes of the record.
+
+    Returns:
+        A plain file name, or ``None`` when the record stands alone.
+
+    Raises:
+        RecordError: As ``decode``.
+    """
+    wire = _wire_of(record)
+    return wire.bulk.file if wire.bulk else None
+
+
+def _checked(run: Run) -> WireRecord:
+    try:
+        wire = WireRecord.model_validate(run, from_attributes=True)
+    except ValidationError as error:
+        raise RecordError(f"run {run.id} cannot be kept: {_first(error)}") from error
+    _check_consistent(wire)
+    return wire
+
+
+def _wire_of(record: bytes) -> WireRecord:
+    try:
+        raw = json.loads(record)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordError(f"not whole JSON, the file may have been cut short: {error}") from error
+    if not isinstance(raw, dict):
+        raise RecordError(f"expected a JSON object, found {_shown(raw)}")
+    version = raw.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise RecordError(
+            f"schema_version: found {version}, but this hybridwatch reads up to "
+            f"{SCHEMA_VERSION}: upgrade hybridwatch"
+        )
+    wire = _validated(WireRecord, record)
+    _check_consistent(wire)
+    return wire
+
+
+def _check_consistent(wire: WireRecord) -> None:
+    for position, trial in enumerate(wire.trials):
+        if trial.index != position:
+            raise RecordError(f"trials[{position}].index: expected {position}, found {trial.index}")
+        if trial.side >= len(wire.builds):
+            raise RecordError(
+                f"trials[{position}].side: expected less than the {len(wire.builds)} build(s), "
+                f"found {trial.side}"
+            )
+
+
+def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+    for trial in run.trials:
+        for number, answer in enumerate(trial.answers):
+            try:
+                wire = WireAnswer.model_validate(answer, from_attributes=True)
+            except ValidationError as error:
+                path = f"trials[{trial.index}].answers[{number}].{_first(error)}"
+                raise RecordError(f"run {run.id} cannot be kept: {path}") from error
+            where = f"trials[{trial.index}].answers[{number}]"
+            yield where, {"trial": trial.index, "answer": wire.model_dump(mode="json")}
+        if trial.client_result is not None:
+            where = f"trials[{trial.index}].client_result"
+            yield where, {"trial": trial.index, "client_result": trial.client_result}
+
+
+def _line(where: str, content: Mapping[str, Any]) -> bytes:
+    try:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"{where}: expected plain JSON: {error}") from error
+    return _utf8(text + "\n", where)
+
+
+def _utf8(text: str, where: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise RecordError(f"{where}: expected Unicode text, found a lone surrogate") from error
+
+
+def _read_bulk(bulk: bytes, expected: WireBulk, trials: int) -> dict[int, BulkOfTrial]:
+    found = hashlib.sha256(bulk).hexdigest()
+    if found != expected.sha256:
+        raise RecordError(f"{expected.file}: sha256: expected {expected.sha256}, found {found}")
+    try:
+        lines = gzip.decompress(bulk).splitlines()
+    except (OSError, EOFError, zlib.error) as error:
+        raise RecordError(f"{expected.file}: expected gzip: {error}") from error
+    if len(lines) != expected.lines:
+        raise RecordError(f"{expected.file}: expected {expected.lines} lines, found {len(lines)}")
+    by_trial: dict[int, BulkOfTrial] = defaultdict(BulkOfTrial)
+    for number, raw in enumerate(lines, start=1):
+        where = f"{expected.file}: line {number}: "
+        line = _validated(WireLine, raw, where)
+        if line.trial >= trials:
+            raise RecordError(f"{where}trial: expected less than {trials}, found {line.trial}")
+        try:
+            by_trial[line.trial].add(line)
+        except ValueError as error:
+            raise RecordError(f"{where}{error}") from error
+    return by_trial
+
+
+def _validated(model: type[_Model], raw: bytes, where: str = "") -> _Model:
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise RecordError(f"{where}{_first(error)}") from error
+
+
+def _first(error: ValidationError) -> str:
+    """Tell the first of pydantic's findings in one line; the others usually follow from it."""
+    finding = error.errors(include_url=False)[0]
+    path = "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" for step in finding["loc"]
+    ).lstrip(".")
+    prefix = f"{path}: " if path else ""
+    if finding["type"] == "missing":
+        return f"{prefix}expected a value, found nothing"
+    if finding["type"] == "extra_forbidden":
+        return f"{prefix}expected no such key, found {_shown(finding['input'])}"
+    message = finding["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+    return f"{prefix}{message}, found {_shown(finding['input'])}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _pretty(value: object, indent: int = 0) -> str:
+    """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped."""
+    flat = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    room = _WIDTH - indent
+    if not isinstance(value, dict | list) or len(flat) <= room:
+        return flat
+    pad = " " * (indent + 2)
+    if isinstance(value, dict):
+        pairs = sorted(value.items())
+        inner = [f"{pad}{_pretty(key)}: {_pretty(item, indent + 2)}" for key, item in pairs]
+        return "{\n" + ",\n".join(inner) + "\n" + " " * indent + "}"
+    if _is_nested(value):
+        inner = [pad + _pretty(item, indent + 2) for item in value]
+        return "[\n" + ",\n".join(inner) + "\n" + " " * indent + "]"
+    return (
+        "[\n"
+        + _wrapped([json.dumps(item, ensure_ascii=False) for item in value], pad)
+        + ("\n" + " " * indent + "]")
+    )
+
+
+def _is_nested(value: Mapping[str, object] | Sequence[object]) -> bool:
+    items = value.values() if isinstance(value, Mapping) else value
+    return any(isinstance(item, dict | list) for item in items)
+
+
+def _wrapped(items: list[str], pad: str) -> str:
+    lines, line = [], pad
+    for item in items:
+        if len(line) + len(item) + 1 > _WIDTH and line != pad:
+            lines.append(line.rstrip())
+            line = pad
+        line += item + ", "
+    return "\n".join([*lines, line.removesuffix(", ")])

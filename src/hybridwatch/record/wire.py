@@ -1,0 +1,219 @@
+"""The file form of a run, schema version 1, as pydantic models.
+
+Field for field what ``results/README.md`` documents. The memory types (``identity``, ``run``) may
+change their shape; these may not: a change here is a new schema version. ``codec`` is the only
+user.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+)
+
+from hybridwatch.metric import metric_of
+from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
+from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+
+
+def _in_utc(value: object) -> datetime:
+    """Accept an aware time, or its text as this file form writes it."""
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        return datetime.fromisoformat(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
+    raise ValueError("expected a time in UTC such as 2026-11-21T09:15:00Z")
+
+
+def _as_text(value: datetime) -> str:
+    return value.isoformat().removesuffix("+00:00") + "Z"
+
+
+def _known_metric(value: str) -> str:
+    try:
+        metric_of(value)
+    except KeyError:
+        raise ValueError("expected the id of a metric this hybridwatch knows") from None
+    return value
+
+
+def _plain_file_name(value: str) -> str:
+    # A record is data from outside: it must not make us open ../../anything.
+    if not value or value.startswith(".") or "/" in value or "\\" in value or "\0" in value:
+        raise ValueError("expected the plain name of a file beside the record")
+    return value
+
+
+_Time: TypeAlias = Annotated[
+    datetime, BeforeValidator(_in_utc), PlainSerializer(_as_text, return_type=str)
+]
+_Id: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
+_Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Wire(BaseModel):
+    # Strict: "1" is not 1. Not-a-number has no JSON form, so it is no value here either.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class _Harness(_Wire):
+    version: str
+    revision: str | None
+
+
+class _Scenario(_Wire):
+    id: str
+    version: int
+    digest: str
+    fix: str
+
+
+class _Testbed(_Wire):
+    id: str
+    cpu_model: str
+    cores: int
+    memory_bytes: int
+    kernel: str
+    gpus: tuple[str, ...]
+    driver: str | None
+    cuda: str | None
+
+
+class _Build(_Wire):
+    label: str
+    name: str
+    release: str
+    accelerator: str
+    distribution: str
+    lock_digest: str
+    wheel_digest: str
+    fixes: dict[str, FixState]
+    flags: dict[str, str]
+
+
+class _Sample(_Wire):
+    metric: Annotated[str, AfterValidator(_known_metric)]
+    values: tuple[float, ...]
+
+
+class _Failure(_Wire):
+    reason: str
+    log_tail: str
+
+
+class _Trial(_Wire):
+    index: Annotated[int, Field(ge=0)]
+    side: Annotated[int, Field(ge=0, le=1)]
+    phase: Phase
+    started_at: _Time
+    duration_s: Annotated[float, Field(ge=0)]
+    warmup: bool
+    samples: tuple[_Sample, ...]
+    failure: _Failure | None
+
+    def to_trial(self, bulk: "BulkOfTrial") -> Trial:
+        """Give the memory form.
+
+        Args:
+            bulk: What the file beside the record holds for this trial.
+        """
+        plain = dict(self)
+        plain["samples"] = tuple(Sample(**dict(sample)) for sample in self.samples)
+        plain["failure"] = Failure(**dict(self.failure)) if self.failure else None
+        return Trial(**plain, answers=tuple(bulk.answers), client_result=bulk.client_result)
+
+
+class WireBulk(_Wire):
+    """The reference from a record to the file beside it."""
+
+    file: Annotated[str, AfterValidator(_plain_file_name)]
+    sha256: _Digest
+    lines: Annotated[int, Field(ge=1)]
+
+
+class WireAnswer(_Wire):
+    """One document of an accuracy task; fields as ``record.run.Answer``."""
+
+    task: str
+    task_version: str
+    doc_id: int
+    doc_hash: str
+    prompt_hash: str
+    target_hash: str
+    prompt: str
+    target: str
+    response: str
+    correct: bool
+
+
+class WireLine(_Wire):
+    """One line of the bulk file: an answer or a client result of one trial."""
+
+    trial: Annotated[int, Field(ge=0)]
+    answer: WireAnswer | None = None
+    client_result: dict[str, JsonValue] | None = None
+
+
+class BulkOfTrial:
+    """The lines of one trial, gathered."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.client_result: dict[str, JsonValue] | None = None
+
+    def add(self, line: WireLine) -> None:
+        """Take one line in.
+
+        Raises:
+            ValueError: The line holds neither or both, or a second client result.
+        """
+        if (line.answer is None) == (line.client_result is None):
+            raise ValueError("expected either answer or client_result")
+        if line.answer is not None:
+            self.answers.append(Answer(**dict(line.answer)))
+        elif self.client_result is not None:
+            raise ValueError(f"client_result: a second one for trial {line.trial}")
+        else:
+            self.client_result = line.client_result
+
+
+class WireRecord(_Wire):
+    """A whole record."""
+
+    schema_version: Literal[1] = 1
+    id: _Id
+    started_at: _Time
+    finished_at: _Time
+    harness: _Harness
+    scenario: _Scenario
+    testbed: _Testbed
+    builds: Annotated[tuple[_Build, ...], Field(min_length=1, max_length=2)]
+    trials: tuple[_Trial, ...]
+    bulk: WireBulk | None = None
+
+    def to_run(self, bulk: dict[int, BulkOfTrial]) -> Run:
+        """Give the memory form.
+
+        Args:
+            bulk: By trial index; a trial that is not there has nothing beside the record.
+        """
+        return Run(
+            id=self.id,
+            started_at=self.started_at,
+            finished_at=self.finished_at,
+            harness=Harness(**dict(self.harness)),
+            scenario=ScenarioRef(**dict(self.scenario)),
+            testbed=Testbed(**dict(self.testbed)),
+            builds=tuple(EngineBuild(**dict(build)) for build in self.builds),
+            trials=tuple(t.to_trial(bulk.get(t.index, BulkOfTrial())) for t in self.trials),
+        )

@@ -1,0 +1,146 @@
+"""A report as JSON: the stable form that ``--json`` prints, documented in ``docs/json.md``.
+
+Numbers are numbers in base units, absent ones are null; there is no NaN. A field may be added
+within a schema version; none is renamed, removed or given another meaning.
+"""
+
+import math
+from typing import Any, Final
+
+from hybridwatch.analysis.gate import GateResult
+from hybridwatch.analysis.verdict import Comparison, Flip, Interval, Report, Side, Summary
+from hybridwatch.record.identity import EngineBuild
+from hybridwatch.record.run import Answer
+
+REPORT_SCHEMA: Final = 1
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """Turn a report into plain dictionaries, lists, numbers and texts."""
+    return {
+        "schema_version": REPORT_SCHEMA,
+        "scenario": {
+            "id": report.scenario.id,
+            "version": report.scenario.version,
+            "digest": report.scenario.digest,
+            "fix": report.scenario.fix,
+        },
+        "baseline": _side(report.baseline),
+        "contender": _side(report.contender),
+        "bad_news": bool(report.bad_news),
+        "tests": report.tests,
+        "false_discovery_rate": report.false_discovery_rate,
+        "comparisons": [_comparison(comparison) for comparison in report.comparisons],
+        "differences": list(report.differences),
+        "failures": list(report.failures),
+    }
+
+
+def gate_to_json(result: GateResult, report: Report) -> dict[str, Any]:
+    """Turn a gate's answer and the report behind it into plain values."""
+    return {
+        "schema_version": REPORT_SCHEMA,
+        "passed": result.passed,
+        "reasons": list(result.reasons),
+        "report": to_json(report),
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    testbed = side.testbed
+    return {
+        "run_id": side.run_id,
+        "build": _build(side.build),
+        "testbed": {
+            "id": testbed.id,
+            "cpu_model": testbed.cpu_model,
+            "cores": testbed.cores,
+            "memory_bytes": testbed.memory_bytes,
+            "kernel": testbed.kernel,
+            "gpus": list(testbed.gpus),
+            "driver": testbed.driver,
+            "cuda": testbed.cuda,
+        },
+    }
+
+
+def _build(build: EngineBuild) -> dict[str, Any]:
+    return {
+        "label": build.label,
+        "name": build.name,
+        "release": build.release,
+        "accelerator": build.accelerator,
+        "distribution": build.distribution,
+        "lock_digest": build.lock_digest,
+        "wheel_digest": build.wheel_digest,
+        "fixes": {fix: state.value for fix, state in sorted(build.fixes.items())},
+        "flags": dict(sorted(build.flags.items())),
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    metric = comparison.metric
+    return {
+        "metric": metric.id,
+        "statistic": comparison.statistic,
+        "unit": metric.unit.value,
+        "better": metric.better.value,
+        "kind": metric.kind.value,
+        "margin": metric.margin,
+        "verdict": comparison.verdict.value,
+        "bad_news": comparison.verdict.is_bad_news,
+        "test": comparison.test,
+        "baseline": _summary(comparison.baseline),
+        "contender": _summary(comparison.contender),
+        "effect": _number(comparison.effect),
+        "interval": _interval(comparison.interval),
+        "p_value": _number(comparison.p_value),
+        "p_adjusted": _number(comparison.p_adjusted),
+        "equivalence_p": _number(comparison.equivalence_p),
+        "minimum_detectable_effect": _number(comparison.minimum_detectable_effect),
+        "trials_needed": comparison.trials_needed,
+        "doubts": list(comparison.doubts),
+        "flips": [_flip(flip) for flip in comparison.flips],
+    }
+
+
+def _summary(summary: Summary | None) -> dict[str, Any] | None:
+    if summary is None:
+        return None
+    return {
+        "center": _number(summary.center),
+        "n": summary.n,
+        "values": [_number(value) for value in summary.values],
+    }
+
+
+def _interval(interval: Interval | None) -> dict[str, Any] | None:
+    if interval is None:
+        return None
+    return {
+        "low": _number(interval.low),
+        "high": _number(interval.high),
+        "confidence": interval.confidence,
+    }
+
+
+def _flip(flip: Flip) -> dict[str, Any]:
+    return {
+        "task": flip.baseline.task,
+        "task_version": flip.baseline.task_version,
+        "doc_id": flip.baseline.doc_id,
+        "doc_hash": flip.baseline.doc_hash,
+        "prompt": flip.baseline.prompt,
+        "target": flip.baseline.target,
+        "baseline": _answer(flip.baseline),
+        "contender": _answer(flip.contender),
+    }
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {"response": answer.response, "correct": answer.correct}
+
+
+def _number(value: float | None) -> float | None:
+    # JSON has no word for NaN or infinity; Python would write one all the same.
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,101 @@
+"""Numbers for people: the only place where seconds become milliseconds.
+
+Everything inside is in base units at full precision; these texts are never parsed again.
+"""
+
+import math
+from typing import Final
+
+from hybridwatch.analysis.verdict import Comparison
+from hybridwatch.metric import Kind, Metric, Unit
+
+ABSENT: Final = "-"
+"""Shown where there is no number; never a zero and never a gap."""
+
+_DIGITS: Final = 3
+_SECONDS: Final = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (0.0, 1e6, "\u00b5s"))
+"""From which size on, by which factor, under which name."""
+
+
+def value(number: float | None, metric: Metric) -> str:
+    """Write a value with its unit: ``41.3 ms``, ``812 tok/s``, ``97.5 %``, ``3.25``.
+
+    Args:
+        number: In the metric's base unit; ``None`` or no finite number gives ``-``.
+        metric: What was measured.
+    """
+    if number is None or not math.isfinite(number):
+        return ABSENT
+    match metric.unit:
+        case Unit.SECONDS:
+            return duration(number)
+        case Unit.RATIO:
+            return f"{100 * number:.1f} %"
+        case Unit.COUNT:
+            return f"{number:.0f}" if number == round(number) else _rounded(number)
+        case Unit.TOKENS_PER_SECOND | Unit.REQUESTS_PER_SECOND:
+            return f"{_rounded(number)} {metric.unit.value}"
+
+
+def duration(seconds: float) -> str:
+    """Write seconds with three digits in s, ms or microseconds."""
+    if seconds == 0:
+        return "0 s"
+    factor, name = next((factor, name) for least, factor, name in _SECONDS if abs(seconds) >= least)
+    return f"{_rounded(seconds * factor)} {name}"
+
+
+def change(comparison: Comparison) -> str:
+    """Write the effect: ``+20.1 %``, ``-4.0 points`` of accuracy, ``+3`` exactly, ``-`` if none."""
+    effect = comparison.effect
+    if effect is None or not math.isfinite(effect):
+        return ABSENT
+    match comparison.metric.kind:
+        case Kind.EXACT:
+            return f"{effect:+g}" if effect else "0"
+        case Kind.PROPORTION:
+            return f"{_signed(100 * effect)} points"
+        case Kind.COUNT | Kind.RATE | Kind.TIME:
+            return f"{_signed(100 * effect)} %"
+
+
+def interval(comparison: Comparison) -> str:
+    """Write the interval in per cent or points: ``+15.0 to +25.3``; empty if there is none."""
+    found = comparison.interval
+    if found is None or not (math.isfinite(found.low) and math.isfinite(found.high)):
+        return ""
+    return f"{_signed(100 * found.low)} to {_signed(100 * found.high)}"
+
+
+def size(comparison: Comparison, fraction: float) -> str:
+    """Write the size of a change without a sign: ``5.2 %`` or ``4.9 points``."""
+    unit = "points" if comparison.metric.kind is Kind.PROPORTION else "%"
+    return f"{100 * fraction:.1f} {unit}"
+
+
+def p_value(p: float | None) -> str:
+    """Write a p-value with three decimals, small ones as ``<0.001``."""
+    if p is None or not math.isfinite(p):
+        return ABSENT
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def n(comparison: Comparison) -> str:
+    """Write how many trials (or documents) stand on each side: ``7``, or ``7/6``."""
+    sides = (comparison.baseline, comparison.contender)
+    left, right = (summary.n if summary else 0 for summary in sides)
+    return str(left) if left == right else f"{left}/{right}"
+
+
+def _signed(value: float) -> str:
+    # Rounded first: -0.04 would read "-0.0", a direction that is not there.
+    rounded = round(value, 1)
+    return f"{rounded:+.1f}" if rounded else "0.0"
+
+
+def _rounded(value: float) -> str:
+    """Write three significant digits without an exponent, and whole numbers in full."""
+    if value == 0:
+        return "0"
+    decimals = _DIGITS - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, decimals):.{max(0, decimals)}f}" if abs(value) < 1000 else f"{value:.0f}"

@@ -1,0 +1,146 @@
+"""The words that every view shares: headline, marks, notes, next step."""
+
+import shlex
+from collections import Counter
+from typing import Final
+
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.metric import Kind
+from hybridwatch.views import numbers
+
+MARKS: Final = {
+    Verdict.REGRESSION: "\u2716",
+    Verdict.FAILED: "!",
+    Verdict.MISSING: "\u2205",
+    Verdict.IMPROVEMENT: "\u25b2",
+    Verdict.EQUIVALENT: "\u2714",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.NOT_COMPARABLE: "\u2260",
+}
+"""Colour is never the only carrier of a verdict."""
+
+_NAMED: Final = 4
+"""As many comparisons a headline names before it only counts."""
+
+_MOST_TRIALS: Final = 30
+"""A suggestion beyond this would take hours; the open questions tell the true number."""
+
+
+def headline(report: Report) -> str:
+    """Say the verdict of a whole report in one sentence, the worst first."""
+    comparisons = report.comparisons
+    if not comparisons:
+        return "Nothing to compare: the runs hold no measurement."
+    if report.bad_news:
+        return f"Bad news: {_named(report.bad_news)}; {_counts(report)}."
+    verdicts = {comparison.verdict for comparison in comparisons}
+    if verdicts == {Verdict.NOT_COMPARABLE}:
+        return (
+            f"Not comparable: {' '.join(notes(report)) or 'the sides measured different things.'}"
+        )
+    if verdicts == {Verdict.EQUIVALENT}:
+        counted = plural(len(comparisons), "comparison")
+        return f"Equivalent: {counted}, all within the margins."
+    improved = [c for c in comparisons if c.verdict is Verdict.IMPROVEMENT]
+    if improved:
+        return f"Improved, nothing regressed: {_named(improved)}; {_counts(report)}."
+    return f"No regression shown, but not all settled: {_counts(report)}."
+
+
+def name_of(comparison: Comparison) -> str:
+    """Name a comparison: the metric, and the statistic where a metric has more than one."""
+    plain = comparison.metric.kind is not Kind.TIME
+    return comparison.metric.id if plain else f"{comparison.metric.id} {comparison.statistic}"
+
+
+def change_of(comparison: Comparison) -> str:
+    """Write the change with its interval: ``+20.1 % (+15.0 to +25.3)``."""
+    change = numbers.change(comparison)
+    interval = numbers.interval(comparison)
+    return f"{change} ({interval})" if interval else change
+
+
+def plural(number: int, noun: str) -> str:
+    """Write a number with its noun: ``1 test``, ``2 tests``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def centers_of(comparison: Comparison) -> tuple[str, str]:
+    """Write the centers of both sides with their unit, ``-`` where a side has none."""
+    sides = (comparison.baseline, comparison.contender)
+    left, right = (
+        numbers.value(side.center if side else None, comparison.metric) for side in sides
+    )
+    return left, right
+
+
+def line_of(comparison: Comparison) -> str:
+    """Tell a comparison in one line."""
+    old, new = centers_of(comparison)
+    said = f"{name_of(comparison)}: {comparison.verdict.value}, {old} -> {new}"
+    return said if comparison.effect is None else f"{said}, {change_of(comparison)}"
+
+
+def notes(report: Report) -> tuple[str, ...]:
+    """List every doubt of a report once, in order of appearance; footnote 1 is the first."""
+    return tuple(dict.fromkeys(doubt for c in report.comparisons for doubt in c.doubts))
+
+
+def open_questions(report: Report) -> tuple[str, ...]:
+    """Say of each inconclusive comparison what it could have seen and what would settle it."""
+    return tuple(
+        _open_question(comparison)
+        for comparison in report.comparisons
+        if comparison.verdict is Verdict.INCONCLUSIVE
+    )
+
+
+def repeat_command(report: Report) -> str:
+    """Give the command line that measures both builds again, interleaved."""
+    needed = [
+        comparison.trials_needed
+        for comparison in report.comparisons
+        if comparison.trials_needed and comparison.metric.kind is not Kind.PROPORTION
+    ]
+    words = ["hybridwatch", "run", report.scenario.id]
+    for side in (report.baseline, report.contender):
+        words += ["--build", side.build.label]
+    if needed:
+        words += ["--trials", str(min(max(needed), _MOST_TRIALS))]
+    return shlex.join(" ".join(word.split()) for word in words)
+
+
+def _open_question(comparison: Comparison) -> str:
+    parts = []
+    if comparison.minimum_detectable_effect is not None:
+        seen = numbers.size(comparison, comparison.minimum_detectable_effect)
+        parts.append(f"a change of {seen} would have been found 8 times in 10")
+    if comparison.trials_needed is not None:
+        what = "documents" if comparison.metric.kind is Kind.PROPORTION else "trials a side"
+        parts.append(f"about {comparison.trials_needed} {what} would settle it")
+    return f"{name_of(comparison)}: {'; '.join(parts) or 'cannot be settled from these values'}."
+
+
+def _named(comparisons: list[Comparison] | tuple[Comparison, ...]) -> str:
+    said = [
+        f"{name_of(c)} {c.verdict.value}" + (f" {_change(c)}" if c.effect else "")
+        for c in comparisons[:_NAMED]
+    ]
+    rest = len(comparisons) - _NAMED
+    return ", ".join(said) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _change(comparison: Comparison) -> str:
+    return f"({numbers.change(comparison)})"
+
+
+def _counts(report: Report) -> str:
+    found = Counter(comparison.verdict for comparison in report.comparisons)
+    counted = ", ".join(_count(found[verdict], verdict) for verdict in Verdict if found[verdict])
+    return f"{counted} of {plural(len(report.comparisons), 'comparison')}"
+
+
+def _count(number: int, verdict: Verdict) -> str:
+    if verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}:
+        return plural(number, verdict.value)
+    return f"{number} {verdict.value}"

@@ -1,0 +1,129 @@
+"""A report on a terminal: the table, its footnotes, and one closing sentence.
+
+Made for 80 to 120 columns and readable as plain text too, since most people see it in a CI log.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.views import numbers, sentence
+from hybridwatch.views.escape import one_line
+
+STYLES: Final = {
+    Verdict.REGRESSION: "bold red",
+    Verdict.FAILED: "bold red",
+    Verdict.MISSING: "bold red",
+    Verdict.IMPROVEMENT: "bold green",
+    Verdict.EQUIVALENT: "green",
+    Verdict.INCONCLUSIVE: "yellow",
+    Verdict.NOT_COMPARABLE: "magenta",
+}
+_NAME_WIDTH: Final = 22
+"""Longer names are broken at their dot or space, to leave room for the numbers at 80 columns."""
+_WIDE: Final = 120
+"""From this many columns on the two sides stand beside each other, below it one over the other."""
+
+
+def render_table(report: Report, width: int) -> RenderableType:
+    """Lay a report out for a rich console.
+
+    Texts of records are shown as they are; they are never read as rich's markup.
+
+    Args:
+        report: What to show.
+        width: Columns there are.
+    """
+    return Group(*_parts(report, wide=width >= _WIDE))
+
+
+def print_table(report: Report, console: Console) -> None:
+    """Print a report; lines may be wrapped to the console's width, never cut."""
+    console.print(render_table(report, console.width))
+
+
+def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
+    yield Text(f"{one_line(report.scenario.id)}, version {report.scenario.version}", style="bold")
+    for name, side in (("baseline", report.baseline), ("contender", report.contender)):
+        said = f"{name}: {side.build.label} (run {side.run_id} on {side.testbed.id})"
+        yield Padding(Text(one_line(said)), (0, 0, 0, 2), expand=False)
+    yield Text("")
+    if report.comparisons:
+        yield _table(report, wide=wide)
+        yield Text("")
+    yield from _listed("", [f"[{at}] {text}" for at, text in enumerate(sentence.notes(report), 1)])
+    yield from _listed("Not settled:", sentence.open_questions(report))
+    yield from _listed("Differences between the sides:", report.differences)
+    yield from _listed("Failed trials:", report.failures)
+    yield Text(one_line(sentence.headline(report)), style=_overall_style(report))
+
+
+def _table(report: Report, *, wide: bool) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("metric", overflow="fold")
+    headings: tuple[str, ...] = ("baseline", "contender", "change", "p adj.", "n")
+    if not wide:
+        headings = ("baseline\ncontender", "change\ninterval", "p adj.\nn")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    footnotes = {text: number for number, text in enumerate(sentence.notes(report), 1)}
+    for comparison in report.comparisons:
+        marks = "".join(f"[{footnotes[text]}]" for text in dict.fromkeys(comparison.doubts))
+        numbers_shown = _wide_cells(comparison) if wide else _narrow_cells(comparison)
+        table.add_row(_broken_name(comparison), *map(Text, numbers_shown), _said(comparison, marks))
+    return table
+
+
+def _wide_cells(comparison: Comparison) -> Iterator[str]:
+    yield from sentence.centers_of(comparison)
+    yield sentence.change_of(comparison)
+    yield numbers.p_value(comparison.p_adjusted)
+    yield numbers.n(comparison)
+
+
+def _narrow_cells(comparison: Comparison) -> Iterator[str]:
+    yield "\n".join(sentence.centers_of(comparison))
+    yield f"{numbers.change(comparison)}\n{numbers.interval(comparison)}".rstrip()
+    yield f"{numbers.p_value(comparison.p_adjusted)}\n{numbers.n(comparison)}"
+
+
+def _said(comparison: Comparison, marks: str) -> Text:
+    verdict = comparison.verdict
+    said = Text(f"{sentence.MARKS[verdict]} {verdict.value}", style=STYLES[verdict])
+    return said.append(f"\n  {marks}", style="dim") if marks else said
+
+
+def _broken_name(comparison: Comparison) -> Text:
+    name = one_line(sentence.name_of(comparison))
+    if len(name) <= _NAME_WIDTH:
+        return Text(name)
+    family, dot, member = name.partition(".")
+    return Text(f"{family}.\n  {member}" if dot else name.replace(" ", "\n  "))
+
+
+def _listed(heading: str, lines: tuple[str, ...] | list[str]) -> Iterator[RenderableType]:
+    if not lines:
+        return
+    if heading:
+        yield Text(heading, style="bold")
+    for line in lines:
+        yield Padding(Text(one_line(line), style="dim"), (0, 0, 0, 2), expand=False)
+    yield Text("")
+
+
+def _overall_style(report: Report) -> str:
+    verdicts = {comparison.verdict for comparison in report.comparisons}
+    if report.bad_news:
+        return STYLES[Verdict.REGRESSION]
+    # Green is earned: something improved, or everything is shown to be the same.
+    for earned in (Verdict.IMPROVEMENT, Verdict.EQUIVALENT):
+        if verdicts <= {earned, Verdict.EQUIVALENT} and earned in verdicts:
+            return STYLES[earned]
+    return STYLES[Verdict.INCONCLUSIVE]

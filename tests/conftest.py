@@ -1,0 +1,37 @@
+"""What every test may ask for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_GOLDEN: Final = Path(__file__).parent / "golden"
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """Texts as they were reviewed, under ``tests/golden``."""
+
+    folder: Path = _GOLDEN
+
+    def check(self, name: str, text: str) -> None:
+        """Compare a text with the reviewed one.
+
+        On a mismatch the text is left beside it as ``NAME.got``; after a review, rename it.
+        """
+        wanted = self.folder / name
+        found = wanted.with_name(wanted.name + ".got")
+        if wanted.is_file() and wanted.read_text(encoding="utf-8") == text:
+            found.unlink(missing_ok=True)
+            return
+        found.parent.mkdir(parents=True, exist_ok=True)
+        found.write_text(text, encoding="utf-8")
+        what = "differs from" if wanted.is_file() else "is not yet"
+        pytest.fail(f"{found} {what} {wanted.name}: look at it and rename it if it is right")
+
+
+@pytest.fixture
+def golden() -> Golden:
+    """Check texts against reviewed files."""
+    return Golden()

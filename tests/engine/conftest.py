@@ -1,0 +1,50 @@
+"""One live engine for all engine tests of a file: a start costs twenty seconds."""
+
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.check import require_installed
+from hybridwatch.measure.bench import Bench
+from hybridwatch.measure.phase import Station
+from hybridwatch.scenario.load import load_scenario
+
+HEALTHY, KNOWN_BAD = 0, 1
+BUILD = "cpu-0.27.1"
+
+
+@pytest.fixture(scope="session")
+def sides():
+    """The healthy build and the same without the fix."""
+    pair = (parse_label(BUILD), parse_label(f"{BUILD}~padded-rows-prefilling"))
+    require_installed(pair[0].spec)
+    return pair
+
+
+@pytest.fixture(scope="session")
+def scenario():
+    """The smoke scenario, its load cut down."""
+    root = home() / "scenarios"
+    whole = load_scenario(root / "smoke" / "padded-graph-rows.toml", root)
+    load = whole.workload.generation.model_copy(update={"prompts": 12})
+    workload = whole.workload.model_copy(update={"generation": load})
+    return whole.model_copy(update={"workload": workload})
+
+
+@pytest.fixture(scope="module")
+def bench(scenario, sides, tmp_path_factory):
+    """A bench with both sides on one engine."""
+    work = tmp_path_factory.mktemp("engine")
+    with Bench(scenario, sides, home() / "models", work, print) as open_bench:
+        yield open_bench
+
+
+@pytest.fixture
+def station(bench, scenario, tmp_path):
+    """Gives a side everything a trial needs."""
+
+    def of(side: int) -> Station:
+        return Station(scenario, bench.make_ready(side), bench.client(side), Path(tmp_path))
+
+    return of

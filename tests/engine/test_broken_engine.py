@@ -1,0 +1,93 @@
+"""A dead or hung engine is a failed trial with its log, and the next trial gets a new engine."""
+
+import signal
+
+import psutil
+import pytest
+
+from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.server import EngineServer, Launch
+from hybridwatch.errors import EngineError
+from hybridwatch.measure import bench as bench_module
+from hybridwatch.measure import phase
+from hybridwatch.measure.phase import measure
+from hybridwatch.measure.plan import PlannedTrial
+from hybridwatch.measure.session import SessionRequest, _Session
+from hybridwatch.record.run import Phase
+from tests.engine.conftest import BUILD, HEALTHY
+
+pytestmark = pytest.mark.engine
+
+
+def workers() -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if "VLLM::" in " ".join(process.cmdline()) + process.name()
+    ]
+
+
+@pytest.fixture
+def trial(bench, scenario, sides, tmp_path, monkeypatch):
+    """Makes one contract trial of the healthy side, as a session does, with short patience."""
+    monkeypatch.setattr(phase, "LOAD_TIMEOUT_S", 15.0)
+    session = _Session(SessionRequest(scenario, sides, bench.models, lambda _: None), tmp_path)
+    return lambda: session._trial(bench, PlannedTrial(Phase.CONTRACT, HEALTHY))
+
+
+def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, monkeypatch):
+    bench.make_ready(HEALTHY)
+
+    def kill_then_measure(*arguments):
+        for worker in workers():
+            worker.send_signal(signal.SIGKILL)
+        return measure(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hybridwatch.measure.session.measure", kill_then_measure)
+        failed = trial()
+    assert failed.failure is not None
+    assert failed.samples == ()
+    assert "ERROR" in failed.failure.log_tail or "died" in failed.failure.log_tail
+    assert trial().failure is None
+
+
+def test_hung_engine_is_a_failed_trial_within_the_limit(bench, trial, monkeypatch):
+    bench.make_ready(HEALTHY)
+
+    def stop_then_measure(phase_, station):
+        monkeypatch.setattr("hybridwatch.measure.scoring._TIMEOUT_S", 5.0)
+        for worker in workers():
+            worker.send_signal(signal.SIGSTOP)
+        return measure(phase_, station)
+
+    monkeypatch.setattr("hybridwatch.measure.session.measure", stop_then_measure)
+    failed = trial()
+    assert failed.failure is not None
+    assert failed.duration_s < 120
+    assert workers() == []
+
+
+def test_engine_that_keeps_dying_is_not_started_for_ever(bench, monkeypatch):
+    monkeypatch.setattr(bench_module, "MAX_STARTS", 0)
+    bench.discard(HEALTHY)
+    with pytest.raises(EngineError, match="died again"):
+        bench.engine(HEALTHY)
+
+
+def test_engine_that_cannot_start_says_why(scenario, tmp_path):
+    spec = parse_label(BUILD).spec
+    empty = tmp_path / "no-model"
+    empty.mkdir()
+    launch = Launch(
+        python=spec.interpreter,
+        model=empty,
+        served_name="none",
+        engine=scenario.engine,
+        graph_replay=False,
+        fixes={},
+        environment=spec.env,
+    )
+    with pytest.raises(EngineError, match="ended while starting") as caught:
+        EngineServer(launch, tmp_path / "log")
+    assert "no-model" in caught.value.log_tail

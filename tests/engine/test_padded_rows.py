@@ -1,0 +1,130 @@
+"""The fix for padded rows on a live engine: switched, told apart, and leaving nothing behind."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import psutil
+import pytest
+
+from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.server import EngineServer
+from hybridwatch.errors import BuildError
+from hybridwatch.measure.phase import measure
+from hybridwatch.measure.scoring import leave_stale_rows
+from hybridwatch.quality.embedded import word_problem_documents
+from hybridwatch.record.identity import FixState
+from hybridwatch.record.run import Phase
+from tests.engine.conftest import HEALTHY, KNOWN_BAD
+
+pytestmark = pytest.mark.engine
+
+DOCUMENTS = word_problem_documents(24, seed=20_260_000)
+
+
+def generate(server: EngineServer, concurrency: int = 3) -> list[str]:
+    """Greedy answers to the same questions, three at a time, so that batches are padded to four."""
+
+    def ask(document):
+        body = {
+            "model": server.launch.served_name,
+            "prompt": document.prompt,
+            "max_tokens": 12,
+            "temperature": 0,
+            "ignore_eos": True,
+        }
+        with httpx.Client(base_url=server.url, timeout=60) as http:
+            return http.post("/v1/completions", json=body).json()["choices"][0]["text"]
+
+    with ThreadPoolExecutor(concurrency) as askers:
+        return list(askers.map(ask, DOCUMENTS))
+
+
+def answers_of(bench, scenario, side: int) -> list[str]:
+    engine = bench.make_ready(side)
+    leave_stale_rows(engine, scenario.workload.scoring, range(3, 4), seed=1)
+    return generate(engine.server)
+
+
+def contract_of(station, side: int) -> dict[str, float]:
+    measured = measure(Phase.CONTRACT, station(side))
+    return {sample.metric: sample.values[0] for sample in measured.samples}
+
+
+def test_sides_are_what_their_labels_say(bench):
+    healthy, known_bad = bench.identify(HEALTHY), bench.identify(KNOWN_BAD)
+    assert healthy.fixes["padded-rows-prefilling"] is FixState.PRESENT
+    assert known_bad.fixes["padded-rows-prefilling"] is FixState.REVERTED
+    others = set(healthy.fixes) - {"padded-rows-prefilling"}
+    assert all(healthy.fixes[fix] is known_bad.fixes[fix] for fix in others)
+    assert healthy.release == "0.27.1"
+    assert healthy.wheel_digest == known_bad.wheel_digest
+
+
+def test_contract_tells_the_sides_apart_and_damage_does_not_stay(station):
+    """Healthy, known-bad, healthy again: the A/A after a known-bad is clean."""
+    assert set(contract_of(station, HEALTHY).values()) == {0.0}
+    broken = contract_of(station, KNOWN_BAD)
+    assert broken["contract.padded_rows_prefilling"] > 0
+    assert broken["contract.slots_off_block_table"] > 0
+    assert set(contract_of(station, HEALTHY).values()) == {0.0}
+
+
+def test_tokens_tell_the_sides_apart_and_damage_does_not_stay(bench, scenario):
+    healthy = answers_of(bench, scenario, HEALTHY)
+    known_bad = answers_of(bench, scenario, KNOWN_BAD)
+    assert healthy == answers_of(bench, scenario, HEALTHY)
+    wrong = sum(one != other for one, other in zip(healthy, known_bad, strict=True))
+    assert wrong > len(healthy) / 2
+
+
+def test_replayed_graphs_say_the_same_as_no_graphs(bench, scenario, tmp_path):
+    """On the healthy engine a replay is only another way to run the same step."""
+    replayed = answers_of(bench, scenario, HEALTHY)
+    launch = bench.engine(HEALTHY).server.launch
+    eager_args = scenario.engine.model_copy(
+        update={"cudagraph_mode": "NONE", "cudagraph_capture_sizes": ()}
+    )
+    eager_launch = launch.with_engine(eager_args, graph_replay=False)
+    with EngineServer(eager_launch, tmp_path / "eager.log") as eager:
+        assert generate(eager) == replayed
+
+
+def test_host_reads_and_metadata_time_are_seen(station):
+    measured = measure(Phase.HOST_SYNC, station(HEALTHY))
+    values = {sample.metric: sample.values for sample in measured.samples}
+    assert min(values["host_syncs_per_step"]) >= 1
+    assert all(count == int(count) for count in values["host_syncs_per_step"])
+    assert min(values["metadata_build_time"]) > 0
+
+
+def test_known_bad_reads_more_on_the_host(station):
+    def mean_reads(side):
+        reads = measure(Phase.HOST_SYNC, station(side)).samples[0].values
+        return sum(reads) / len(reads)
+
+    assert mean_reads(KNOWN_BAD) > 1.2 * mean_reads(HEALTHY)
+
+
+def test_a_fix_that_cannot_be_switched_is_refused_and_the_engine_lives(bench):
+    engine = bench.make_ready(HEALTHY)
+    with pytest.raises(BuildError, match="single-token-extend cannot be taken out"):
+        engine.control.switch({"single-token-extend": False})
+    assert engine.server.is_well()
+
+
+def test_engine_listens_on_loopback_only(bench):
+    bench.engine(HEALTHY)
+    family = psutil.Process().children(recursive=True)
+    listening = [
+        connection.laddr.ip
+        for process in family
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert listening
+    assert set(listening) <= {"127.0.0.1", "::1"}
+
+
+def test_unknown_fix_in_a_label_is_refused():
+    with pytest.raises(BuildError, match="padded-rows"):
+        parse_label("cpu-0.27.1~padded-rows")

@@ -1,0 +1,90 @@
+"""Reports as people meet them: what every view is checked against."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.record.run import Phase
+from tests.builders import CONTENDER, Trials, a_run, noisy, with_failures
+
+HOSTILE: Final = (
+    "</code></details><script>alert(1)</script> | a | `b` **c** [d](http://evil) @everyone #1\n"
+    "# heading \u202ereversed\x1b[31m"
+)
+
+
+def _side(speed: float = 1.0, breaches: float = 0.0, seed: int = 1) -> dict[str, Trials]:
+    return {
+        "contract.padded_rows_prefilling": (breaches,) * 3,
+        "accuracy.recall": "1" * 190 + "0" * 10,
+        "output_throughput": noisy(812.0 / speed, 7, 0.01, seed),
+        "ttft": noisy(0.0413 * speed, 7, 0.01, seed + 10),
+        "metadata_build_time": noisy(0.00031, 7, 0.2, seed + 20),
+        "host_syncs_per_step": (3.0,) * 7,
+    }
+
+
+def regression() -> Report:
+    worse = {**_side(1.2, 12.0, seed=2), "accuracy.recall": "1" * 170 + "0" * 30}
+    return report_of(a_run(_side(), worse))
+
+
+def improvement() -> Report:
+    return report_of(a_run(_side(1.2, 12.0), _side(seed=2)))
+
+
+def equivalent() -> Report:
+    quiet = ("contract.padded_rows_prefilling", "accuracy.recall", "host_syncs_per_step")
+    side = {name: values for name, values in _side().items() if name in quiet}
+    return report_of(a_run(side, side))
+
+
+def inconclusive() -> Report:
+    return report_of(
+        a_run({"tpot": noisy(1.0, 5, 0.1)}, {"tpot": noisy(1.0, 5, 0.1, 2), "itl": ()})
+    )
+
+
+def failed() -> Report:
+    contender = {"contract.padded_rows_prefilling": (0.0,), "ttft": noisy(0.04)}
+    run = with_failures(a_run(_side(), contender), 1, Phase.ACCURACY, 1, "the engine hung for 60 s")
+    return report_of(run)
+
+
+def other_testbed() -> Report:
+    left = a_run(_side())
+    right = replace(left, id="22222222", testbed=replace(left.testbed, id="xeon-8c", cores=8))
+    return report_between(left, 0, right, 0)
+
+
+def nothing() -> Report:
+    return report_of(a_run({}, {}))
+
+
+def hostile() -> Report:
+    run = a_run({"accuracy.recall": "1"}, {"accuracy.recall": "0"})
+    run = with_failures(run, 1, Phase.PERFORMANCE, 1, HOSTILE)
+    trials = tuple(
+        replace(t, answers=tuple(replace(a, prompt=HOSTILE, response=HOSTILE) for a in t.answers))
+        for t in run.trials
+    )
+    builds = (run.builds[0], replace(CONTENDER, label=f"x```{HOSTILE}", flags={"f": HOSTILE}))
+    scenario = replace(run.scenario, id=HOSTILE)
+    return report_of(replace(run, trials=trials, builds=builds, scenario=scenario))
+
+
+SITUATIONS: Final[dict[str, Callable[[], Report]]] = {
+    situation.__name__: situation
+    for situation in (
+        regression,
+        improvement,
+        equivalent,
+        inconclusive,
+        failed,
+        other_testbed,
+        nothing,
+        hostile,
+    )
+}

@@ -1,0 +1,510 @@
+"""The seven verdicts, each reached from a run, and what must never happen."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.errors import ComparisonError
+from hybridwatch.record.identity import FixState, Harness
+from hybridwatch.record.run import Phase, Run, Sample
+from tests.builders import TESTBED, Trials, a_build, a_run, answers, noisy, with_failures
+
+RECALL = "accuracy.recall"
+PADDED = "contract.padded_rows_prefilling"
+
+
+def the(report: Report, metric: str, statistic: str | None = None) -> Comparison:
+    """The one comparison of a metric."""
+    found = [
+        c for c in report.comparisons if c.metric.id == metric and statistic in {None, c.statistic}
+    ]
+    assert len(found) == 1, [c.metric.id for c in report.comparisons]
+    return found[0]
+
+
+def verdict_of(metric: str, baseline, contender) -> Verdict:
+    return the(report_of(a_run({metric: baseline}, {metric: contender})), metric).verdict
+
+
+# Times, rates and counts
+
+
+def test_planted_slowdown_of_a_fifth_is_found_at_seven_trials() -> None:
+    report = report_of(a_run({"ttft": noisy(0.04, seed=1)}, {"ttft": noisy(0.048, seed=2)}))
+    for statistic in ("median", "p99"):
+        found = the(report, "ttft", statistic)
+        assert found.verdict is Verdict.REGRESSION
+        assert found.effect == pytest.approx(0.2, abs=0.05)
+        assert found.interval is not None
+        assert found.interval.low < 0.2 < found.interval.high
+        assert found.p_adjusted is not None
+        assert found.p_adjusted < 0.05
+        assert found.trials_needed is None
+
+
+def test_planted_slowdown_is_found_among_many_quiet_metrics() -> None:
+    quiet = {name: noisy(1.0, seed=3) for name in ("itl", "e2el", "tpot", "request_throughput")}
+    other = {name: noisy(1.0, seed=4) for name in quiet}
+    run = a_run(
+        {**quiet, "output_throughput": noisy(800.0, seed=5)},
+        {**other, "output_throughput": noisy(640.0, seed=6)},
+    )
+    report = report_of(run)
+    assert [c.metric.id for c in report.bad_news] == ["output_throughput"]
+    assert report.tests == 7
+
+
+@pytest.mark.parametrize(
+    ("metric", "factor", "verdict"),
+    [
+        ("tpot", 1.2, Verdict.REGRESSION),
+        ("tpot", 0.8, Verdict.IMPROVEMENT),
+        ("output_throughput", 1.2, Verdict.IMPROVEMENT),
+        ("output_throughput", 0.8, Verdict.REGRESSION),
+        ("host_syncs_per_step", 1.2, Verdict.REGRESSION),
+        ("host_syncs_per_step", 0.8, Verdict.IMPROVEMENT),
+    ],
+)
+def test_direction_comes_from_the_metric(metric, factor, verdict) -> None:
+    assert verdict_of(metric, noisy(10.0, seed=1), noisy(10.0 * factor, seed=2)) is verdict
+
+
+def test_same_within_the_margin_is_equivalent() -> None:
+    run = a_run({"tpot": noisy(1.0, spread=0.01, seed=1)}, {"tpot": noisy(1.0, 7, 0.01, 2)})
+    found = the(report_of(run), "tpot")
+    assert found.verdict is Verdict.EQUIVALENT
+    assert found.equivalence_p is not None
+    assert found.equivalence_p < 0.05
+
+
+def test_significant_change_within_the_margin_is_equivalent() -> None:
+    run = a_run({"tpot": noisy(1.0, 9, 0.002, 1)}, {"tpot": noisy(1.01, 9, 0.002, 2)})
+    found = the(report_of(run), "tpot")
+    assert found.p_adjusted is not None
+    assert found.p_adjusted < 0.05
+    assert found.verdict is Verdict.EQUIVALENT
+
+
+def test_significant_change_at_the_edge_of_the_margin_stays_open() -> None:
+    run = a_run({"tpot": noisy(1.0, 9, 0.01, 1)}, {"tpot": noisy(1.048, 9, 0.01, 1)})
+    found = the(report_of(run), "tpot")
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert any("beyond the margin" in doubt for doubt in found.doubts)
+    assert found.trials_needed == 18
+
+
+def test_noise_is_inconclusive_and_says_what_it_could_have_seen() -> None:
+    run = a_run({"tpot": noisy(1.0, spread=0.1, seed=1)}, {"tpot": noisy(1.0, 7, 0.1, 2)})
+    found = the(report_of(run), "tpot")
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.minimum_detectable_effect is not None
+    assert 0.1 < found.minimum_detectable_effect < 0.3
+    assert found.trials_needed is not None
+    assert found.trials_needed > 30
+
+
+def test_a_difference_that_is_one_of_many_looks_stays_open_and_says_so() -> None:
+    lucky = {"tpot": (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6)}
+    unlucky = {"tpot": (1.35, 1.45, 1.55, 1.65, 1.75, 1.85, 1.95)}
+    quiet = {name: noisy(1.0, spread=0.1, seed=3) for name in ("ttft", "itl", "e2el")}
+    other = {name: noisy(1.0, spread=0.1, seed=4) for name in quiet}
+    found = the(report_of(a_run({**lucky, **quiet}, {**unlucky, **other})), "tpot")
+    assert found.p_value is not None
+    assert found.p_value < 0.05
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert any("as one of 7 tests" in doubt for doubt in found.doubts)
+
+
+def test_three_trials_settle_nothing_and_weaken_no_other_test() -> None:
+    run = a_run(
+        {"ttft": noisy(0.04, seed=1), "metadata_build_time": (1.0, 1.1, 1.2)},
+        {"ttft": noisy(0.048, seed=2), "metadata_build_time": (9.0, 9.1, 9.2)},
+    )
+    report = report_of(run)
+    found = the(report, "metadata_build_time")
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.p_value is None
+    assert any("Fewer than 4 trials a side" in doubt for doubt in found.doubts)
+    assert report.tests == 2
+
+
+def test_four_to_six_trials_raise_a_doubt() -> None:
+    found = the(report_of(a_run({"tpot": noisy(1.0, 5)}, {"tpot": noisy(2.0, 5)})), "tpot")
+    assert found.verdict is Verdict.REGRESSION
+    assert any("Fewer than 7 trials a side" in doubt for doubt in found.doubts)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "contender", "verdict"),
+    [
+        ((3.0,) * 7, (3.0,) * 7, Verdict.EQUIVALENT),
+        ((0.0,) * 7, (0.0,) * 7, Verdict.EQUIVALENT),
+        ((3.0,) * 7, (4.0,) * 7, Verdict.REGRESSION),
+        ((4.0,) * 7, (3.0,) * 7, Verdict.IMPROVEMENT),
+        ((0.0,) * 7, (2.0,) * 7, Verdict.REGRESSION),
+        ((2.0,) * 7, (0.0,) * 7, Verdict.IMPROVEMENT),
+        ((3.0,) * 12, (3.01,) * 12, Verdict.REGRESSION),
+    ],
+)
+def test_counts_without_spread(baseline, contender, verdict) -> None:
+    assert verdict_of("host_syncs_per_step", baseline, contender) is verdict
+
+
+def test_a_count_is_the_mean_over_the_steps_of_a_trial() -> None:
+    run = a_run({"host_syncs_per_step": [(1.0, 2.0, 6.0)] * 4}, {"host_syncs_per_step": [3.0] * 4})
+    found = the(report_of(run), "host_syncs_per_step")
+    assert found.baseline is not None
+    assert found.baseline.values == (3.0,) * 4
+    assert found.verdict is Verdict.EQUIVALENT
+
+
+def test_a_tail_that_grows_is_seen_though_the_median_stays() -> None:
+    base = [tuple(noisy(1.0, 200, 0.02, seed)) for seed in range(7)]
+    slow = [(*tuple(noisy(1.0, 194, 0.02, seed + 50)), *[1.5] * 6) for seed in range(7)]
+    report = report_of(a_run({"itl": base}, {"itl": slow}))
+    assert the(report, "itl", "median").verdict is Verdict.EQUIVALENT
+    assert the(report, "itl", "p99").verdict is Verdict.REGRESSION
+
+
+def test_values_that_are_no_numbers_are_left_out_and_told() -> None:
+    run = a_run({"tpot": (*noisy(1.0), math.nan)}, {"tpot": noisy(1.0)})
+    found = the(report_of(run), "tpot")
+    assert found.baseline is not None
+    assert found.baseline.n == 7
+    assert any("no finite numbers" in doubt for doubt in found.doubts)
+
+
+# Contracts
+
+
+@pytest.mark.parametrize(
+    ("baseline", "contender", "verdict", "effect"),
+    [
+        (0.0, 3.0, Verdict.REGRESSION, 3.0),
+        (3.0, 0.0, Verdict.IMPROVEMENT, -3.0),
+        (3.0, 4.0, Verdict.REGRESSION, 1.0),
+        (0.0, 0.0, Verdict.EQUIVALENT, 0.0),
+        (5.0, 5.0, Verdict.EQUIVALENT, 0.0),
+    ],
+)
+def test_one_trial_decides_a_contract(baseline, contender, verdict, effect) -> None:
+    found = the(report_of(a_run({PADDED: (baseline,)}, {PADDED: (contender,)})), PADDED)
+    assert (found.verdict, found.effect, found.test) == (verdict, effect, "exact")
+    assert found.p_value is None
+    assert any("Both sides break" in doubt for doubt in found.doubts) is (
+        baseline == contender == 5
+    )
+
+
+def test_a_contract_is_the_sum_of_a_trial_and_the_worst_of_a_side() -> None:
+    run = a_run({PADDED: (0.0, 0.0)}, {PADDED: ((0.0, 0.0), (1.0, 2.0))})
+    found = the(report_of(run), PADDED)
+    assert found.contender is not None
+    assert (found.contender.center, found.contender.values) == (3.0, (0.0, 3.0))
+    assert found.verdict is Verdict.REGRESSION
+    assert any("disagree (0, 3)" in doubt for doubt in found.doubts)
+
+
+# Accuracy
+
+
+def test_planted_accuracy_drop_is_found_and_its_flips_are_listed() -> None:
+    run = a_run({RECALL: "1" * 190 + "0" * 10}, {RECALL: "1" * 175 + "0" * 24 + "1"})
+    found = the(report_of(run), RECALL)
+    assert found.verdict is Verdict.REGRESSION
+    assert found.effect == pytest.approx(-14 / 200)
+    assert found.test == "McNemar"
+    assert [flip.baseline.doc_id for flip in found.flips] == [*range(175, 190), 199]
+    assert found.interval is not None
+    assert found.interval.low < -0.07 < found.interval.high < 0
+
+
+def test_accuracy_gained_is_an_improvement() -> None:
+    assert verdict_of(RECALL, "0" * 30 + "1" * 170, "1" * 200) is Verdict.IMPROVEMENT
+
+
+def test_enough_equal_answers_are_equivalent_and_few_are_not() -> None:
+    assert verdict_of(RECALL, "1" * 150, "1" * 150) is Verdict.EQUIVALENT
+    few = the(report_of(a_run({RECALL: "1" * 50}, {RECALL: "1" * 50})), RECALL)
+    assert few.verdict is Verdict.INCONCLUSIVE
+    assert few.trials_needed is not None
+    assert 133 <= few.trials_needed <= 250
+
+
+def test_answers_are_paired_by_what_was_asked_not_by_place() -> None:
+    run = a_run({RECALL: "10" * 80}, {RECALL: "10" * 80})
+    shuffled = list(answers("recall", "10" * 80))[::-1]
+    trials = tuple(
+        replace(t, answers=tuple(replace(a, doc_id=i) for i, a in enumerate(shuffled)))
+        if t.side == 1
+        else t
+        for t in run.trials
+    )
+    found = the(report_of(replace(run, trials=trials)), RECALL)
+    assert found.flips == ()
+    assert found.effect == 0.0
+
+
+def test_a_question_asked_twice_in_a_task_is_paired_twice() -> None:
+    run = a_run({RECALL: "11"}, {RECALL: "10"})
+    trials = tuple(
+        replace(
+            t,
+            answers=tuple(
+                replace(a, doc_hash="d", prompt_hash="p", target_hash="t") for a in t.answers
+            ),
+        )
+        for t in run.trials
+    )
+    found = the(report_of(replace(run, trials=trials)), RECALL)
+    assert found.baseline is not None
+    assert found.baseline.n == 2
+    assert len(found.flips) == 1
+
+
+def test_over_several_trials_the_majority_of_answers_counts() -> None:
+    once = a_run({RECALL: "11"}, {RECALL: "11"})
+    base, cont = once.trials
+    again = [
+        replace(cont, index=2 + n, answers=answers("recall", t)) for n, t in enumerate(("01", "01"))
+    ]
+    found = the(report_of(replace(once, trials=(base, cont, *again))), RECALL)
+    assert found.contender is not None
+    assert found.contender.values == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda _: answers("recall", "1" * 150, version="2.0"), "Task version differs"),
+        (lambda some: some[:-1], "The questions differ (1 on the baseline only"),
+        (
+            lambda some: tuple(replace(a, prompt_hash="x" + a.prompt_hash) for a in some),
+            "questions",
+        ),
+    ],
+)
+def test_different_questions_are_not_comparable(change, told) -> None:
+    run = a_run({RECALL: "1" * 150}, {RECALL: "1" * 150})
+    trials = tuple(replace(t, answers=change(t.answers)) if t.side else t for t in run.trials)
+    found = the(report_of(replace(run, trials=trials)), RECALL)
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert any(told in doubt for doubt in found.doubts)
+    assert found.p_value is None
+
+
+def test_accuracy_without_answers_is_inconclusive_never_unpaired() -> None:
+    run = a_run({RECALL: "1" * 200}, {RECALL: "0" * 200})
+    bare = replace(run, trials=tuple(replace(trial, answers=()) for trial in run.trials))
+    found = the(report_of(bare), RECALL)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.effect == -1.0
+    assert any("answers" in doubt for doubt in found.doubts)
+
+
+# Missing, failed, not comparable
+
+
+def test_a_metric_that_one_side_lacks_is_missing() -> None:
+    both = {"tpot": noisy(1.0)}
+    report = report_of(a_run({**both, "ttft": noisy(1.0)}, both))
+    assert {c.verdict for c in report.comparisons if c.metric.id == "ttft"} == {Verdict.MISSING}
+    assert report.bad_news
+    back = report_of(a_run(both, {**both, "e2el": noisy(1.0)}))
+    assert the(back, "e2el", "p99").verdict is Verdict.MISSING
+
+
+def test_a_contender_that_failed_entirely_fails_every_metric_of_the_baseline() -> None:
+    base: Mapping[str, Trials] = {
+        PADDED: (0.0,),
+        RECALL: "11",
+        "ttft": noisy(1.0),
+        "host_syncs_per_step": (1.0,),
+    }
+    run = a_run(base, {})
+    for phase in Phase:
+        run = with_failures(run, 1, phase, 2, "engine died")
+    report = report_of(run)
+    assert len(report.comparisons) == 5
+    assert {c.verdict for c in report.comparisons} == {Verdict.FAILED}
+    assert report.failures[0] == f"contender, contract trial {len(run.trials) - 8}: engine died"
+    assert len(report.failures) == 8
+
+
+def test_failures_of_another_phase_do_not_explain_an_absence() -> None:
+    run = with_failures(a_run({"ttft": noisy(1.0)}, {}), 1, Phase.ACCURACY, 1)
+    found = {c.metric.id: c.verdict for c in report_of(run).comparisons}
+    assert found["ttft"] is Verdict.MISSING
+
+
+def test_a_phase_that_failed_on_both_sides_is_not_passed_over() -> None:
+    run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
+    for side in (0, 1):
+        run = with_failures(run, side, Phase.PERFORMANCE, 1)
+    assert the(report_of(run), "output_throughput").verdict is Verdict.FAILED
+
+
+def test_some_failed_trials_leave_a_verdict_and_a_doubt() -> None:
+    run = a_run({"tpot": noisy(1.0)}, {"tpot": noisy(1.5, seed=2)})
+    found = the(report_of(with_failures(run, 1, Phase.PERFORMANCE, 2)), "tpot")
+    assert found.verdict is Verdict.REGRESSION
+    assert any("2 of 9 performance trials of the contender failed" in d for d in found.doubts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"scenario": ("id", "smoke/other")}, "Scenario differs"),
+        ({"scenario": ("version", 2)}, "Scenario version differs"),
+        ({"scenario": ("digest", "e" * 64)}, "Scenario digest differs"),
+        ({"testbed": ("id", "other")}, "Testbed differs"),
+    ],
+)
+def test_other_scenario_or_testbed_is_not_comparable(changes, told) -> None:
+    left = a_run({"tpot": noisy(1.0), PADDED: (0.0,)})
+    ((field, (name, value)),) = changes.items()
+    right = replace(left, id="22222222", **{field: replace(getattr(left, field), **{name: value})})
+    report = report_between(left, 0, right, 0)
+    assert {c.verdict for c in report.comparisons} == {Verdict.NOT_COMPARABLE}
+    assert all(any(told in doubt for doubt in c.doubts) for c in report.comparisons)
+    assert report.tests == 0
+
+
+def test_two_runs_are_compared_with_the_doubts_that_two_runs_deserve() -> None:
+    left = a_run({"tpot": noisy(1.0), PADDED: (0.0,)})
+    right = replace(
+        left,
+        id="22222222",
+        harness=Harness("0.2.0", None),
+        testbed=replace(TESTBED, kernel="6.2.0"),
+    )
+    report = report_between(left, 0, right, 0)
+    found = the(report, "tpot")
+    assert found.verdict is Verdict.INCONCLUSIVE or found.verdict is Verdict.EQUIVALENT
+    told = " ".join(found.doubts)
+    assert "interleaved" in told
+    assert "different harnesses" in told
+    assert "kernel" in told
+    assert "interleaved" not in " ".join(the(report, PADDED).doubts)
+    assert report.differences == ("testbed kernel: 6.1.0 -> 6.2.0",)
+
+
+def test_one_build_or_no_such_side_is_an_error() -> None:
+    run = a_run({"tpot": noisy(1.0)})
+    with pytest.raises(ComparisonError, match=r"1 build\(s\), expected 2"):
+        report_of(run)
+    with pytest.raises(ComparisonError, match="no side 1"):
+        report_between(run, 0, run, 1)
+
+
+def test_unknown_metric_is_an_error() -> None:
+    run = a_run({"tpot": noisy(1.0)}, {"tpot": noisy(1.0)})
+    first = replace(run.trials[0], samples=(Sample("latency", (1.0,)),))
+    with pytest.raises(ComparisonError, match="'latency'"):
+        report_of(replace(run, trials=(first, *run.trials[1:])))
+
+
+def test_warm_ups_never_count() -> None:
+    run = a_run({"tpot": noisy(1.0)}, {"tpot": noisy(1.0, seed=2)})
+    warm = replace(run.trials[0], warmup=True, samples=(Sample("tpot", (99.0,)),))
+    assert report_of(replace(run, trials=(warm, *run.trials))) == report_of(run)
+
+
+def test_differences_name_what_differs() -> None:
+    run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
+    builds = (
+        a_build(flags={"dtype": "float32", "gone": "1"}),
+        a_build(
+            "other",
+            release="0.28.0",
+            lock_digest="3" * 64,
+            fixes={"padded-rows-prefilling": FixState.REVERTED},
+            flags={"dtype": "bfloat16"},
+        ),
+    )
+    assert report_of(replace(run, builds=builds)).differences == (
+        "fix padded-rows-prefilling: present -> reverted",
+        "flag dtype: float32 -> bfloat16",
+        "flag gone: 1 -> unset",
+        "release: 0.27.1 -> 0.28.0",
+        "lock: 111111111111 -> 333333333333",
+    )
+
+
+def test_order_of_comparisons() -> None:
+    side: Mapping[str, Trials] = {
+        "host_syncs_per_step": (1.0,),
+        "ttft": (1.0,),
+        "output_throughput": (1.0,),
+        RECALL: "1",
+        PADDED: (0.0,),
+    }
+    found = [c.metric.id for c in report_of(a_run(side, side)).comparisons]
+    assert found == [PADDED, RECALL, "output_throughput", "ttft", "ttft", "host_syncs_per_step"]
+
+
+# What holds for every run
+
+
+def test_a_a_reports_are_red_at_most_one_time_in_twenty() -> None:
+    rng = np.random.default_rng(20260301)
+    red = 0
+    for _ in range(200):
+        names = ("ttft", "itl", "tpot", "output_throughput", "request_throughput")
+        # Spread wide enough that noise alone often passes the margin: the test must hold alone.
+        sides = [
+            {name: tuple(np.exp(rng.normal(0, 0.15, 7))) for name in names}
+            | {"host_syncs_per_step": tuple(rng.integers(3, 6, 7).astype(float))}
+            | {RECALL: "".join(rng.choice(["0", "1"], 100, p=[0.2, 0.8]))}
+            for _ in range(2)
+        ]
+        red += bool(report_of(a_run(*sides)).bad_news)
+    assert red <= 0.05 * 200
+
+
+positive = st.floats(1e-6, 1e6)
+side_values = st.fixed_dictionaries(
+    {
+        "ttft": st.lists(positive, min_size=1, max_size=8),
+        "host_syncs_per_step": st.lists(st.integers(0, 3).map(float), min_size=1, max_size=8),
+        PADDED: st.lists(st.integers(0, 2).map(float), min_size=1, max_size=3),
+        RECALL: st.text("01", min_size=1, max_size=30),
+    }
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(side_values)
+def test_a_side_compared_with_itself_is_never_red_nor_better(side) -> None:
+    report = report_of(a_run(side, side))
+    allowed = {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}
+    assert {c.verdict for c in report.comparisons} <= allowed
+
+
+@settings(max_examples=40, deadline=None)
+@given(side_values, side_values, st.randoms(use_true_random=False))
+def test_order_of_trials_is_irrelevant(left, right, random) -> None:
+    right = {**right, RECALL: (right[RECALL] * 30)[: len(left[RECALL])]}
+    run = a_run(left, right)
+    trials = list(run.trials)
+    random.shuffle(trials)
+    assert _essence(run) == _essence(replace(run, trials=tuple(trials)))
+
+
+def _essence(run: Run) -> list[object]:
+    """Everything of a report but the order of the values behind it."""
+    return [
+        replace(
+            c,
+            baseline=c.baseline and replace(c.baseline, values=()),
+            contender=c.contender and replace(c.contender, values=()),
+        )
+        for c in report_of(run).comparisons
+    ]

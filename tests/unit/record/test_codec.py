@@ -1,0 +1,259 @@
+import gzip
+import json
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hybridwatch.errors import RecordError
+from hybridwatch.record.codec import SCHEMA_VERSION, Encoded, bulk_file_of, decode, encode
+from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
+from tests.store_builders import REGRESSED, STARTED, Plan, run
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "record"
+
+SMALL = run(Plan(documents=3, performance_trials=1, failed_trials=1))
+
+# JSON text cannot hold lone surrogates; a test of its own covers them.
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+times = st.datetimes(datetime(2020, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+metrics = st.sampled_from(["ttft", "output_throughput", "accuracy.recall", "contract.any"])
+samples = st.builds(Sample, metrics, st.lists(numbers, max_size=40).map(tuple))
+answers = st.builds(Answer, *[texts] * 2, st.integers(), *[texts] * 6, st.booleans())
+trials = st.builds(
+    Trial,
+    index=st.just(0),
+    side=st.integers(0, 1),
+    phase=st.sampled_from(Phase),
+    started_at=times,
+    duration_s=st.floats(0, 1e9),
+    warmup=st.booleans(),
+    samples=st.lists(samples, max_size=3).map(tuple),
+    failure=st.none() | st.builds(Failure, texts, texts),
+    answers=st.lists(answers, max_size=3).map(tuple),
+    client_result=st.none()
+    | st.dictionaries(texts, texts | numbers | st.lists(st.integers()) | st.none(), max_size=3),
+)
+
+
+def in_order(many: list[Trial]) -> tuple[Trial, ...]:
+    return tuple(replace(trial, index=index) for index, trial in enumerate(many))
+
+
+runs = st.builds(
+    lambda many, started, revision: replace(
+        SMALL,
+        trials=in_order(many),
+        started_at=started,
+        harness=replace(SMALL.harness, revision=revision),
+    ),
+    st.lists(trials, max_size=4),
+    times,
+    st.none() | texts,
+)
+
+
+def altered(change: Any) -> bytes:
+    """The small record with one thing changed."""
+    raw = json.loads(encode(SMALL).record)
+    change(raw)
+    return json.dumps(raw).encode()
+
+
+@given(runs)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_run_comes_back_as_it_was(original: Run) -> None:
+    encoded = encode(original)
+    assert decode(encoded.record, encoded.bulk) == original
+
+
+def test_equal_runs_give_equal_bytes() -> None:
+    assert encode(run(REGRESSED)) == encode(run(REGRESSED))
+
+
+def test_record_alone_gives_trials_without_answers() -> None:
+    encoded = encode(SMALL)
+    alone = decode(encoded.record, None)
+    assert alone.trials == tuple(
+        replace(trial, answers=(), client_result=None) for trial in SMALL.trials
+    )
+
+
+def test_run_without_answers_has_no_bulk() -> None:
+    bare = replace(SMALL, trials=())
+    encoded = encode(bare)
+    assert encoded.bulk is None
+    assert bulk_file_of(encoded.record) is None
+    assert decode(encoded.record, None) == bare
+
+
+def test_golden_record_of_version_1_is_still_read_and_written() -> None:
+    encoded = Encoded(
+        stem="20261121T091500Z-cpu-0.27.1~padded-rows-prefilling-0ddba11c",
+        record=(GOLDEN / "v1.json").read_bytes(),
+        bulk=(GOLDEN / "v1.bulk.jsonl.gz").read_bytes(),
+    )
+    original = decode(encoded.record, encoded.bulk)
+    assert original.trials[0].samples == (Sample("contract.padded_rows_prefilling", (41.0,)),)
+    assert original.trials[1].answers[0].response == "sstwcd"
+    assert original.trials[2].client_result == {"completed": 12}
+    assert original.trials[3].failure == Failure("engine died", "ERROR: worker died")
+    assert encode(original).record == encoded.record
+
+
+@pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.35, 0.5, 0.77, 0.9, 0.999])
+def test_record_cut_in_half_is_one_clear_line(part: float) -> None:
+    record = encode(SMALL).record.rstrip()
+    with pytest.raises(RecordError, match="not whole JSON, the file may have been cut short") as e:
+        decode(record[: int(len(record) * part)], None)
+    assert "\n" not in str(e.value)
+
+
+def test_no_cut_is_ever_taken_for_a_record() -> None:
+    record = encode(replace(SMALL, trials=SMALL.trials[:1])).record.rstrip()
+    for end in range(len(record)):
+        with pytest.raises(RecordError):
+            decode(record[:end], None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: r.update(colour=1), "colour: expected no such key, found 1"),
+        (lambda r: r["trials"][0].update(side="0"), r"trials\[0\].side: expected a valid integer"),
+        (lambda r: r["trials"][0].update(side=-1), r"trials\[0\].side: expected"),
+        (lambda r: r["trials"][1].pop("phase"), r"trials\[1\].phase: expected a value, found noth"),
+        (lambda r: r["trials"][1].update(phase="lunch"), r"expected 'contract', .* found 'lunch'"),
+        (lambda r: r["trials"][1].update(index=7), r"trials\[1\].index: expected 1, found 7"),
+        (lambda r: r["builds"].pop(), r"trials\[1\].side: expected less than the 1 build"),
+        (lambda r: r["builds"].clear(), r"builds: .* at least 1 item"),
+        (
+            lambda r: r["trials"][0]["samples"][0].update(metric="speed"),
+            r"trials\[0\].samples\[0\].metric: expected the id of a metric .*, found 'speed'",
+        ),
+        (
+            lambda r: r["trials"][0]["samples"][0].update(values=[math.nan]),
+            r"samples\[0\].values\[0\]: expected a finite number, found nan",
+        ),
+        (lambda r: r.update(started_at="21 November"), "started_at: expected a time in UTC"),
+        (lambda r: r.update(started_at="2026-11-21T09:15:00+01:00"), "started_at: expected a time"),
+        (lambda r: r.update(started_at="2026-13-41T09:15:00Z"), "started_at: "),
+        (lambda r: r["bulk"].update(file="../../etc/passwd"), "bulk.file: expected the plain name"),
+        (lambda r: r.update(id="latest"), "id: "),
+        (lambda r: r.pop("schema_version") and r.update(schema_version="1"), "schema_version: "),
+    ],
+)
+def test_wrong_record_is_refused_with_path_found_and_expected(change: Any, message: str) -> None:
+    with pytest.raises(RecordError, match=message) as e:
+        decode(altered(change), None)
+    assert "\n" not in str(e.value)
+
+
+def test_newer_schema_is_named_whatever_else_it_says() -> None:
+    newer = json.dumps({"schema_version": SCHEMA_VERSION + 1, "novelty": []}).encode()
+    with pytest.raises(RecordError, match=r"schema_version: found 2, .* reads up to 1: upgrade"):
+        decode(newer, None)
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"null", b'"text"', b"3"])
+def test_other_json_is_no_record(raw: bytes) -> None:
+    with pytest.raises(RecordError, match="expected a JSON object"):
+        decode(raw, None)
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfe{}", b"[" * 100_000, b"\x00"])
+def test_rubbish_is_no_record(raw: bytes) -> None:
+    with pytest.raises(RecordError):
+        decode(raw, None)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_not_a_number_is_never_written(value: float) -> None:
+    bad = replace(SMALL.trials[0], samples=(Sample("ttft", (0.1, value)),))
+    with pytest.raises(RecordError, match=r"trials\[0\].samples\[0\].values\[1\]: expected a fin"):
+        encode(replace(SMALL, trials=(bad,)))
+
+
+def test_not_a_number_in_a_client_result_is_never_written() -> None:
+    bad = replace(SMALL.trials[0], client_result={"std_ttft_ms": math.nan})
+    with pytest.raises(RecordError, match=r"trials\[0\].client_result"):
+        encode(replace(SMALL, trials=(bad,)))
+
+
+def test_lone_surrogate_is_never_written() -> None:
+    bad = replace(SMALL.trials[0], failure=Failure("died", "\ud800"))
+    with pytest.raises(RecordError, match="lone surrogate"):
+        encode(replace(SMALL, trials=(bad,)))
+
+
+def test_naive_time_is_never_written() -> None:
+    naive = datetime(2026, 11, 21)  # noqa: DTZ001
+    with pytest.raises(RecordError, match="started_at: expected a time in UTC"):
+        encode(replace(SMALL, started_at=naive))
+
+
+def test_other_time_zone_is_written_in_utc() -> None:
+    local = STARTED.astimezone(timezone(timedelta(hours=2)))
+    record = encode(replace(SMALL, started_at=local)).record
+    assert b'"started_at": "2026-11-21T09:15:00Z"' in record
+
+
+def test_unknown_metric_is_never_written() -> None:
+    bad = replace(SMALL.trials[0], samples=(Sample("speed", (1.0,)),))
+    with pytest.raises(RecordError, match="found 'speed'"):
+        encode(replace(SMALL, trials=(bad,)))
+
+
+def test_bulk_of_another_run_is_refused() -> None:
+    other = encode(run(Plan(seed=8, documents=3, performance_trials=1)))
+    with pytest.raises(RecordError, match=r"sha256: expected .*, found "):
+        decode(encode(SMALL).record, other.bulk)
+
+
+def test_bulk_nobody_named_is_refused() -> None:
+    with pytest.raises(RecordError, match="expected no file beside this record"):
+        decode(encode(replace(SMALL, trials=())).record, b"")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"trial": 99, "client_result": {}}, "line 1: trial: expected less than"),
+        ({"trial": 0}, "line 1: expected either answer or client_result"),
+        ({"trial": 0, "client_result": {}, "x": 1}, "line 1: x: expected no such key"),
+    ],
+)
+def test_wrong_bulk_line_is_named(line: dict[str, Any], message: str) -> None:
+    bulk = gzip.compress(json.dumps(line).encode() + b"\n")
+    with pytest.raises(RecordError, match=message):
+        decode(naming(bulk, 1), bulk)
+
+
+def test_second_client_result_of_a_trial_is_refused() -> None:
+    bulk = gzip.compress(b'{"trial": 0, "client_result": {}}\n' * 2)
+    with pytest.raises(RecordError, match="line 2: client_result: a second one for trial 0"):
+        decode(naming(bulk, 2), bulk)
+
+
+def test_missing_bulk_lines_are_noticed() -> None:
+    bulk = gzip.compress(b'{"trial": 0, "client_result": {}}\n')
+    with pytest.raises(RecordError, match="expected 2 lines, found 1"):
+        decode(naming(bulk, 2), bulk)
+
+
+def test_bulk_that_is_no_gzip_is_refused() -> None:
+    with pytest.raises(RecordError, match="expected gzip"):
+        decode(naming(b"plain", 1), b"plain")
+
+
+def naming(bulk: bytes, lines: int) -> bytes:
+    """The small record, its reference changed to fit a bulk made by hand."""
+    import hashlib
+
+    return altered(lambda r: r["bulk"].update(sha256=hashlib.sha256(bulk).hexdigest(), lines=lines))

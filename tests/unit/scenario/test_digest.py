@@ -1,0 +1,65 @@
+"""What changes a scenario's digest, and what does not."""
+
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.record.identity import ScenarioRef
+from hybridwatch.scenario import Scenario, digest, load_scenario, ref_fields
+
+EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
+
+
+def load(tmp_path: Path, text: str, name: str = "a") -> Scenario:
+    path = tmp_path / f"{name}.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_scenario(path, tmp_path)
+
+
+@pytest.fixture
+def text() -> str:
+    return EXAMPLE.read_text(encoding="utf-8")
+
+
+def test_comments_layout_why_and_place_do_not_count(tmp_path, text):
+    other = "# a comment\n" + text.replace("[1, 2, 4]", "[\n  1, 2,\n  4,\n]")
+    other = other.replace("Rows go stale.", "Rows stay.")
+    other = other.replace('fix = "padded-rows-prefilling"\nmodel = "tiny-hybrid"', "@").replace(
+        "@", 'model = "tiny-hybrid"\nfix = "padded-rows-prefilling"'
+    )
+    assert other != text
+    assert digest(load(tmp_path, other, "b")) == digest(load(tmp_path, text, "a"))
+
+
+def test_whole_and_decimal_writing_of_one_bound_are_equal(tmp_path, text):
+    other = text.replace(
+        '"contract.padded_rows_prefilling" = 0', '"contract.padded_rows_prefilling" = 0.0'
+    )
+    assert digest(load(tmp_path, other)) == digest(load(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("seed = 7", "seed = 8"),
+        ("version = 1", "version = 2"),
+        ('dtype = "float32"', 'dtype = "bfloat16"'),
+        ("0.95", "0.94"),
+    ],
+)
+def test_what_is_asked_for_counts(tmp_path, text, old, new):
+    assert digest(load(tmp_path, text.replace(old, new, 1))) != digest(load(tmp_path, text))
+
+
+def test_the_digest_of_the_example_is_pinned():
+    """A change of the canonical form would silently end every stored series: it must be seen."""
+    assert digest(load_scenario(EXAMPLE, EXAMPLE.parent)) == (
+        "9afad1bec25c10f007e7e7e6e40d8320b845505606079df0e49af20a2b8bc6bf"
+    )
+
+
+def test_ref_fields_fit_the_record(text, tmp_path):
+    scenario = load(tmp_path, text)
+    ref = ScenarioRef(**ref_fields(scenario))
+    assert (ref.id, ref.version, ref.fix) == ("a", 1, "padded-rows-prefilling")
+    assert ref.digest == digest(scenario)

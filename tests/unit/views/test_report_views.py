@@ -1,0 +1,124 @@
+"""The three forms of a report, in every situation that people meet."""
+
+import io
+import json
+import re
+from importlib.metadata import version
+
+import pytest
+from rich.console import Console
+
+from hybridwatch.analysis.gate import gate
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.views import sentence
+from hybridwatch.views.escape import as_item, escape, fenced
+from hybridwatch.views.jsonform import gate_to_json, to_json
+from hybridwatch.views.markdown import render_comment
+from hybridwatch.views.table import STYLES, print_table
+from tests.situations import HOSTILE, SITUATIONS
+
+
+def table_text(report, width: int) -> str:
+    stream = io.StringIO()
+    print_table(report, Console(file=stream, width=width, force_terminal=False))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_comment_reads_as_reviewed(situation, golden) -> None:
+    text = render_comment(SITUATIONS[situation]())
+    golden.check(f"comment/{situation}.md", text.replace(version("hybridwatch"), "VERSION"))
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_table_reads_as_reviewed_at_80_columns(situation, golden) -> None:
+    text = table_text(SITUATIONS[situation](), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    golden.check(f"table/{situation}.txt", text)
+
+
+def test_table_reads_as_reviewed_at_120_columns(golden) -> None:
+    text = table_text(SITUATIONS["regression"](), 120)
+    golden.check("table/regression-wide.txt", text)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_json_reads_as_reviewed_and_has_no_nan(situation, golden) -> None:
+    text = json.dumps(to_json(SITUATIONS[situation]()), indent=1, allow_nan=False)
+    # Digits that hang on the numeric libraries' versions are not what is reviewed.
+    golden.check(f"json/{situation}.json", re.sub(r"(\.\d{6})\d+", r"\1", text) + "\n")
+
+
+def test_json_of_a_gate() -> None:
+    report = SITUATIONS["regression"]()
+    answer = gate_to_json(gate(report), report)
+    assert answer["passed"] is False
+    assert len(answer["reasons"]) == len(report.bad_news)
+    assert answer["report"] == to_json(report)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_every_doubt_is_shown_in_every_form(situation) -> None:
+    report = SITUATIONS[situation]()
+    table = " ".join(table_text(report, 400).split())
+    comment = render_comment(report)
+    for doubt in sentence.notes(report):
+        assert " ".join(doubt.split()) in table
+        assert escape(doubt) in comment
+
+
+def test_every_verdict_has_mark_and_colour() -> None:
+    assert set(sentence.MARKS) == set(STYLES) == set(Verdict)
+
+
+def test_a_comment_begins_with_the_verdict_and_ends_in_what_to_do() -> None:
+    text = render_comment(SITUATIONS["regression"]())
+    assert text.startswith("**Bad news: contract.padded")
+    command = "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1 --build"
+    assert command in text
+    assert text.count("- document") == 5
+    assert "15 more" in text
+
+
+def test_hostile_text_is_shown_and_does_nothing() -> None:
+    text = render_comment(SITUATIONS["hostile"]())
+    fence = re.search(r"^(`{4,})\n(.*)\n\1$", text, re.MULTILINE)
+    assert fence is not None, "the fence must be longer than any in the label"
+    outside = text.replace(fence[0], "")
+    assert outside.count("<details>") == outside.count("</details>") == 4
+    prose = re.sub(r"</?(?:code|sub|details|summary)>", "", outside)
+    assert "<" not in prose
+    assert not re.search(r"(?<!\\)`", prose)
+    assert not re.search(r"@\w|#\d|://e", prose)
+    assert "\u202e" not in text
+    assert "\x1b" not in text
+    assert not re.search(r"^\s*#", prose, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a|b", r"a\|b"),
+        ("<b>&", "&lt;b&gt;&amp;"),
+        ("line\nline\r\n\tline", "line line line"),
+        ("@team", "@\u200bteam"),
+        ("www.x", "www.\u200bx"),
+        ("\\`*_[]~", r"\\\`\*\_\[\]\~"),
+        ("x" * 301, "x" * 300 + "\u2026"),
+    ],
+)
+def test_escape(text, shown) -> None:
+    assert escape(text) == shown
+
+
+@pytest.mark.parametrize("start", ["- x", "+ x", "1. x", "2) x", "=== "])
+def test_items_never_start_another_list(start) -> None:
+    assert as_item(start).startswith("- \u200b")
+
+
+def test_fence_outgrows_its_content() -> None:
+    assert fenced("a ``` b ```` c") == "`````\na ``` b ```` c\n`````"
+
+
+def test_escape_of_the_hostile_text_is_one_line() -> None:
+    assert "\n" not in escape(HOSTILE)
