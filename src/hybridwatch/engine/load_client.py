@@ -104,7 +104,9 @@ class LoadClient:
             self._await_answer(self._process, timeout_s)
         except (EngineError, BrokenPipeError) as error:
             raise server.error(f"the engine could not be measured: {error}") from error
-        measured: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+        # The client writes NaN for a statistic of nothing; JSON and our records know no NaN.
+        text = result.read_text(encoding="utf-8")
+        measured: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
         if measured["failed"] or measured["completed"] != load.prompts:
             raise server.error(
                 f"{measured['failed']} of {load.prompts} requests failed under load; first error: "
