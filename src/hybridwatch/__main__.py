@@ -1,0 +1,5 @@
+"""``python -m hybridwatch`` is ``hybridwatch``."""
+
+from hybridwatch.cli.main import main
+
+main()

@@ -1,0 +1,83 @@
+"""Bad input is met with one clear line on standard error and exit status 2; nothing is started."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GOLDEN_RECORD = ROOT / "tests" / "golden" / "record" / "v1.json"
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A checkout with scenarios and builds, and no environment installed."""
+    shutil.copytree(ROOT / "scenarios", tmp_path / "home" / "scenarios")
+    shutil.copytree(
+        ROOT / "engine", tmp_path / "home" / "engine", ignore=shutil.ignore_patterns("src")
+    )
+    return tmp_path / "home"
+
+
+def complaint(home, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "hybridwatch", *map(str, arguments)],
+        cwd=home, env={"HYBRIDWATCH_HOME": str(home), "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stdout + done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_scenario_with_an_unknown_key(home):
+    path = home / "scenarios" / "smoke" / "padded-graph-rows.toml"
+    path.write_text(path.read_text().replace("[engine]", "[engine]\nmax_num_sequences = 3"))
+    for arguments in (["scenarios", "--check"], ["run", "smoke"]):
+        line = complaint(home, *arguments)
+        assert "padded-graph-rows.toml" in line
+        assert "engine.max_num_sequences: unknown key" in line
+        assert "max_num_seqs" in line
+
+
+def test_unknown_scenario(home):
+    assert "padded-graph-rows" in complaint(home, "run", "smoke/padded-graph-row")
+
+
+def test_build_that_is_not_installed(home):
+    line = complaint(home, "run", "smoke")
+    assert "cpu-0.27.1 is missing" in line
+    assert "hybridwatch engine install cpu-0.27.1" in line
+
+
+def test_unknown_build(home):
+    assert "cpu-0.27.1" in complaint(home, "run", "smoke", "--build", "cpu-0.27")
+
+
+def test_record_cut_in_half(home, tmp_path):
+    whole = GOLDEN_RECORD.read_bytes()
+    half = tmp_path / "half.json"
+    half.write_bytes(whole[: len(whole) // 2])
+    for verb in ("compare", "gate", "comment"):
+        flags = ["--dry-run"] if verb == "comment" else []
+        assert "half.json" in complaint(home, verb, half, *flags)
+
+
+def test_results_folder_that_cannot_be_written(home, tmp_path, monkeypatch):
+    """Told before anything is started; a file in the way stops also root."""
+    in_the_way = tmp_path / "results"
+    in_the_way.write_text("")
+    environment = ROOT / ".engines"
+    if not environment.exists():
+        pytest.skip("no engine environment: its absence is what would be told")
+    done = subprocess.run(
+        [sys.executable, "-m", "hybridwatch", "run", "smoke", "--results", str(in_the_way)],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert str(in_the_way) in done.stderr
+    assert "starting engine" not in done.stdout

@@ -1,0 +1,140 @@
+"""The whole way, as a user goes it: measure, judge, gate, comment; and asv. Real engine."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hybridwatch.store import list_records
+from tests.engine.conftest import BUILD
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).parents[2]
+HYBRIDWATCH = [sys.executable, "-m", "hybridwatch"]
+DOCUMENTS = "100"
+
+
+def hybridwatch(*arguments, status):
+    done = subprocess.run(
+        [*HYBRIDWATCH, *map(str, arguments)],
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Results with one run, healthy against known-bad."""
+    folder = tmp_path_factory.mktemp("results")
+    said = hybridwatch(
+        "run", "smoke", "--known-bad", "--documents", DOCUMENTS, "--results", folder, status=0
+    )
+    assert "record: " in said
+    assert "hybridwatch gate" in said
+    return folder
+
+
+def verdicts(report):
+    return {f"{c['metric']} {c['statistic']}": c["verdict"] for c in report["comparisons"]}
+
+
+def test_known_bad_is_told_from_healthy_by_contract_and_by_accuracy(results):
+    report = json.loads(hybridwatch("compare", "latest", "--results", results, "--json", status=1))
+    found = verdicts(report)
+    assert found["contract.padded_rows_prefilling value"] == "regression"
+    assert found["contract.slots_off_block_table value"] == "regression"
+    assert found["accuracy.recall mean"] == "regression"
+    assert found["accuracy.word_problems mean"] == "regression"
+    assert {"output_throughput median", "host_syncs_per_step mean"} <= set(found)
+    contract = report["comparisons"][0]
+    assert contract["baseline"]["center"] == 0
+    assert contract["contender"]["center"] > 0
+
+
+def test_gate_and_comment_say_so(results):
+    assert "regression" in hybridwatch("gate", "latest", "--results", results, status=1)
+    comment = hybridwatch("comment", "--dry-run", "latest", "--results", results, status=1)
+    assert "accuracy.recall" in comment
+    assert "<details>" in comment
+
+
+def test_a_against_a_is_neither_regression_nor_improvement(tmp_path):
+    hybridwatch(
+        "run", "smoke", "--build", BUILD, "--build", BUILD,
+        "--documents", DOCUMENTS, "--results", tmp_path, status=0,
+    )  # fmt: skip
+    report = json.loads(hybridwatch("compare", "latest", "--results", tmp_path, "--json", status=0))
+    found = set(verdicts(report).values())
+    assert not found & {"regression", "improvement", "failed", "missing"}
+    assert report["comparisons"][0]["contender"]["center"] == 0
+    hybridwatch("gate", "latest", "--results", tmp_path, status=0)
+
+
+def family_of(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def wait_until(look, seconds):
+    deadline = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+)
+def test_stopped_run_leaves_no_process_and_no_half_record(tmp_path, number, status):
+    run = subprocess.Popen(
+        [*HYBRIDWATCH, "run", "smoke", "--results", str(tmp_path)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    # Well into the engine's start: server, engine core and worker are there.
+    wait_until(lambda: len(family_of(run.pid)) >= 4 or run.poll() is not None, 60)
+    family = family_of(run.pid)
+    run.send_signal(number)
+    output, _ = run.communicate(timeout=60)
+    assert run.returncode == status, output
+    _, alive = psutil.wait_procs(family, timeout=30)
+    assert [process.cmdline() for process in alive] == []
+    assert list_records(tmp_path) == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_asv_runs_the_suite_and_keeps_samples(tmp_path):
+    head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
+    config = json.loads((ROOT / "asv.conf.json").read_text())
+    config |= {
+        "repo": str(ROOT),
+        "benchmark_dir": str(ROOT / "benchmarks"),
+        "results_dir": str(tmp_path / "asv"),
+    }
+    (tmp_path / "asv.conf.json").write_text(json.dumps(config))
+    asv = [sys.executable, "-m", "asv"]
+    subprocess.run([*asv, "machine", "--yes", "--machine", "here"], cwd=tmp_path, check=True,
+                   env={**os.environ, "HOME": str(tmp_path)}, capture_output=True)  # fmt: skip
+    done = subprocess.run(
+        [*asv, "run", "--python=same", "--set-commit-hash", head, "--record-samples",
+         "--machine", "here", "--show-stderr"],
+        cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path), "HYBRIDWATCH_HOME": str(ROOT)},
+        capture_output=True, text=True, timeout=800, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = (tmp_path / "asv" / "here").glob(f"{head[:8]}-*.json")
+    kept = json.loads(file.read_text())
+    rows = {name.rpartition(".")[2]: row for name, row in kept["results"].items()}
+    column = kept["result_columns"].index
+    assert rows["track_padded_rows_prefilling"][column("result")] == [0.0]
+    throughput = rows["track_output_throughput"]
+    (samples,) = throughput[column("samples")]
+    assert len(samples) == 7
+    (inverse,) = rows["track_seconds_per_token"][column("result")]
+    assert inverse * throughput[column("result")][0] == pytest.approx(1, rel=0.05)
