@@ -22,6 +22,9 @@ MARKS: Final = {
 _NAMED: Final = 4
 """As many comparisons a headline names before it only counts."""
 
+_PRACTICAL_TRIALS: Final = 1000
+"""The most that one run makes."""
+
 _MOST_TRIALS: Final = 30
 """A suggestion beyond this would take hours; the open questions tell the true number."""
 
@@ -116,9 +119,16 @@ def _open_question(comparison: Comparison) -> str:
         seen = numbers.size(comparison, comparison.minimum_detectable_effect)
         parts.append(f"a change of {seen} would have been found 8 times in 10")
     if comparison.trials_needed is not None:
-        what = "documents" if comparison.metric.kind is Kind.PROPORTION else "trials a side"
-        parts.append(f"about {comparison.trials_needed} {what} would settle it")
+        parts.append(_what_it_takes(comparison.trials_needed, comparison.metric.kind))
     return f"{name_of(comparison)}: {'; '.join(parts) or 'cannot be settled from these values'}."
+
+
+def _what_it_takes(needed: int, kind: Kind) -> str:
+    if kind is Kind.PROPORTION:
+        return f"about {needed} documents would settle it"
+    if needed > _PRACTICAL_TRIALS:
+        return "too noisy here for any practical number of trials: quieten the machine first"
+    return f"about {needed} trials a side would settle it"
 
 
 def _named(comparisons: list[Comparison] | tuple[Comparison, ...]) -> str:
