@@ -24,7 +24,7 @@ class EngineControl:
 
     def __init__(self, server: EngineServer) -> None:
         self._server = server
-        self._http = httpx.Client(base_url=server.url, timeout=_TIMEOUT_S)
+        self._http = httpx.Client(base_url=server.url, timeout=_TIMEOUT_S, trust_env=False)
 
     def close(self) -> None:
         """Close the connections."""

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.engine.process import ConversingProcess
 from hybridwatch.engine.server import EngineServer, Launch
 from hybridwatch.errors import EngineError
+from hybridwatch.process import ConversingProcess, without_proxy
 from hybridwatch.scenario.scenario import Generation
 
 START_TIMEOUT_S: Final = 120.0
@@ -75,7 +75,7 @@ class LoadClient:
             self._process = ConversingProcess(
                 [str(self._launch.python), "-m", "hybridwatch_engine.load_client"],
                 self._log,
-                {**self._launch.environment, **quiet},
+                {**self._launch.environment, **without_proxy(), **quiet},
             )
             self._await_answer(self._process, START_TIMEOUT_S)
 

@@ -11,8 +11,8 @@ from typing import Final, Self
 
 import httpx
 
-from hybridwatch.engine.process import GuardedProcess
 from hybridwatch.errors import EngineError
+from hybridwatch.process import GuardedProcess
 from hybridwatch.scenario.scenario import EngineArgs
 
 START_TIMEOUT_S: Final = 180.0
@@ -153,9 +153,10 @@ class EngineServer:
     def is_well(self, timeout_s: float = 5.0) -> bool:
         """Whether it answers its health check."""
         try:
-            return httpx.get(f"{self.url}/health", timeout=timeout_s).status_code == httpx.codes.OK
+            answer = httpx.get(f"{self.url}/health", timeout=timeout_s, trust_env=False)
         except httpx.HTTPError:
             return False
+        return answer.status_code == httpx.codes.OK
 
     def error(self, message: str) -> EngineError:
         """An error about this engine, with the tail of its log."""

@@ -50,6 +50,8 @@ def _score(engine: LiveEngine, scoring: Scoring, letters: random.Random) -> None
     server = engine.server
     body = {"model": server.launch.served_name, "prompt": prompts, "max_tokens": 1}
     try:
-        httpx.post(f"{server.url}/v1/completions", json=body, timeout=_TIMEOUT_S).raise_for_status()
+        httpx.post(
+            f"{server.url}/v1/completions", json=body, timeout=_TIMEOUT_S, trust_env=False
+        ).raise_for_status()
     except httpx.HTTPError as error:
         raise server.error(f"the scoring requests were not answered: {error}") from error

@@ -1,13 +1,10 @@
 """Runs lm-eval tasks against an engine's completion endpoint.
 
-lm-eval works in a process group of its own: it is bounded, and nothing of it is left when it
-failed, hung, or when the harness was interrupted.
+lm-eval works in a process of its own, bounded and guarded: nothing of it is left when it failed,
+hung, or when the harness was interrupted.
 """
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import MeasurementError
+from hybridwatch.process import GuardedProcess, without_proxy
 from hybridwatch.quality.answers import NO_TEXT, read_answers
 from hybridwatch.quality.evaluate import Request
 from hybridwatch.record.run import Answer
@@ -24,7 +22,6 @@ TASKS: Final = Path(__file__).parent / "tasks"
 
 _TAIL_LINES: Final = 20
 _LOG: Final = "lm-eval.log"
-_LOOPBACK: Final = "127.0.0.1,localhost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +94,13 @@ def _evaluation(request: TaskRequest, names: Mapping[str, str]) -> Request:
 
 
 def _environment(*, offline: bool) -> dict[str, str]:
-    environment = dict(os.environ)
-    # lm-eval would send it along, and a loopback engine asks for none.
-    environment.pop("OPENAI_API_KEY", None)
-    for variable in ("NO_PROXY", "no_proxy"):
-        environment[variable] = ",".join(filter(None, (os.environ.get(variable), _LOOPBACK)))
-    environment["TQDM_DISABLE"] = "1"  # a progress bar would fill the tail of the log
-    environment["LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER"] = NO_TEXT
+    environment = {
+        **without_proxy(),
+        # lm-eval would send it along, and a loopback engine asks for none.
+        "OPENAI_API_KEY": "",
+        "TQDM_DISABLE": "1",  # a progress bar would fill the tail of the log
+        "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER": NO_TEXT,
+    }
     if offline:
         environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     return environment
@@ -111,39 +108,22 @@ def _environment(*, offline: bool) -> dict[str, str]:
 
 def _run(command: list[str], request: TaskRequest, environment: dict[str, str]) -> None:
     log = request.work_dir / _LOG
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=request.work_dir,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            status = process.wait(request.timeout_s)
-        except subprocess.TimeoutExpired:
-            raise MeasurementError(
-                f"lm-eval did not end in {request.timeout_s:g} s; its last lines:\n{_tail(log)}"
-            ) from None
-        finally:
-            _end(process)
+    log.unlink(missing_ok=True)
+    process = GuardedProcess(command, log, environment, folder=request.work_dir)
+    try:
+        status = process.wait(request.timeout_s)
+    except TimeoutError:
+        raise MeasurementError(
+            f"lm-eval did not end in {request.timeout_s:g} s; its last lines:\n{_tail(log)}"
+        ) from None
+    finally:
+        process.stop()
     if status != 0:
         tail = _tail(log)
         cause = tail.rpartition("\n")[2] or "no output"
         raise MeasurementError(
             f"lm-eval ended with status {status}: {cause}; its last lines:\n{tail}"
         )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill whatever is left of the process group; it holds nothing worth a clean end."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    process.wait()
 
 
 def _tail(log: Path) -> str:

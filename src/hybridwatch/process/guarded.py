@@ -10,14 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.engine import guard
+from hybridwatch.process import guard
 
 TAIL_LINES: Final = 40
 _END_S: Final = 2 * guard.GRACE_S + 5.0
 
 
 class GuardedProcess:
-    """A command under the guard (``engine.guard``), its output in a log file.
+    """A command under the guard (``process.guard``), its output in a log file.
 
     The guard ends the whole group when we close its standard input, on purpose or by dying.
 
@@ -25,6 +25,7 @@ class GuardedProcess:
         command: Program and arguments.
         log: File that gets what the command prints.
         environment: Variables on top of this process's own.
+        folder: Where the command works; here without one.
         stdin: Descriptor for the command's standard input; nothing to read without one.
         stdout: Descriptor for its standard output; the log without one.
 
@@ -38,6 +39,7 @@ class GuardedProcess:
         log: Path,
         environment: Mapping[str, str],
         *,
+        folder: Path | None = None,
         stdin: int | None = None,
         stdout: int | None = None,
     ) -> None:
@@ -49,6 +51,7 @@ class GuardedProcess:
                 stdin=subprocess.PIPE,
                 stdout=file if stdout is None else stdout,
                 stderr=file,
+                cwd=folder,
                 env={**os.environ, **environment},
                 pass_fds=() if stdin is None else (stdin,),
                 # A group of its own: Ctrl-C reaches us, and we end the group in order.
@@ -59,6 +62,20 @@ class GuardedProcess:
     def exit_status(self) -> int | None:
         """``None`` while it runs."""
         return self._process.poll()
+
+    def wait(self, timeout_s: float) -> int:
+        """Wait for the command's own end.
+
+        Returns:
+            Its exit status.
+
+        Raises:
+            TimeoutError: It did not end in time; it is still running.
+        """
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
 
     def log_tail(self, lines: int = TAIL_LINES) -> str:
         """The last lines of the log; empty when there is none."""

@@ -9,8 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hybridwatch.engine import guard
-from hybridwatch.engine.process import ConversingProcess, GuardedProcess
+from hybridwatch.process import ConversingProcess, GuardedProcess, guard
 
 FAMILY = """
 import os, subprocess, sys, time
@@ -61,7 +60,7 @@ def test_family_ends_when_the_owner_is_killed(tmp_path):
     command = [sys.executable, "-c", script]
     owning = f"""
 import pathlib, time
-from hybridwatch.engine.process import GuardedProcess
+from hybridwatch.process import GuardedProcess
 GuardedProcess({command!r}, pathlib.Path({str(log)!r}), {{}})
 time.sleep(600)
 """

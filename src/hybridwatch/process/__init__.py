@@ -1,0 +1,9 @@
+"""Processes that end with us: engines, load clients and lm-eval run under a guard.
+
+``guarded`` starts them, ``guard`` is the small program that stays between them and us.
+"""
+
+from hybridwatch.process.guarded import ConversingProcess, GuardedProcess
+from hybridwatch.process.proxy import without_proxy
+
+__all__ = ["ConversingProcess", "GuardedProcess", "without_proxy"]
