@@ -61,21 +61,30 @@ def test_known_bad_is_told_from_healthy_by_contract_and_by_accuracy(results):
 
 def test_gate_and_comment_say_so(results):
     assert "regression" in hybridwatch("gate", "latest", "--results", results, status=1)
-    comment = hybridwatch("comment", "--dry-run", "latest", "--results", results, status=1)
+    comment = hybridwatch("comment", "--dry-run", "latest", "--results", results, status=0)
     assert "accuracy.recall" in comment
     assert "<details>" in comment
 
 
-def test_a_against_a_is_neither_regression_nor_improvement(tmp_path):
-    hybridwatch(
-        "run", "smoke", "--build", BUILD, "--build", BUILD,
-        "--documents", DOCUMENTS, "--results", tmp_path, status=0,
+def run_a_against_a(results):
+    """Measure healthy against healthy; gives the metrics that are called changed."""
+    sides = ("--build", BUILD, "--build", BUILD)
+    hybridwatch("run", "smoke", *sides, "--documents", DOCUMENTS, "--results", results, status=0)
+    done = subprocess.run(
+        [*HYBRIDWATCH, "compare", "latest", "--results", str(results), "--json"],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    report = json.loads(hybridwatch("compare", "latest", "--results", tmp_path, "--json", status=0))
-    found = set(verdicts(report).values())
-    assert not found & {"regression", "improvement", "failed", "missing"}
-    assert report["comparisons"][0]["contender"]["center"] == 0
-    hybridwatch("gate", "latest", "--results", tmp_path, status=0)
+    found = verdicts(json.loads(done.stdout))
+    assert found["contract.padded_rows_prefilling value"] == "equivalent"
+    assert found["contract.slots_off_block_table value"] == "equivalent"
+    assert not set(found.values()) & {"failed", "missing", "not comparable"}
+    return {name for name, verdict in found.items() if verdict in {"regression", "improvement"}}
+
+
+def test_a_against_a_is_neither_regression_nor_improvement(tmp_path):
+    """One report in twenty may cry wolf; that is the rate we control. Two in a row must not."""
+    changed = run_a_against_a(tmp_path / "first")
+    assert not changed or not run_a_against_a(tmp_path / "second"), changed
 
 
 def family_of(pid: int) -> list[psutil.Process]:
