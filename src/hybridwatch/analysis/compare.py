@@ -28,7 +28,7 @@ def compare(subject: Subject, baseline: OneSide, contender: OneSide) -> Comparis
     Returns:
         A comparison with its verdict, or an inconclusive one with a p-value for ``judge``.
     """
-    left, right = _summary(subject, baseline), _summary(subject, contender)
+    left, right = summarize(subject, baseline), summarize(subject, contender)
     draft = _draft(subject, left, right)
     draft = _with_doubts(draft, *doubt.about_setting(baseline, contender, subject))
     broken = sum(reduce_side(side, subject).broken for side in (baseline, contender))
@@ -50,7 +50,7 @@ def lay_apart(
     subject: Subject, baseline: OneSide, contender: OneSide, reasons: tuple[str, ...]
 ) -> Comparison:
     """Show two sides that must not be compared, with the reasons."""
-    left, right = _summary(subject, baseline), _summary(subject, contender)
+    left, right = summarize(subject, baseline), summarize(subject, contender)
     draft = replace(_draft(subject, left, right), verdict=Verdict.NOT_COMPARABLE, effect=None)
     return _with_doubts(draft, *reasons)
 
@@ -73,7 +73,8 @@ def _draft(subject: Subject, left: Summary | None, right: Summary | None) -> Com
     )
 
 
-def _summary(subject: Subject, side: OneSide) -> Summary | None:
+def summarize(subject: Subject, side: OneSide) -> Summary | None:
+    """Reduce one side to its center and the numbers behind it; ``None`` when it has none."""
     values = reduce_side(side, subject).values
     if not values:
         return None

@@ -23,7 +23,7 @@ from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable, write_run
 from hybridwatch.views.jsonform import to_json
-from hybridwatch.views.table import print_table
+from hybridwatch.views.table import print_table, print_values
 
 
 @click.command("run")
@@ -157,7 +157,9 @@ class _Outcome:
         )
 
     def show(self, console: Console) -> None:
-        if self._report is not None:
+        if self._report is None:
+            print_values(self._run, console)
+        else:
             print_table(self._report, console)
         for trouble in self.troubles:
             console.print(trouble, style="red", markup=False, highlight=False)

@@ -12,7 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hybridwatch.analysis.compare import summarize
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.record.run import Run
 from hybridwatch.views import numbers, sentence
 from hybridwatch.views.escape import one_line
 
@@ -46,6 +50,22 @@ def render_table(report: Report, width: int) -> RenderableType:
 def print_table(report: Report, console: Console) -> None:
     """Print a report; lines may be wrapped to the console's width, never cut."""
     console.print(render_table(report, console.width))
+
+
+def print_values(run: Run, console: Console) -> None:
+    """Print what a run of one build measured; there is nothing yet to compare it with."""
+    side = OneSide(run, 0)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("metric", overflow="fold")
+    for heading in (side.build.label, "lowest", "highest", "n"):
+        table.add_column(Text(one_line(heading)), justify="right", no_wrap=True)
+    for subject in subjects_of(side, side):
+        summary = summarize(subject, side)
+        if summary is not None:
+            shown = (summary.center, min(summary.values), max(summary.values))
+            cells = (numbers.value(number, subject.metric) for number in shown)
+            table.add_row(f"{subject.metric.id} {subject.statistic}", *cells, str(summary.n))
+    console.print(table)
 
 
 def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:

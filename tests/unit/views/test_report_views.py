@@ -14,7 +14,8 @@ from hybridwatch.views import sentence
 from hybridwatch.views.escape import as_item, escape, fenced
 from hybridwatch.views.jsonform import gate_to_json, to_json
 from hybridwatch.views.markdown import render_comment
-from hybridwatch.views.table import STYLES, print_table
+from hybridwatch.views.table import STYLES, print_table, print_values
+from tests.builders import a_run
 from tests.situations import HOSTILE, SITUATIONS
 
 
@@ -122,3 +123,13 @@ def test_fence_outgrows_its_content() -> None:
 
 def test_escape_of_the_hostile_text_is_one_line() -> None:
     assert "\n" not in escape(HOSTILE)
+
+
+def test_values_of_one_build_are_shown_with_their_spread():
+    run = a_run({"ttft": [(0.04,), (0.05,), (0.06,)], "accuracy.recall": "1101"})
+    stream = io.StringIO()
+    print_values(run, Console(file=stream, width=100))
+    lines = stream.getvalue().splitlines()
+    (ttft,) = [line.split() for line in lines if line.startswith("ttft median")]
+    assert ttft == ["ttft", "median", "50.0", "ms", "40.0", "ms", "60.0", "ms", "3"]
+    assert any(line.startswith("accuracy.recall") and "75.0 %" in line for line in lines)
