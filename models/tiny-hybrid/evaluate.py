@@ -1,0 +1,87 @@
+"""Measure the model's exact match on both evaluation files and keep the figures beside it.
+
+    PYTHONPATH=src <engine python> models/tiny-hybrid/evaluate.py --engine vllm
+
+`--engine transformers` generates with transformers, `--engine vllm` with a real vLLM engine on CPU;
+both greedily. The figures go to the model's `evaluation.json`, where each keeps the other's.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hybridwatch.quality.embedded import EVALUATION_FILES, TASKS_DIRECTORY, Document, read_documents
+
+HERE = Path(__file__).parent
+MAX_NEW_TOKENS = 40
+
+
+def main() -> None:
+    """Evaluate with one engine and write the figures."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--engine", choices=("transformers", "vllm"), required=True)
+    parser.add_argument("--model", type=Path, default=HERE)
+    arguments = parser.parse_args()
+    tasks = {Path(name).stem: read_documents(TASKS_DIRECTORY / name) for name in EVALUATION_FILES}
+    every = [document for documents in tasks.values() for document in documents]
+    ask = {"transformers": _ask_transformers, "vllm": _ask_vllm}[arguments.engine]
+    answers = dict(zip(every, ask(arguments.model, [d.prompt for d in every]), strict=True))
+    figures = {task: _score(documents, answers) for task, documents in tasks.items()}
+    _record(arguments.model / "evaluation.json", arguments.engine, figures)
+
+
+def _ask_transformers(model: Path, prompts: Sequence[str]) -> list[str]:
+    import torch
+    from recipe.answering import greedy_answers
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    torch.set_grad_enabled(False)
+    return greedy_answers(
+        AutoModelForCausalLM.from_pretrained(model).eval(),
+        AutoTokenizer.from_pretrained(model),
+        prompts,
+        MAX_NEW_TOKENS,
+    )
+
+
+def _ask_vllm(model: Path, prompts: Sequence[str]) -> list[str]:
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+    os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from vllm import LLM, SamplingParams
+
+    engine = LLM(model=str(model), dtype="float32", enforce_eager=True, max_model_len=1024)
+    sampling = SamplingParams(temperature=0, max_tokens=MAX_NEW_TOKENS, stop=["\n"])
+    return [output.outputs[0].text for output in engine.generate(list(prompts), sampling)]
+
+
+def _score(documents: Sequence[Document], answers: dict[Document, str]) -> dict[str, int]:
+    wrong = [d for d in documents if _result(answers[d]) != _result(d.answer)]
+    for document in wrong[:5]:
+        sys.stdout.write(f"wrong: {document!r} answered {answers[document]!r}\n")
+    return {
+        "correct": len(documents) - len(wrong),
+        "correct_to_the_letter": sum(answers[d] == d.answer for d in documents),
+        "documents": len(documents),
+    }
+
+
+def _result(answer: str) -> str:
+    """Return what the lm-eval tasks compare: the number after `####`, or else the whole answer."""
+    return answer.rpartition("####")[2].strip()
+
+
+def _record(path: Path, engine: str, figures: dict[str, dict[str, int]]) -> None:
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    distribution = "vllm-cpu" if engine == "vllm" else engine
+    kept[engine] = {"version": importlib.metadata.version(distribution), **figures}
+    path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{engine}: {json.dumps(figures)}\n")
+
+
+if __name__ == "__main__":
+    main()

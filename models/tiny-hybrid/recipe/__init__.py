@@ -1,0 +1,1 @@
+"""How the tiny hybrid model is made: tokenizer, architecture, training batches and scan."""
