@@ -57,6 +57,7 @@ class Phase:
 PHASES = (
     Phase(1000, 1.0, 20.0, Mix(recall_bytes=2600, problem_rows=6, drill_rows=5)),
     Phase(400, 0.4, MAX_DISTANCE, Mix(recall_bytes=2600, problem_rows=16, drill_rows=0)),
+    Phase(500, 0.5, MAX_DISTANCE, Mix(recall_bytes=1300, problem_rows=32, drill_rows=0)),
 )
 
 

@@ -79,7 +79,7 @@ def command(
 
 
 def _adjusted(scenario: Scenario, trials: int | None, documents: int | None) -> Scenario:
-    """Apply the command line's counts; a changed scenario has a digest of its own."""
+    """Apply the command line's counts; the scenario stays the same one (``scenario.digest``)."""
     if trials is not None:
         counts = scenario.trials.model_copy(update={"performance": trials, "host_sync": trials})
         scenario = scenario.model_copy(update={"trials": counts})

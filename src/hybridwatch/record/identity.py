@@ -85,7 +85,8 @@ class ScenarioRef:
     Attributes:
         id: Path below ``scenarios/`` without suffix, such as ``smoke/padded-graph-rows``.
         version: Raised by hand when numbers stop being comparable.
-        digest: SHA-256 over the parsed content; comments and layout do not count.
+        digest: SHA-256 over what is asked of the engine; layout, expectations and how often a
+            thing is measured do not count.
         fix: The fix whose removal is the scenario's known-bad control.
     """
 

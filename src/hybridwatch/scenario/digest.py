@@ -17,12 +17,23 @@ class RefFields(TypedDict):
 
 
 def digest(scenario: Scenario) -> str:
-    """Return the SHA-256, in hexadecimal, of what the scenario asks for.
+    """Return the SHA-256, in hexadecimal, of what the scenario asks of an engine.
 
-    Comments, layout, ``why`` and the file's place do not count. A key left at its default does not
-    count either, so that a field added later leaves the digests of older files as they were.
+    What leaves each single number as it is does not count: comments, layout, ``why``, the file's
+    place, expectations, and how often a thing is measured. A key left at its default does not count
+    either, so that a field added later leaves the digests of older files as they were.
     """
-    content = scenario.model_dump(mode="json", exclude={"id", "why"}, exclude_defaults=True)
+    content = scenario.model_dump(
+        mode="json",
+        exclude={
+            "id": True,
+            "why": True,
+            "expect": True,
+            "trials": True,
+            "accuracy": {"documents"},
+        },
+        exclude_defaults=True,
+    )
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
