@@ -144,6 +144,6 @@ def test_asv_runs_the_suite_and_keeps_samples(tmp_path):
     assert rows["track_padded_rows_prefilling"][column("result")] == [0.0]
     throughput = rows["track_output_throughput"]
     (samples,) = throughput[column("samples")]
-    assert len(samples) == 7
+    assert len(samples) >= 7
     (inverse,) = rows["track_seconds_per_token"][column("result")]
     assert inverse * throughput[column("result")][0] == pytest.approx(1, rel=0.05)

@@ -41,7 +41,13 @@ from hybridwatch.views.table import print_table, print_values
 )
 @click.option("--trials", type=click.IntRange(7, 1000), help="Timed trials a side.")
 @click.option("--documents", type=click.IntRange(1), help="Documents of each accuracy task.")
-@click.option("--results", type=click.Path(path_type=Path), default=Path("results"))
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Folder that gets the records.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @click.pass_context
 def command(
