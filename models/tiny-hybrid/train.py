@@ -53,7 +53,7 @@ class Phase:
 
 
 # Copying is found in short prompts and arithmetic by drill. What is left to learn after that is
-# which number of a story belongs in which step.
+# which number of a story belongs in which step; the last phase is mostly stories.
 PHASES = (
     Phase(1000, 1.0, 20.0, Mix(recall_bytes=2600, problem_rows=6, drill_rows=5)),
     Phase(400, 0.4, MAX_DISTANCE, Mix(recall_bytes=2600, problem_rows=16, drill_rows=0)),
