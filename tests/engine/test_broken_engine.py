@@ -87,6 +87,7 @@ def test_engine_that_cannot_start_says_why(scenario, tmp_path):
         graph_replay=False,
         fixes={},
         environment=spec.env,
+        flags={},
     )
     with pytest.raises(EngineError, match="ended while starting") as caught:
         EngineServer(launch, tmp_path / "log")

@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 import click
 
-from hybridwatch.errors import HybridwatchError
+from hybridwatch.errors import EngineError, HybridwatchError
 
 _INTERRUPTED: Final = 130
 """What shells expect of a command that Ctrl-C ended: 128 + SIGINT."""
@@ -39,6 +39,12 @@ class _Told(click.ClickException):
         """Print to standard error."""
         for line in self.message.splitlines():
             click.echo(f"hybridwatch: {line}", file=file, err=True)
+
+
+class _EngineFailed(_Told):
+    """Nobody called wrongly: the engine failed, and only the end of its log can say why."""
+
+    exit_code = 1
 
 
 class VerbGroup(click.Group):
@@ -75,6 +81,8 @@ class VerbGroup(click.Group):
         """Run a verb; turn the errors meant for people into one line and a status."""
         try:
             return super().invoke(ctx)
+        except EngineError as error:
+            raise _EngineFailed(f"{error}\n{error.log_tail}") from error
         except HybridwatchError as error:
             raise _Told(str(error)) from error
         except KeyboardInterrupt:

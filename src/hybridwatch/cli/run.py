@@ -18,6 +18,7 @@ from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_l
 from hybridwatch.engine.check import require_installed
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.session import Progress, SessionRequest, Tell, run_session
+from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
@@ -156,7 +157,8 @@ class _Outcome:
             for trial in run.trials
             if trial.failure is not None
         ]
-        broken = broken_expectations(run, 0, scenario.expect)
+        healthy = run.builds[0].fixes.get(scenario.fix) in {FixState.PRESENT, FixState.APPLIED}
+        broken = broken_expectations(run, 0, scenario.expect) if healthy else ()
         self.troubles = (
             *failures,
             *(f"the healthy engine is not as expected: {line}" for line in broken),

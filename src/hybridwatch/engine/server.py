@@ -43,6 +43,7 @@ class Launch:
         graph_replay: Replay FULL graphs on the CPU.
         fixes: Fixes to switch before the engine starts.
         environment: Further variables, from the build.
+        flags: Further arguments of the server, from the build.
     """
 
     python: Path
@@ -52,6 +53,7 @@ class Launch:
     graph_replay: bool
     fixes: Mapping[str, bool]
     environment: Mapping[str, str]
+    flags: Mapping[str, str]
 
     def with_engine(self, engine: EngineArgs, *, graph_replay: bool) -> "Launch":
         """The same with other engine arguments."""
@@ -74,6 +76,7 @@ class Launch:
             "max-num-seqs": str(self.engine.max_num_seqs),
             "compilation-config": json.dumps(compilation),
             "worker-extension-cls": "hybridwatch_engine.control.WorkerControl",
+            **self.flags,
         }
         arguments = [word for name, value in options.items() for word in (f"--{name}", value)]
         server = [str(self.python), "-m", "vllm.entrypoints.openai.api_server"]

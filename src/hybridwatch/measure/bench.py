@@ -11,7 +11,7 @@ from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.install import lock_digest
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.server import EngineServer, Launch
-from hybridwatch.errors import EngineError
+from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.record.identity import EngineBuild, FixState
 from hybridwatch.scenario.scenario import Scenario
 
@@ -99,14 +99,21 @@ class Bench:
 
     def _make_slot(self, side: BuildRequest) -> _Slot:
         spec = side.spec
+        model = self.models / self.scenario.model
+        if not model.is_dir():
+            raise BuildError(
+                f"{self.scenario.id}: model {self.scenario.model!r}: expected a folder in "
+                f"{self.models}; models of the hub cannot be measured yet"
+            )
         launch = Launch(
             python=spec.interpreter,
-            model=self.models / self.scenario.model,
+            model=model,
             served_name=self.scenario.model,
             engine=self.scenario.engine,
             graph_replay=spec.accelerator == "cpu",
             fixes=spec.fixes,
             environment=spec.env,
+            flags=spec.flags,
         )
         return _Slot(launch, LoadClient(launch, self.work / f"{spec.name}.client.log"))
 
@@ -179,7 +186,7 @@ class Bench:
         engine = self.make_ready(side)
         request, told = self.sides[side], engine.control.identity()
         args = self.scenario.engine.model_dump(mode="json")
-        flags = {key: str(value) for key, value in args.items()}
+        flags = {key: str(value) for key, value in args.items()} | dict(request.spec.flags)
         flags["graph_replay"] = str(engine.server.launch.graph_replay)
         return EngineBuild(
             label=request.label,

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.main import VERBS, cli, main
+from hybridwatch.errors import EngineError
 from hybridwatch.store import write_run
 from tests.builders import a_run, noisy
 
@@ -157,3 +158,17 @@ def test_main_leaves_with_the_status(monkeypatch, tmp_path, capsys) -> None:
         main()
     assert left.value.code == 2
     assert capsys.readouterr().err.startswith("hybridwatch: ")
+
+
+def test_failed_engine_is_status_1_and_shows_the_end_of_its_log(call, monkeypatch) -> None:
+    def die(*_: object) -> None:
+        raise EngineError("the engine ended while starting (status 1)", "one\nno such model\n")
+
+    monkeypatch.setattr("hybridwatch.cli.gate.report_for", die)
+    answer = call("gate", "latest")
+    assert answer.exit_code == 1
+    assert answer.stderr.splitlines() == [
+        "hybridwatch: the engine ended while starting (status 1)",
+        "hybridwatch: one",
+        "hybridwatch: no such model",
+    ]

@@ -1,0 +1,49 @@
+"""What a bench refuses before it starts anything, and the command line of an engine."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.server import Launch
+from hybridwatch.errors import BuildError
+from hybridwatch.measure.bench import Bench
+from hybridwatch.scenario.load import load_scenario
+
+
+@pytest.fixture
+def scenario():
+    root = home() / "scenarios"
+    return load_scenario(root / "smoke" / "padded-graph-rows.toml", root)
+
+
+def test_missing_model_is_told_before_anything_starts(scenario, tmp_path):
+    said: list[str] = []
+    bench = Bench(scenario, (parse_label("cpu-0.27.1"),), tmp_path, tmp_path, said.append)
+    with pytest.raises(BuildError, match=r"model 'tiny-hybrid': expected a folder in"), bench:
+        pass
+    assert said == []
+
+
+def test_engine_is_started_on_loopback_with_the_flags_of_its_build(scenario):
+    launch = Launch(
+        python=Path("python"),
+        model=Path("model"),
+        served_name="name",
+        engine=scenario.engine,
+        graph_replay=True,
+        fixes={"padded-rows-prefilling": False},
+        environment={"OMP_NUM_THREADS": "1"},
+        flags={"block-size": "64"},
+    )
+    words = launch.command(8123)
+    pairs = dict(pairwise(words))
+    assert pairs["--host"] == "127.0.0.1"
+    assert pairs["--port"] == "8123"
+    assert pairs["--block-size"] == "64"
+    variables = launch.variables()
+    assert variables["OMP_NUM_THREADS"] == "1"
+    assert variables["HYBRIDWATCH_ENGINE"] == (
+        '{"graph_replay": true, "fixes": {"padded-rows-prefilling": false}}'
+    )
