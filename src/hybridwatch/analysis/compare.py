@@ -120,11 +120,19 @@ def _compare_exact(draft: Comparison, left: Summary, right: Summary) -> Comparis
         if left.center != 0:
             doubts.append(doubt.about_shared_breach(left.center))
         verdict = Verdict.EQUIVALENT
+    elif left.center and right.center and _varies(left, right):
+        doubts.append(doubt.about_varying_breach(left.center, right.center))
+        verdict = Verdict.INCONCLUSIVE
     elif (right.center > left.center) is (draft.metric.better is Direction.LOWER):
         verdict = Verdict.REGRESSION
     else:
         verdict = Verdict.IMPROVEMENT
     return _with_doubts(replace(draft, verdict=verdict, test="exact"), *doubts)
+
+
+def _varies(*sides: Summary) -> bool:
+    """Whether trials of one side counted differently, so that a count is no exact number."""
+    return any(len(set(side.values)) > 1 for side in sides)
 
 
 def _compare_ranks(draft: Comparison, left: Summary, right: Summary) -> Comparison:

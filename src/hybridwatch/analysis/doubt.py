@@ -116,18 +116,30 @@ def about_broken(broken: int) -> Iterator[str]:
 
 
 def about_constancy(name: str, values: Sequence[float]) -> Iterator[str]:
-    """Doubts about an exact metric that is not."""
-    if len(set(values)) > 1:
+    """Doubts about a contract that some trials kept and others broke.
+
+    How often a broken one is counted follows the number of engine steps, which no two trials over
+    HTTP share; that it is broken at all must not depend on the trial.
+    """
+    if min(values) == 0 < max(values):
         found = ", ".join(f"{value:g}" for value in sorted(set(values)))
         yield (
-            f"The {name}'s trials disagree ({found}) where one value was due; the worst counts: "
-            "look for what varies from trial to trial."
+            f"The {name}'s trials disagree ({found}); the worst counts: look for what varies "
+            "from trial to trial."
         )
 
 
 def about_shared_breach(value: float) -> str:
     """Say that two equal sides are equally wrong."""
     return f"Both sides break this contract ({value:g} times): equal is not right; fix both."
+
+
+def about_varying_breach(baseline: float, contender: float) -> str:
+    """Say that two sides are wrong and that counting does not tell which is worse."""
+    return (
+        f"Both sides break this contract ({baseline:g} and {contender:g} times), in numbers that "
+        "vary from trial to trial: which is worse cannot be told; fix both."
+    )
 
 
 def about_questions(baseline: Answers, contender: Answers) -> tuple[str, ...]:

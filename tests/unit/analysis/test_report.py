@@ -212,6 +212,14 @@ def test_a_contract_is_the_sum_of_a_trial_and_the_worst_of_a_side() -> None:
     assert any("disagree (0, 3)" in doubt for doubt in found.doubts)
 
 
+def test_two_broken_sides_whose_counts_vary_are_not_ranked() -> None:
+    """Known-bad against known-bad: how often depends on the steps, and must not look like news."""
+    run = a_run({PADDED: (564.0, 566.0, 569.0)}, {PADDED: (565.0, 570.0, 571.0)})
+    found = the(report_of(run), PADDED)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert any("Both sides break" in doubt for doubt in found.doubts)
+
+
 # Accuracy
 
 
