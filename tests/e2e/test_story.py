@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 HYBRIDWATCH = [sys.executable, "-m", "hybridwatch"]
-DOCUMENTS = "100"
+SHORT = ("--documents", "100", "--trials", "7")
 
 
 def hybridwatch(*arguments, status):
@@ -34,9 +34,7 @@ def hybridwatch(*arguments, status):
 def results(tmp_path_factory):
     """Results with one run, healthy against known-bad."""
     folder = tmp_path_factory.mktemp("results")
-    said = hybridwatch(
-        "run", "smoke", "--known-bad", "--documents", DOCUMENTS, "--results", folder, status=0
-    )
+    said = hybridwatch("run", "smoke", "--known-bad", *SHORT, "--results", folder, status=0)
     assert "record: " in said
     assert "hybridwatch gate" in said
     return folder
@@ -69,7 +67,7 @@ def test_gate_and_comment_say_so(results):
 def run_a_against_a(results):
     """Measure healthy against healthy; gives the metrics that are called changed."""
     sides = ("--build", BUILD, "--build", BUILD)
-    hybridwatch("run", "smoke", *sides, "--documents", DOCUMENTS, "--results", results, status=0)
+    hybridwatch("run", "smoke", *sides, *SHORT, "--results", results, status=0)
     done = subprocess.run(
         [*HYBRIDWATCH, "compare", "latest", "--results", str(results), "--json"],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
