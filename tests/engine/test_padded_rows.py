@@ -9,7 +9,7 @@ import pytest
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
-from hybridwatch.measure.phase import measure
+from hybridwatch.measure.phase import _probed, measure
 from hybridwatch.measure.scoring import leave_stale_rows
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.record.identity import FixState
@@ -67,6 +67,13 @@ def test_contract_tells_the_sides_apart_and_damage_does_not_stay(station):
     assert broken["contract.padded_rows_prefilling"] > 0
     assert broken["contract.slots_off_block_table"] > 0
     assert set(contract_of(station, HEALTHY).values()) == {0.0}
+
+
+def test_contract_looks_at_every_slot_of_every_group(station):
+    """Three Mamba layers, a cache group each; most groups reuse the metadata of the first."""
+    seen = _probed(station(HEALTHY), "contract")
+    assert seen["padded_replays"] > 0
+    assert seen["slots"] == seen["replays"] * 4 * 3
 
 
 def test_tokens_tell_the_sides_apart_and_damage_does_not_stay(bench, scenario):

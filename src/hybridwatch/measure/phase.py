@@ -90,10 +90,11 @@ def _probed(station: Station, probe: str) -> dict[str, Any]:
 
 def _contract(station: Station) -> Measured:
     counts = Counter(_probed(station, "contract"))
-    if not counts["padded_replays"]:
+    if not counts["padded_replays"] or not counts["slots"]:
         raise MeasurementError(
-            f"none of {counts['replays']} graph replays had a padded row, so the contract was not "
-            "put to the test; look at max_concurrency and cudagraph_capture_sizes"
+            f"of {counts['replays']} graph replays {counts['padded_replays']} had a padded row and "
+            f"{counts['slots']} state slots were looked at, so the contract was not put to the "
+            "test; look at max_concurrency and cudagraph_capture_sizes"
         )
     names = ("padded_rows_prefilling", "slots_off_block_table")
     return Measured(tuple(Sample(f"contract.{name}", (float(counts[name]),)) for name in names))

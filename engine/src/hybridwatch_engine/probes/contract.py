@@ -26,13 +26,15 @@ class Counts:
         padded_replays: Of these, with at least one padded row.
         padded_rows: Rows that were padding, over all replays.
         padded_rows_prefilling: Of these, rows that said "prefilling".
-        slots_off_block_table: Slots a replay would read that differ from the block table.
+        slots: State slots that replays were about to read.
+        slots_off_block_table: Of these, slots that differ from the block table.
     """
 
     replays: int = 0
     padded_replays: int = 0
     padded_rows: int = 0
     padded_rows_prefilling: int = 0
+    slots: int = 0
     slots_off_block_table: int = 0
 
 
@@ -67,9 +69,12 @@ class ContractProbe:
         from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
         from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
+        builder = BaseMambaAttentionMetadataBuilder
         return PatchSet(
             Patch(GPUModelRunner, "_build_attention_metadata", self._see_build),
-            Patch(BaseMambaAttentionMetadataBuilder, "_compute_common_metadata", self._see_common),
+            Patch(builder, "_compute_common_metadata", self._see_common),
+            # Groups of the same kind after the first reuse its metadata and change the rows only.
+            Patch(builder, "update_block_table", self._see_update),
         )
 
     def _see_build(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,30 +87,31 @@ class ContractProbe:
     def _see_common(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compute(builder: Any, common: Any, **kwargs: Any) -> Any:
             self._flags = common.is_prefilling
-            expected = self._slots_of_block_table(builder, common)
-            for layer in builder.layer_names:
-                self._expected[layer] = expected
+            self._expect(builder, common.num_reqs, common.seq_lens)
             return original(builder, common, **kwargs)
 
         return compute
 
-    def _slots_of_block_table(self, builder: Any, common: Any) -> Any:
-        """State slots by the host's block table: what a correct step would read, row by row."""
+    def _see_update(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def update(builder: Any, metadata: Any, *args: Any) -> Any:
+            self._expect(builder, metadata.num_reqs, metadata.seq_lens)
+            return original(builder, metadata, *args)
+
+        return update
+
+    def _expect(self, builder: Any, rows: int, seq_lens: Any) -> None:
+        """Note the state slots by the host's block table: what a correct step reads, row by row."""
         from vllm.v1.attention.backends.utils import NULL_BLOCK_ID, mamba_get_block_table_tensor
 
-        group = next(
-            index
-            for index, group in enumerate(self._runner.kv_cache_config.kv_cache_groups)
-            if builder.layer_names[0] in group.layer_names
-        )
-        table = self._runner.input_batch.block_table[group].get_cpu_tensor()
-        table = table[: common.num_reqs].clone()
+        layers = self._group_of(builder.layer_names[0])
+        groups = self._runner.kv_cache_config.kv_cache_groups
+        group = next(i for i, each in enumerate(groups) if list(each.layer_names) == layers)
+        table = self._runner.input_batch.block_table[group].get_cpu_tensor()[:rows].clone()
         table[self._real_rows :] = NULL_BLOCK_ID
         mode = builder.vllm_config.cache_config.mamba_cache_mode
-        slots = mamba_get_block_table_tensor(
-            table, common.seq_lens.cpu(), builder.kv_cache_spec, mode
-        )
-        return slots[:, 0] if mode != "all" else slots
+        slots = mamba_get_block_table_tensor(table, seq_lens.cpu(), builder.kv_cache_spec, mode)
+        for layer in layers:
+            self._expected[layer] = slots[:, 0] if mode != "all" else slots
 
     def _audit(self, graph: CapturedGraph, _: Any) -> None:
         counts = self._counts
@@ -116,16 +122,15 @@ class ContractProbe:
         counts.padded_rows += padded
         counts.padded_rows_prefilling += int(self._flags[self._real_rows :].sum())
         for layer, metadata in graph.mamba_metadata.items():
-            expected = self._expected.get(layer)
-            if expected is None:  # layers of one group share one build; count it once
-                continue
+            if layer not in self._expected:
+                continue  # counted with another layer of its group: they share one buffer
+            wanted = self._expected[layer].reshape(rows, -1)
             used = metadata.state_indices_tensor_d[:rows].cpu().reshape(rows, -1)
-            wanted = expected.reshape(rows, -1)
             width = min(used.shape[1], wanted.shape[1])
+            counts.slots += rows * width
             counts.slots_off_block_table += int((used[:, :width] != wanted[:, :width]).sum())
-            # One layer speaks for its group: all share one builder and one buffer.
-            for other in self._group_of(layer):
-                self._expected.pop(other, None)
+            for member in self._group_of(layer):
+                del self._expected[member]
 
     def _group_of(self, layer: str) -> list[str]:
         groups = self._runner.kv_cache_config.kv_cache_groups
