@@ -1,5 +1,6 @@
 """The whole way, as a user goes it: measure, judge, gate, comment; and asv. Real engine."""
 
+import gzip
 import json
 import os
 import signal
@@ -55,6 +56,12 @@ def test_known_bad_is_told_from_healthy_by_contract_and_by_accuracy(results):
     contract = report["comparisons"][0]
     assert contract["baseline"]["center"] == 0
     assert contract["contender"]["center"] > 0
+
+
+def test_record_does_not_tell_where_the_checkout_lies(results):
+    record = list_records(results)[-1]
+    bulk = gzip.decompress(next(record.parent.glob(f"{record.stem}.bulk.*")).read_bytes())
+    assert str(ROOT).encode() not in record.read_bytes() + bulk
 
 
 def test_gate_and_comment_say_so(results):

@@ -16,14 +16,16 @@ _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"
 def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -> list[str]:
     """The client's command line for one trial.
 
-    Also what a person types after ``vllm bench serve`` to repeat it by hand.
+    Also what a person types after ``vllm bench serve``, in the folder of the models, to repeat it
+    by hand. The tokenizer is named from there: the client's JSON keeps the name, and a record shall
+    not tell where somebody's checkout lies.
     """
     options = {
         "backend": "openai",
         "base-url": url,
         "endpoint": "/v1/completions",
         "model": launch.served_name,
-        "tokenizer": str(launch.model),
+        "tokenizer": launch.model.name,
         "dataset-name": "random",
         "random-input-len": str(load.input_tokens),
         "random-output-len": str(load.output_tokens),
@@ -76,6 +78,7 @@ class LoadClient:
                 [str(self._launch.python), "-m", "hybridwatch_engine.load_client"],
                 self._log,
                 {**self._launch.environment, **without_proxy(), **quiet},
+                folder=self._launch.model.parent,
             )
             self._await_answer(self._process, START_TIMEOUT_S)
 

@@ -49,6 +49,7 @@ def by_hand(bench: Bench, work: Path) -> float:
             *("-c", _BY_HAND),
             *client_arguments(server.launch, server.url, load, file),
         ],
+        cwd=server.launch.model.parent,
         check=True,
         capture_output=True,
         timeout=_TIMEOUT_S,

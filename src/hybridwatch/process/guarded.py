@@ -104,14 +104,22 @@ class ConversingProcess:
         command: Program and arguments.
         log: File that gets what it prints on standard error.
         environment: Variables on top of this process's own.
+        folder: Where the command works; here without one.
     """
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str],
+        *,
+        folder: Path | None = None,
+    ) -> None:
         their_stdin, questions = os.pipe()
         answers, their_stdout = os.pipe()
         try:
             self._process = GuardedProcess(
-                command, log, environment, stdin=their_stdin, stdout=their_stdout
+                command, log, environment, folder=folder, stdin=their_stdin, stdout=their_stdout
             )
         finally:
             os.close(their_stdin)
