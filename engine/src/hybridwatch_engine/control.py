@@ -7,6 +7,8 @@ vLLM mixes this class into its worker (``--worker-extension-cls``) and calls its
 from typing import Any, Protocol
 
 from hybridwatch_engine.check import identity
+from hybridwatch_engine.cpu.graph_replay import REPLAYS
+from hybridwatch_engine.cpu.idle_rank import idle_rank
 from hybridwatch_engine.fixes.switchboard import switchboard
 from hybridwatch_engine.probes.contract import ContractProbe
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
@@ -59,12 +61,19 @@ class WorkerControl:
         """Stop a probe; answers what it saw."""
         return PROBES[name].stop()
 
-    def hybridwatch_stale_rows(self) -> dict[str, list[int]]:
-        """Rows that no request uses and that still look like a prompt being computed."""
-        batch = self.model_runner.input_batch
-        computed, prompt = batch.num_computed_tokens_cpu_tensor, batch.num_prompt_tokens_cpu_tensor
-        stale = (computed < prompt).nonzero().flatten().tolist()
-        return {"rows": [row for row in stale if row >= batch.num_reqs]}
+    def hybridwatch_eager(self, wanted: bool) -> dict[str, bool]:
+        """Run without graphs from now on, or with them again; answers what is so now."""
+        REPLAYS.eager = wanted
+        return {"eager": REPLAYS.eager}
+
+    def hybridwatch_idle_batches(self, batches: int) -> dict[str, int]:
+        """Run this many dummy batches whenever the engine becomes idle."""
+        idle_rank().set(batches)
+        return {"idle_batches": batches}
+
+    def hybridwatch_running(self) -> dict[str, int]:
+        """How many requests the batch holds; finished ones leave it with the next step."""
+        return {"requests": int(self.model_runner.input_batch.num_reqs)}
 
     def hybridwatch_clear_rows(self) -> dict[str, int]:
         """Forget what finished requests left in the batch's rows.

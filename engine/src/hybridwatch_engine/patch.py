@@ -1,11 +1,50 @@
 """Replacing a name of the engine, and putting the original back.
 
 A patch that is not in place costs nothing: the original object itself is restored, so a switched
-off fix or probe adds no call. Patches of one name nest: the last in must be the first out.
+off fix or probe adds no call. Several patches of one name nest in the order in which they went in,
+and any of them may come out first: the rest are laid anew around the original.
 """
 
 from collections.abc import Callable
 from typing import Any
+
+
+class _Seam:
+    """One name of one owner, with the patches that are in place there.
+
+    Attributes:
+        patches: In place, innermost first.
+    """
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self._owner = owner
+        self._name = name
+        self._own = name in vars(owner)
+        # vars() and not getattr(): a classmethod must be put back as the object it was.
+        self._original = vars(owner)[name] if self._own else getattr(owner, name)
+        self._current = self._original
+        self.patches: list[Patch] = []
+
+    def lay(self, patches: "list[Patch]") -> None:
+        """Wrap the original by these patches and nothing else.
+
+        Raises:
+            RuntimeError: Somebody else has replaced the name since.
+        """
+        if self.patches and vars(self._owner).get(self._name) is not self._current:
+            raise RuntimeError(f"{self._owner}.{self._name} was patched by somebody else since")
+        current = self._original
+        for patch in patches:
+            current = patch.make(current)
+        if patches or self._own:
+            setattr(self._owner, self._name, current)
+        else:
+            delattr(self._owner, self._name)
+        self.patches, self._current = patches, current
+
+
+_SEAMS: dict[tuple[int, str], _Seam] = {}
+"""Seams with at least one patch, by owner and name; a patch in place keeps its owner alive."""
 
 
 class Patch:
@@ -14,7 +53,8 @@ class Patch:
     Args:
         owner: Class or module that holds the name.
         name: Attribute to replace; must exist, so that a renamed target fails at once.
-        make: Gets the original as it is when the patch goes in, returns the replacement.
+        make: Gets what is there without this patch, returns the replacement; called again when
+            another patch of the name goes in or out.
 
     Raises:
         AttributeError: The owner has no such name.
@@ -23,40 +63,31 @@ class Patch:
     def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         getattr(owner, name)
         self._owner = owner
-        self._name = name
-        self._make = make
-        self._own = False
-        self._original: Any = None
-        self._replacement: Any = None
+        self._key = (id(owner), name)
+        self.make = make
         self.in_place = False
 
     def install(self) -> None:
         """Put the replacement in; nothing happens when it is in already."""
         if self.in_place:
             return
-        self._own = self._name in vars(self._owner)
-        # vars() and not getattr(): a classmethod must be put back as the object it was.
-        self._original = (
-            vars(self._owner)[self._name] if self._own else getattr(self._owner, self._name)
-        )
-        self._replacement = self._make(self._original)
-        setattr(self._owner, self._name, self._replacement)
+        seam = _SEAMS.get(self._key) or _Seam(self._owner, self._key[1])
+        seam.lay([*seam.patches, self])
+        _SEAMS[self._key] = seam
         self.in_place = True
 
     def remove(self) -> None:
-        """Put the original back; nothing happens when it is there already.
+        """Take the replacement out; nothing happens when it is out already.
 
         Raises:
-            RuntimeError: Another patch of the same name went in later and is still there.
+            RuntimeError: Somebody else has replaced the name since.
         """
         if not self.in_place:
             return
-        if vars(self._owner).get(self._name) is not self._replacement:
-            raise RuntimeError(f"{self._owner}.{self._name} was patched again since")
-        if self._own:
-            setattr(self._owner, self._name, self._original)
-        else:
-            delattr(self._owner, self._name)
+        seam = _SEAMS[self._key]
+        seam.lay([patch for patch in seam.patches if patch is not self])
+        if not seam.patches:
+            del _SEAMS[self._key]
         self.in_place = False
 
 

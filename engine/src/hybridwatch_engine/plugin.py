@@ -15,11 +15,18 @@ def register() -> None:
     if not wished.active:
         return
     # Imported here: an engine that nobody drives must not pay for, or break on, our modules.
+    from vllm.platforms import current_platform
+
+    from hybridwatch_engine.cpu.collectives import collectives
     from hybridwatch_engine.cpu.graph_replay import replay
+    from hybridwatch_engine.every_rank import every_rank
     from hybridwatch_engine.fixes.switchboard import switchboard
     from hybridwatch_engine.loopback import loopback_rendezvous
 
     loopback_rendezvous().install()
+    every_rank().install()
+    if current_platform.is_cpu():
+        collectives().install()
     if wished.graph_replay:
         replay().install()
     for fix_id, wanted in wished.fixes.items():

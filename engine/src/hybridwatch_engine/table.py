@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from hybridwatch_engine.fixes.fix import Header
+from hybridwatch_engine.fixes.fix import NOWHERE, Header
 from hybridwatch_engine.fixes.registry import FIXES
 
 BEGIN = "<!-- fixes: made by python -m hybridwatch_engine.table README.md, do not edit -->"
@@ -25,13 +25,19 @@ def _section(header: Header) -> str:
         "target": header.target,
         "why": header.why,
         "how": header.how,
-        "upstream": f"{header.upstream}, in releases from {header.present_from}",
+        "upstream": f"{header.upstream}, in {_releases(header)}",
         "switched": switch,
         "scenario": header.scenario,
         "remove when": header.remove_when,
     }
     body = "\n".join(f"| {name} | {text} |" for name, text in rows.items())
     return f"\n### {header.id}\n\n| | |\n|---|---|\n{body}\n"
+
+
+def _releases(header: Header) -> str:
+    if header.present_from == NOWHERE:
+        return "no release yet"
+    return f"releases from {header.present_from}"
 
 
 def replaced(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 from hybridwatch_engine import settings
-from hybridwatch_engine.fixes.fix import Finding, Fix, Header, State
+from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header, State
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.patch import Patch, PatchSet
@@ -20,6 +20,71 @@ MAMBA = "v1/attention/backends/mamba_attn.py"
 TABLE = "v1/worker/block_table.py"
 HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
 DRAFT = "v1/worker/gpu/spec_decode/speculator.py"
+
+SPLITS_BY_FLAG = """
+class BaseMambaAttentionMetadataBuilder:
+    def _compute_common_metadata(self, common):
+        split_decodes_and_prefills(common, treat_short_extends_as_decodes=False)
+"""
+
+
+def tables(commit: bool, clear: bool, vacate: bool) -> dict[str, str]:
+    """A runner and a block table with or without each part of the fix."""
+    moved = "source, :3] = 0" if vacate else "target, :3] = rows[source, :3]"
+    return {
+        RUNNER: f"""
+class GPUModelRunner:
+    def _dummy_run(self):
+        self.table.{"commit_block_table" if commit else "forget"}(3)
+""",
+        TABLE: f"""
+class BlockTable:
+    def {"clear_row" if clear else "keep_row"}(self, row): ...
+    def move_row(self, source, target):
+        rows[{moved}
+""",
+    }
+
+
+def stale_block_table_cases() -> list[tuple[str, str, dict[str, str]]]:
+    """The whole is present when both halves are; each half looks at its own lines alone."""
+    whole = "stale-block-table"
+    finished, vacated = f"{whole}-finished-rows", f"{whole}-vacated-rows"
+    absent = {RUNNER: "class GPUModelRunner: ..."}
+    return [
+        (whole, "present", tables(True, True, True)),
+        (whole, "lacking", tables(True, True, False)),
+        (whole, "lacking", tables(False, True, True)),
+        (finished, "present", tables(True, True, False)),
+        (finished, "lacking", tables(False, True, True)),
+        (finished, "lacking", tables(True, False, True)),
+        (vacated, "present", tables(False, False, True)),
+        (vacated, "lacking", tables(True, True, False)),
+        *((fix, "not-applicable", absent) for fix in (whole, finished, vacated)),
+    ]
+
+
+def dummy_run(rows: str) -> str:
+    """A dummy run that calls this many rows real."""
+    return f"""
+class GPUModelRunner:
+    def _build_attention_metadata(self, num_reqs):
+        is_prefilling = computed < prompt
+    def _dummy_run(self):
+        self._build_attention_metadata(num_reqs={rows})
+"""
+
+
+def dispatch(looks_at: str) -> str:
+    """A runner whose choice of graph looks at this."""
+    return f"""
+class GPUModelRunner:
+    def _is_uniform_decode(self):
+        return self.{looks_at}
+    def _determine_batch_execution_and_padding(self):
+        return self._is_uniform_decode()
+"""
+
 
 # What each probe must say of code that has, lacks, or cannot have its fix. The texts are the
 # smallest that hold the telling lines; the real releases are probed where an engine is installed.
@@ -78,27 +143,17 @@ block_idx_last_scheduled_token_prev_step = 1
 """}),
     ("all-cache-spec-decode", "lacking", {MAMBA: "block_idx_last_scheduled_token = 1"}),
     ("all-cache-spec-decode", "not-applicable", {MAMBA: "block_idx = 1"}),
-    ("stale-block-table", "present", {RUNNER: """
-class GPUModelRunner:
-    def _dummy_run(self):
-        self.table.commit_block_table(3)
-""", TABLE: """
-class BlockTable:
-    def clear_row(self, row): ...
-    def move_row(self, source, target):
-        rows[source, :3] = 0
+    *stale_block_table_cases(),
+    ("dummy-run-padding", "lacking", {RUNNER: dummy_run("num_reqs_padded")}),
+    ("dummy-run-padding", "present", {RUNNER: dummy_run("num_reqs")}),
+    ("dummy-run-padding", "not-applicable", {RUNNER: "class GPUModelRunner: ..."}),
+    ("one-token-prompt", "lacking", {RUNNER: dispatch("shape"), MAMBA: SPLITS_BY_FLAG}),
+    ("one-token-prompt", "present", {RUNNER: dispatch("has_prefill"), MAMBA: SPLITS_BY_FLAG}),
+    ("one-token-prompt", "not-applicable", {RUNNER: dispatch("shape"), MAMBA: """
+class BaseMambaAttentionMetadataBuilder:
+    def _compute_common_metadata(self, common):
+        split_decodes_and_prefills(common)
 """}),
-    ("stale-block-table", "lacking", {RUNNER: """
-class GPUModelRunner:
-    def _dummy_run(self):
-        self.table.commit_block_table(3)
-""", TABLE: """
-class BlockTable:
-    def clear_row(self, row): ...
-    def move_row(self, source, target):
-        rows[target, :3] = rows[source, :3]
-"""}),
-    ("stale-block-table", "not-applicable", {RUNNER: "class GPUModelRunner: ..."}),
 ]  # fmt: skip
 
 
@@ -125,13 +180,33 @@ def test_harness_and_plugin_know_the_same_fixes():
 @pytest.mark.parametrize("fix", FIXES.values(), ids=lambda fix: fix.header.id)
 def test_header_is_whole(fix):
     assert all(str(value).strip() for value in dataclasses.asdict(fix.header).values())
-    assert fix.header.upstream.startswith("vllm#")
-    live = fix.apply is not None and fix.revert is not None
-    assert live == (fix.header.switch == "live")
+    assert fix.header.upstream.startswith("vllm")
+    switchable = bool(fix.parts) or fix.apply is not None
+    assert switchable == (fix.header.switch != "probe")
+    # What no release has cannot be taken out of one.
+    assert (fix.revert is None) == (
+        bool(fix.parts) or fix.header.present_from == "none" or not switchable
+    )
+
+
+def test_a_whole_is_switched_by_its_parts(tmp_path):
+    whole = dataclasses.replace(fix_for("present"), apply=None, revert=None, parts=("x", "y"))
+    other = dataclasses.replace(
+        fix_for("lacking"), apply=lambda: PatchSet(Patch(Engine, "other", lambda _: 2))
+    )
+    board = Switchboard(SourceTree(tmp_path), {"whole": whole, "x": fix_for("present"), "y": other})
+    assert board.states() == {"whole": "lacking", "x": "present", "y": "lacking"}
+    assert board.switch("whole", True) == "applied"
+    assert board.switch("x", False) == "reverted"
+    assert board.states() == {"whole": "reverted", "x": "reverted", "y": "applied"}
+    assert board.switch("whole", True) == "applied"
+    assert board.switch("y", False) == "lacking"
+    assert (Engine.answer, Engine.other) == ("right", 1)
 
 
 class Engine:
     answer = "right"
+    other = 1
 
 
 def fix_for(state, *, revert=True):

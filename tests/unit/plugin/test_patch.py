@@ -68,14 +68,31 @@ def test_wraps_what_is_there_when_installed_not_when_made():
     outer.remove()
 
 
-def test_removing_in_the_wrong_order_is_refused():
-    inner, outer = Patch(Engine, "step", louder), Patch(Engine, "step", louder)
+def test_patches_of_one_name_come_out_in_any_order():
+    before = vars(Engine)["step"]
+    inner = Patch(Engine, "step", louder)
+    outer = Patch(Engine, "step", lambda original: lambda self: f"<{original(self)}>")
     inner.install()
     outer.install()
-    with pytest.raises(RuntimeError, match="patched again since"):
-        inner.remove()
-    outer.remove()
     inner.remove()
+    assert Engine().step() == "<step>"
+    inner.install()
+    assert Engine().step() == "<STEP>"
+    outer.remove()
+    assert Engine().step() == "STEP"
+    inner.remove()
+    assert vars(Engine)["step"] is before
+
+
+def test_a_name_that_somebody_else_has_patched_is_left_alone(monkeypatch):
+    patch = Patch(Engine, "step", louder)
+    patch.install()
+    ours = Engine.step
+    monkeypatch.setattr(Engine, "step", lambda _: "theirs")
+    with pytest.raises(RuntimeError, match="patched by somebody else"):
+        patch.remove()
+    monkeypatch.setattr(Engine, "step", ours)
+    patch.remove()
 
 
 def test_set_goes_in_and_out_as_one():

@@ -35,13 +35,20 @@ class CapturedGraph:
 
 
 @dataclass(slots=True)
-class ReplayObservers:
-    """Who is told before each replay: called with the graph and the fresh forward context."""
+class Replays:
+    """How this process replays, changed while it runs.
 
-    callbacks: list[Callable[[CapturedGraph, Any], None]] = field(default_factory=list)
+    Attributes:
+        eager: Run batches that have a graph on the host's fresh metadata instead of the captured
+            one: what the engine would say without graphs, the reference for greedy tokens.
+        observers: Told before each replay, with the graph and the fresh forward context.
+    """
+
+    eager: bool = False
+    observers: list[Callable[[CapturedGraph, Any], None]] = field(default_factory=list)
 
 
-OBSERVERS = ReplayObservers()
+REPLAYS = Replays()
 
 
 @cache
@@ -75,8 +82,10 @@ def replayed_model_class() -> Any:
                 validate_cudagraph_capturing_enabled()
                 graphs[context.batch_descriptor] = _capture(args, kwargs, context.attn_metadata)
                 return self.runnable(*args, **kwargs)
-            for callback in OBSERVERS.callbacks:
-                callback(graph, context)
+            if REPLAYS.eager:
+                return self.runnable(*args, **kwargs)
+            for observer in REPLAYS.observers:
+                observer(graph, context)
             stale = {**context.attn_metadata, **graph.mamba_metadata}
             with override_forward_context(replace(context, attn_metadata=stale)):
                 return self.runnable(*graph.args, **graph.kwargs)

@@ -7,6 +7,9 @@ from typing import Literal
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.source import SourceTree
 
+NOWHERE = "no release"
+"""Value of ``Header.present_from`` for a fix that upstream does not have."""
+
 State = Literal["present", "lacking", "not-applicable"]
 
 
@@ -20,7 +23,7 @@ class Header:
         why: What goes wrong without it.
         how: What the fix does.
         upstream: The pull request.
-        present_from: First release that has it.
+        present_from: First release that has it, or ``NOWHERE``.
         switch: ``live`` on a running engine, ``start`` only at its start, ``probe`` when we can
             only tell whether it is there.
         scenario: Scenario that proves it.
@@ -60,9 +63,11 @@ class Fix:
         probe: Tells whether a source tree has it.
         apply: Patches that put it into a release that lacks it; ``None`` when we cannot.
         revert: Patches that take it out of a release that has it; ``None`` when we cannot.
+        parts: Ids of the fixes that make up this one; it is switched by switching them.
     """
 
     header: Header
     probe: Callable[[SourceTree], Finding]
     apply: Callable[[], PatchSet] | None = None
     revert: Callable[[], PatchSet] | None = None
+    parts: tuple[str, ...] = ()

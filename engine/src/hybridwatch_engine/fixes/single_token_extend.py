@@ -1,6 +1,11 @@
 """A one-token prefill with prior state is a decode (vllm#42430)."""
 
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
 from hybridwatch_engine.fixes.fix import Finding, Fix, Header
+from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, calls, stores_into
 
 HEADER = Header(
@@ -10,13 +15,16 @@ HEADER = Header(
     why="A request that computes the last single token of its prompt has the shape of a decode, so "
     "the dispatcher replays a decode graph, while the Mamba builder calls it a prefill and leaves "
     "the graph's slots as they were. Seen on the decode side of a NIXL pair.",
-    how="Rows of one token that have earlier state are handed on as decodes.",
+    how="Rows of one token that have earlier state are handed on as decodes. Applied, it decides "
+    "by tensor operations on host memory alone, without the host read (`.item()`) of upstream's.",
     upstream="vllm#42430",
     present_from="0.22.0",
-    switch="probe",
-    scenario="none yet",
+    switch="live",
+    scenario="smoke/single-token-extend, curated/nixl-disagg",
     remove_when="no supported release is older than 0.22.0 and the known-bad control is retired",
 )
+
+_FLAGS: ContextVar[Any] = ContextVar("is_prefilling as the Mamba builder received it")
 
 
 def probe(tree: SourceTree) -> Finding:
@@ -39,4 +47,58 @@ def probe(tree: SourceTree) -> Finding:
     return Finding("lacking", f"{path}:{by_flag[0].lineno} splits by the flags as they come")
 
 
-FIX = Fix(HEADER, probe)
+def _apply() -> PatchSet:
+    """Clear the flag of rows of one token behind at least one computed token.
+
+    All tensors read here live in host memory, and nothing is asked of them but the new flags.
+    """
+    from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def compute(builder: Any, common: Any, **kwargs: Any) -> Any:
+            starts = common.query_start_loc_cpu
+            one_token = (starts[1:] - starts[:-1]) == 1
+            extends = one_token & (common.seq_lens_cpu_upper_bound > 1)
+            flags = common.is_prefilling & ~extends
+            return original(builder, common.replace(is_prefilling=flags), **kwargs)
+
+        return compute
+
+    return PatchSet(Patch(BaseMambaAttentionMetadataBuilder, "_compute_common_metadata", wrap))
+
+
+def _revert() -> PatchSet:
+    """Split batches by the flags as they came, as releases before 0.22.0 did.
+
+    The builder changes a copy of the flags and hands it to the function that splits the batch,
+    which it knows by a name of its module; nothing reads the changed flags afterwards.
+    """
+    from vllm.v1.attention.backends import mamba_attn
+
+    def remember_flags(original: Callable[..., Any]) -> Callable[..., Any]:
+        def compute(builder: Any, common: Any, **kwargs: Any) -> Any:
+            token = _FLAGS.set(common.is_prefilling)
+            try:
+                return original(builder, common, **kwargs)
+            finally:
+                _FLAGS.reset(token)
+
+        return compute
+
+    def with_old_flags(original: Callable[..., Any]) -> Callable[..., Any]:
+        def split(common: Any, *args: Any, **kwargs: Any) -> Any:
+            flags = _FLAGS.get(None)
+            if flags is not None:  # another builder of the module may split without us
+                common = common.replace(is_prefilling=flags)
+            return original(common, *args, **kwargs)
+
+        return split
+
+    builder = mamba_attn.BaseMambaAttentionMetadataBuilder
+    return PatchSet(
+        Patch(builder, "_compute_common_metadata", remember_flags),
+        Patch(mamba_attn, "split_decodes_and_prefills", with_old_flags),
+    )
+
+
+FIX = Fix(HEADER, probe, apply=_apply, revert=_revert)

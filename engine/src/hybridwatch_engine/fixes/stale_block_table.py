@@ -1,27 +1,61 @@
-"""Dummy runs must not write through block-table rows of finished requests (vllm#37728)."""
+"""Dummy runs must not write through block-table rows of finished requests.
+
+Two halves, each a fix of its own: rows of finished requests are cleared and the cleared table is
+committed before a dummy run (vllm#37728), and so is the row that condensing vacates (vllm#49757).
+The whole is switched by switching both.
+"""
 
 import ast
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
 
 from hybridwatch_engine.fixes.fix import Finding, Fix, Header
+from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, calls
-
-HEADER = Header(
-    id="stale-block-table",
-    target="v1/worker/block_table.py, v1/worker/gpu_model_runner.py GPUModelRunner._dummy_run",
-    why="A data-parallel rank without work replays a FULL graph over whatever its block table "
-    "says. Rows of finished requests name blocks that may hold live or cached Mamba state by then, "
-    "and Mamba layers write in place.",
-    how="Rows are cleared when their request leaves, also the row that condensing vacates, and a "
-    "dummy run commits the cleared table first.",
-    upstream="vllm#37728, completed by vllm#49757",
-    present_from="0.19.0, whole from 0.27.1",
-    switch="probe",
-    scenario="none yet",
-    remove_when="no supported release is older than 0.27.1 and the known-bad control is retired",
-)
 
 _TABLE = "v1/worker/block_table.py"
 _RUNNER = "v1/worker/gpu_model_runner.py"
+_WHY = "A data-parallel rank without work replays a FULL graph over whatever its block table says. "
+
+HEADER = Header(
+    id="stale-block-table",
+    target=f"{_TABLE}, {_RUNNER} GPUModelRunner._dummy_run",
+    why=f"{_WHY}Rows of finished requests name blocks that may hold live or cached Mamba state by "
+    "then, and Mamba layers write in place.",
+    how="Both halves below.",
+    upstream="vllm#37728, completed by vllm#49757",
+    present_from="0.19.0, whole from 0.27.1",
+    switch="live",
+    scenario="smoke/dummy-run, curated/dp-dummy-run",
+    remove_when="no supported release is older than 0.27.1 and the known-bad control is retired",
+)
+FINISHED = Header(
+    id="stale-block-table-finished-rows",
+    target=f"{_TABLE} BlockTable.clear_row, {_RUNNER} GPUModelRunner._dummy_run",
+    why=f"{_WHY}The row of a request that has finished keeps its block numbers.",
+    how="The row is cleared when its request leaves, and a dummy run commits the cleared table "
+    "before it builds its metadata.",
+    upstream="vllm#37728",
+    present_from="0.19.0",
+    switch="live",
+    scenario="smoke/dummy-run, curated/dp-dummy-run",
+    remove_when="no supported release is older than 0.19.0 and the known-bad control is retired",
+)
+VACATED = Header(
+    id="stale-block-table-vacated-rows",
+    target=f"{_TABLE} BlockTable.move_row",
+    why=f"{_WHY}When a request moves into a freed row, the row it comes from keeps the same block "
+    "numbers and is nobody's; what is cleared later is the row it moved to.",
+    how="The vacated row is cleared as the request moves.",
+    upstream="vllm#49757",
+    present_from="0.27.1",
+    switch="live",
+    scenario="smoke/dummy-run-vacated-rows",
+    remove_when="no supported release is older than 0.27.1 and the known-bad control is retired",
+)
+
+_IN_DUMMY_RUN: ContextVar[bool] = ContextVar("a dummy run is in progress", default=False)
 
 
 def _writes_zero(function: ast.AST | None) -> bool:
@@ -37,21 +71,140 @@ def _writes_zero(function: ast.AST | None) -> bool:
     )
 
 
-def probe(tree: SourceTree) -> Finding:
-    """Look at both halves: rows cleared and committed, vacated rows cleared."""
+_NOT_THERE = Finding("not-applicable", f"{_TABLE} or {_RUNNER} has no such rows or dummy runs")
+
+
+def _probe_finished(tree: SourceTree) -> Finding:
+    """Look for rows that are cleared, and committed in a dummy run."""
     dummy = tree.function(_RUNNER, "GPUModelRunner._dummy_run")
-    move = tree.function(_TABLE, "BlockTable.move_row")
-    if dummy is None or move is None:
-        return Finding("not-applicable", f"{_TABLE} or {_RUNNER} has no such rows or dummy runs")
-    first = tree.function(_TABLE, "BlockTable.clear_row") is not None and bool(
-        calls(dummy, "commit_block_table")
-    )
-    second = _writes_zero(move)
+    if dummy is None or tree.function(_TABLE, "BlockTable.move_row") is None:
+        return _NOT_THERE
+    clears = tree.function(_TABLE, "BlockTable.clear_row") is not None
+    commits = bool(calls(dummy, "commit_block_table"))
     evidence = (
-        f"clear and commit {'present' if first else 'lacking'} (vllm#37728), "
-        f"vacated row cleared {'present' if second else 'lacking'} (vllm#49757)"
+        f"{_TABLE} {'has' if clears else 'lacks'} clear_row, the dummy run of {_RUNNER} "
+        f"{'commits' if commits else 'does not commit'} the table"
     )
-    return Finding("present" if first and second else "lacking", evidence)
+    return Finding("present" if clears and commits else "lacking", evidence)
 
 
-FIX = Fix(HEADER, probe)
+def _probe_vacated(tree: SourceTree) -> Finding:
+    """Look for a move that clears the row it comes from."""
+    move = tree.function(_TABLE, "BlockTable.move_row")
+    if move is None or tree.function(_RUNNER, "GPUModelRunner._dummy_run") is None:
+        return _NOT_THERE
+    clears = _writes_zero(move)
+    evidence = f"{_TABLE}:{move.lineno} {'clears' if clears else 'leaves'} the vacated row"
+    return Finding("present" if clears else "lacking", evidence)
+
+
+def probe(tree: SourceTree) -> Finding:
+    """Look at both halves."""
+    halves = (_probe_finished(tree), _probe_vacated(tree))
+    if any(half.state == "not-applicable" for half in halves):
+        return _NOT_THERE
+    present = all(half.state == "present" for half in halves)
+    return Finding("present" if present else "lacking", "; ".join(half.evidence for half in halves))
+
+
+def _apply_finished() -> PatchSet:
+    """Clear the rows of leaving requests, and commit the whole table before a dummy run."""
+    from vllm.v1.worker.gpu_input_batch import InputBatch
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+    def clear(original: Callable[..., Any]) -> Callable[..., Any]:
+        def remove_request(batch: Any, req_id: str) -> Any:
+            row = original(batch, req_id)
+            if row is not None:
+                for table in batch.block_table.block_tables:
+                    _clear_row(table, row)
+            return row
+
+        return remove_request
+
+    def commit(original: Callable[..., Any]) -> Callable[..., Any]:
+        def dummy_run(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            if hasattr(runner, "input_batch"):  # not there yet while memory is profiled
+                batch = runner.input_batch
+                batch.block_table.commit_block_table(batch.max_num_reqs)
+            return original(runner, *args, **kwargs)
+
+        return dummy_run
+
+    return PatchSet(
+        Patch(InputBatch, "remove_request", clear), Patch(GPUModelRunner, "_dummy_run", commit)
+    )
+
+
+def _revert_finished() -> PatchSet:
+    """Leave rows as they are when their request leaves, and the device's copy in a dummy run."""
+    from vllm.v1.worker.block_table import MultiGroupBlockTable
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+    def keep(_: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda tables, row: None  # noqa: ARG005 - the signature of what it stands for
+
+    def notice(original: Callable[..., Any]) -> Callable[..., Any]:
+        def dummy_run(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            token = _IN_DUMMY_RUN.set(True)
+            try:
+                return original(runner, *args, **kwargs)
+            finally:
+                _IN_DUMMY_RUN.reset(token)
+
+        return dummy_run
+
+    def not_in_dummy_runs(original: Callable[..., Any]) -> Callable[..., Any]:
+        def commit(tables: Any, rows: int) -> None:
+            if not _IN_DUMMY_RUN.get():
+                original(tables, rows)
+
+        return commit
+
+    return PatchSet(
+        Patch(MultiGroupBlockTable, "clear_row", keep),
+        Patch(GPUModelRunner, "_dummy_run", notice),
+        Patch(MultiGroupBlockTable, "commit_block_table", not_in_dummy_runs),
+    )
+
+
+def _apply_vacated() -> PatchSet:
+    """Clear the row that a request has moved away from."""
+    from vllm.v1.worker.block_table import BlockTable
+
+    def clear(original: Callable[..., Any]) -> Callable[..., Any]:
+        def move_row(table: Any, source: int, target: int) -> None:
+            original(table, source, target)
+            _clear_row(table, source)
+
+        return move_row
+
+    return PatchSet(Patch(BlockTable, "move_row", clear))
+
+
+def _revert_vacated() -> PatchSet:
+    """Leave the vacated row as it was before the move."""
+    from vllm.v1.worker.block_table import BlockTable
+
+    def keep(original: Callable[..., Any]) -> Callable[..., Any]:
+        def move_row(table: Any, source: int, target: int) -> None:
+            count = table.num_blocks_per_row[source]
+            row = table.block_table.np[source, :count].copy()
+            original(table, source, target)
+            table.block_table.np[source, :count] = row
+            table.num_blocks_per_row[source] = count
+
+        return move_row
+
+    return PatchSet(Patch(BlockTable, "move_row", keep))
+
+
+def _clear_row(table: Any, row: int) -> None:
+    """Make a row name no block; block 0 is the null block."""
+    table.block_table.np[row, : table.num_blocks_per_row[row]] = 0
+    table.num_blocks_per_row[row] = 0
+
+
+FINISHED_ROWS = Fix(FINISHED, _probe_finished, apply=_apply_finished, revert=_revert_finished)
+VACATED_ROWS = Fix(VACATED, _probe_vacated, apply=_apply_vacated, revert=_revert_vacated)
+FIX = Fix(HEADER, probe, parts=(FINISHED.id, VACATED.id))

@@ -26,11 +26,19 @@ class Switchboard:
         return {id_: self._state(id_) for id_ in self._fixes}
 
     def _state(self, fix_id: str) -> str:
+        if parts := self._fixes[fix_id].parts:
+            return self._state_of_whole({self._state(part) for part in parts})
         native = self._findings[fix_id].state
         patches = self._patches.get(fix_id)
         if patches is None or not patches.in_place:
             return native
         return "reverted" if native == "present" else "applied"
+
+    @staticmethod
+    def _state_of_whole(parts: set[str]) -> str:
+        """A fix is as good as its worst part, and in our hands when any part is."""
+        order = ("not-applicable", "reverted", "lacking", "applied", "present")
+        return next(state for state in order if state in parts)
 
     def switch(self, fix_id: str, wanted: bool) -> str:
         """Make a fix present or absent from now on.
@@ -47,6 +55,10 @@ class Switchboard:
         """
         if fix_id not in self._fixes:
             raise ValueError(f"no fix {fix_id!r}; known: {', '.join(self._fixes)}")
+        for part in self._fixes[fix_id].parts:
+            self.switch(part, wanted)
+        if self._fixes[fix_id].parts:
+            return self._state(fix_id)
         native = self._findings[fix_id].state
         if wanted == (native == "present"):
             if fix_id in self._patches:

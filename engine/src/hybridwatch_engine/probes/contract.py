@@ -1,19 +1,23 @@
 """The contract probe: what must hold at every replay of a FULL graph.
 
-Two rules, each counted exactly, whatever text comes out:
+Four rules, each counted exactly, whatever text comes out:
 
 * no padded row says "prefilling" when the Mamba metadata is built (``padded_rows_prefilling``);
 * the slots that the graph will read are those of the block table for real requests, and the null
-  block for padding (``slots_off_block_table``).
+  block for padding (``slots_off_block_table``);
+* a decode graph replays decodes alone: the Mamba metadata built for the batch holds no prefill row
+  (``prefills_in_decode_graph``);
+* a dummy run, which stands for no request, reads and writes the null block alone
+  (``blocks_in_dummy_runs``).
 
-Replays and padded rows are counted too: a rule that had no occasion to break proves nothing.
+Occasions are counted too: a rule that had none to break proves nothing.
 """
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hybridwatch_engine.cpu.graph_replay import OBSERVERS, CapturedGraph
+from hybridwatch_engine.cpu.graph_replay import REPLAYS, CapturedGraph
 from hybridwatch_engine.patch import Patch, PatchSet
 
 
@@ -22,12 +26,18 @@ class Counts:
     """Totals since the probe was started.
 
     Attributes:
-        replays: FULL graphs replayed.
+        replays: FULL graphs replayed for requests.
         padded_replays: Of these, with at least one padded row.
         padded_rows: Rows that were padding, over all replays.
         padded_rows_prefilling: Of these, rows that said "prefilling".
-        slots: State slots that replays were about to read.
+        slots: State slots that replays were about to use.
         slots_off_block_table: Of these, slots that differ from the block table.
+        prefills_in_decode_graph: Rows that the Mamba metadata of a replayed batch calls prefills.
+        one_token_extends: Rows that computed one more token of their prompt in a batch shaped like
+            a decode, with earlier state.
+        first_tokens: Such rows without earlier state.
+        dummy_replays: FULL graphs replayed by dummy runs.
+        blocks_in_dummy_runs: State slots other than the null block that these used.
     """
 
     replays: int = 0
@@ -36,6 +46,30 @@ class Counts:
     padded_rows_prefilling: int = 0
     slots: int = 0
     slots_off_block_table: int = 0
+    prefills_in_decode_graph: int = 0
+    one_token_extends: int = 0
+    first_tokens: int = 0
+    dummy_replays: int = 0
+    blocks_in_dummy_runs: int = 0
+
+
+@dataclass(slots=True)
+class _Step:
+    """What is known of the step being built.
+
+    Attributes:
+        runner: The model runner.
+        rows: Rows that stand for requests; the rest are padding.
+        dummy: Whether it is a dummy run.
+        flags: ``is_prefilling`` as the Mamba builder received it.
+        expected: Layer name to the state slots that a correct step uses, row by row.
+    """
+
+    runner: Any
+    rows: int
+    dummy: bool
+    flags: Any
+    expected: dict[str, Any]
 
 
 class ContractProbe:
@@ -43,10 +77,8 @@ class ContractProbe:
 
     def __init__(self) -> None:
         self._counts = Counts()
-        self._runner: Any = None
-        self._real_rows = 0
-        self._expected: dict[str, Any] = {}
-        self._flags: Any = None
+        self._step: _Step | None = None
+        self._in_dummy_run = False
         self._hooks: PatchSet | None = None
 
     def start(self) -> None:
@@ -56,12 +88,12 @@ class ContractProbe:
             self._hooks = self._make_hooks()
         if not self._hooks.in_place:
             self._hooks.install()
-            OBSERVERS.callbacks.append(self._audit)
+            REPLAYS.observers.append(self._audit)
 
     def stop(self) -> dict[str, int]:
         """Stop counting and tell."""
         if self._hooks is not None and self._hooks.in_place:
-            OBSERVERS.callbacks.remove(self._audit)
+            REPLAYS.observers.remove(self._audit)
             self._hooks.remove()
         return asdict(self._counts)
 
@@ -71,67 +103,113 @@ class ContractProbe:
 
         builder = BaseMambaAttentionMetadataBuilder
         return PatchSet(
+            Patch(GPUModelRunner, "_dummy_run", self._see_dummy_run),
             Patch(GPUModelRunner, "_build_attention_metadata", self._see_build),
             Patch(builder, "_compute_common_metadata", self._see_common),
             # Groups of the same kind after the first reuse its metadata and change the rows only.
             Patch(builder, "update_block_table", self._see_update),
         )
 
+    def _see_dummy_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def dummy_run(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            self._in_dummy_run = True
+            try:
+                return original(runner, *args, **kwargs)
+            finally:
+                self._in_dummy_run = False
+
+        return dummy_run
+
     def _see_build(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def build(runner: Any, num_tokens: int, num_reqs: int, *args: Any, **kwargs: Any) -> Any:
-            self._runner, self._real_rows, self._expected = runner, num_reqs, {}
+            self._step = _Step(runner, num_reqs, self._in_dummy_run, None, {})
             return original(runner, num_tokens, num_reqs, *args, **kwargs)
 
         return build
 
     def _see_common(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compute(builder: Any, common: Any, **kwargs: Any) -> Any:
-            self._flags = common.is_prefilling
-            self._expect(builder, common.num_reqs, common.seq_lens)
+            step = self._step
+            if step is not None and not step.dummy:
+                if step.flags is None:
+                    self._count_prompt_rows(step, common)
+                step.flags = common.is_prefilling
+                self._expect(step, builder, common.num_reqs, common.seq_lens)
             return original(builder, common, **kwargs)
 
         return compute
 
     def _see_update(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def update(builder: Any, metadata: Any, *args: Any) -> Any:
-            self._expect(builder, metadata.num_reqs, metadata.seq_lens)
+            if self._step is not None and not self._step.dummy:
+                self._expect(self._step, builder, metadata.num_reqs, metadata.seq_lens)
             return original(builder, metadata, *args)
 
         return update
 
-    def _expect(self, builder: Any, rows: int, seq_lens: Any) -> None:
-        """Note the state slots by the host's block table: what a correct step reads, row by row."""
+    def _count_prompt_rows(self, step: _Step, common: Any) -> None:
+        """Count the rows that still compute their prompt in a batch shaped like a decode."""
+        if common.max_query_len != 1:
+            return
+        prompt = common.is_prefilling[: step.rows]
+        first = prompt & (common.seq_lens_cpu_upper_bound[: step.rows] == 1)
+        self._counts.first_tokens += int(first.sum())
+        self._counts.one_token_extends += int((prompt & ~first).sum())
+
+    def _expect(self, step: _Step, builder: Any, rows: int, seq_lens: Any) -> None:
+        """Note the state slots by the host's block table: what a correct step uses, row by row."""
         from vllm.v1.attention.backends.utils import NULL_BLOCK_ID, mamba_get_block_table_tensor
 
-        layers = self._group_of(builder.layer_names[0])
-        groups = self._runner.kv_cache_config.kv_cache_groups
-        group = next(i for i, each in enumerate(groups) if list(each.layer_names) == layers)
-        table = self._runner.input_batch.block_table[group].get_cpu_tensor()[:rows].clone()
-        table[self._real_rows :] = NULL_BLOCK_ID
+        groups = step.runner.kv_cache_config.kv_cache_groups
+        layer = builder.layer_names[0]
+        index, group = next((i, g) for i, g in enumerate(groups) if layer in g.layer_names)
+        table = step.runner.input_batch.block_table[index].get_cpu_tensor()[:rows].clone()
+        table[step.rows :] = NULL_BLOCK_ID
         mode = builder.vllm_config.cache_config.mamba_cache_mode
         slots = mamba_get_block_table_tensor(table, seq_lens.cpu(), builder.kv_cache_spec, mode)
-        for layer in layers:
-            self._expected[layer] = slots[:, 0] if mode != "all" else slots
+        for member in group.layer_names:
+            step.expected[member] = slots[:, 0] if mode != "all" else slots
 
-    def _audit(self, graph: CapturedGraph, _: Any) -> None:
-        counts = self._counts
+    def _audit(self, graph: CapturedGraph, context: Any) -> None:
+        step = self._step
+        if step is None:
+            return  # built before the probe was on
+        if step.dummy:
+            self._audit_dummy_run(step, graph)
+            return
+        counts, rows = self._counts, int(step.flags.shape[0])
+        padded = rows - step.rows
         counts.replays += 1
-        rows = int(self._flags.shape[0])
-        padded = rows - self._real_rows
         counts.padded_replays += padded > 0
         counts.padded_rows += padded
-        counts.padded_rows_prefilling += int(self._flags[self._real_rows :].sum())
-        for layer, metadata in graph.mamba_metadata.items():
-            if layer not in self._expected:
-                continue  # counted with another layer of its group: they share one buffer
-            wanted = self._expected[layer].reshape(rows, -1)
-            used = metadata.state_indices_tensor_d[:rows].cpu().reshape(rows, -1)
+        counts.padded_rows_prefilling += int(step.flags[step.rows :].sum())
+        layer = next(iter(graph.mamba_metadata))
+        counts.prefills_in_decode_graph += context.attn_metadata[layer].num_prefills
+        for layer in _one_per_group(step.runner, graph):
+            wanted = step.expected[layer].reshape(rows, -1)
+            used = _slots(graph, layer)[:rows].reshape(rows, -1)
             width = min(used.shape[1], wanted.shape[1])
             counts.slots += rows * width
             counts.slots_off_block_table += int((used[:, :width] != wanted[:, :width]).sum())
-            for member in self._group_of(layer):
-                del self._expected[member]
 
-    def _group_of(self, layer: str) -> list[str]:
-        groups = self._runner.kv_cache_config.kv_cache_groups
-        return next(list(group.layer_names) for group in groups if layer in group.layer_names)
+    def _audit_dummy_run(self, step: _Step, graph: CapturedGraph) -> None:
+        from vllm.v1.attention.backends.utils import NULL_BLOCK_ID
+
+        self._counts.dummy_replays += 1
+        for layer in _one_per_group(step.runner, graph):
+            used = _slots(graph, layer)
+            self._counts.blocks_in_dummy_runs += int((used != NULL_BLOCK_ID).sum())
+
+
+def _slots(graph: CapturedGraph, layer: str) -> Any:
+    """State slots that a graph's kernels will use in one layer."""
+    return graph.mamba_metadata[layer].state_indices_tensor_d.cpu()
+
+
+def _one_per_group(runner: Any, graph: CapturedGraph) -> list[str]:
+    """A Mamba layer of each cache group; the others share its slots."""
+    groups = runner.kv_cache_config.kv_cache_groups
+    named = (
+        [name for name in group.layer_names if name in graph.mamba_metadata] for group in groups
+    )
+    return [names[0] for names in named if names]

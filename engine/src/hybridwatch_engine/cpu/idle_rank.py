@@ -1,0 +1,53 @@
+"""A rank that has run out of work while others have not, in one process.
+
+In a data-parallel engine of a mixture-of-experts model every rank must take part in every step: one
+without requests runs dummy batches (``v1/engine/core.py``, the busy loop of data parallelism).
+Here an engine on its own does the same each time its last request has left, so that what dummy
+batches do to cached state can be seen with one process and at a known moment.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from hybridwatch_engine.patch import Patch, PatchSet
+
+
+class IdleRank:
+    """Runs dummy batches whenever the engine has just become idle.
+
+    Attributes:
+        batches: How many each time; 0 for none.
+    """
+
+    def __init__(self) -> None:
+        from vllm.v1.worker.cpu_worker import CPUWorker
+
+        self.batches = 0
+        self._hooks = PatchSet(Patch(CPUWorker, "execute_model", self._follow))
+
+    def set(self, batches: int) -> None:
+        """Run this many dummy batches from now on."""
+        self.batches = batches
+        if batches:
+            self._hooks.install()
+        else:
+            self._hooks.remove()
+
+    def _follow(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute_model(worker: Any, scheduled: Any, *args: Any, **kwargs: Any) -> Any:
+            output = original(worker, scheduled, *args, **kwargs)
+            # The step without tokens that tells the worker which requests have finished.
+            idle = scheduled.total_num_scheduled_tokens == 0
+            if idle and worker.model_runner.input_batch.num_reqs == 0:
+                for _ in range(self.batches):
+                    worker.execute_dummy_batch()
+            return output
+
+        return execute_model
+
+
+@cache
+def idle_rank() -> IdleRank:
+    """The one of this process."""
+    return IdleRank()
