@@ -45,6 +45,7 @@ def station(bench, scenario, tmp_path):
     """Gives a side everything a trial needs."""
 
     def of(side: int) -> Station:
-        return Station(scenario, bench.make_ready(side), bench.client(side), Path(tmp_path))
+        bench.make_ready(side)
+        return Station(bench, side, Path(tmp_path))
 
     return of

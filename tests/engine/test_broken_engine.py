@@ -56,7 +56,7 @@ def test_hung_engine_is_a_failed_trial_within_the_limit(bench, trial, monkeypatc
     bench.make_ready(HEALTHY)
 
     def stop_then_measure(phase_, station):
-        monkeypatch.setattr("hybridwatch.measure.scoring._TIMEOUT_S", 5.0)
+        monkeypatch.setattr("hybridwatch.measure.waves.REQUEST_TIMEOUT_S", 5.0)
         for worker in workers():
             worker.send_signal(signal.SIGSTOP)
         return measure(phase_, station)

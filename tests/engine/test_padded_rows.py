@@ -10,10 +10,11 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.phase import _probed, measure
-from hybridwatch.measure.scoring import leave_stale_rows
+from hybridwatch.measure.waves import drive
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase
+from hybridwatch.scenario.expansion import expand
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 
 pytestmark = pytest.mark.engine
@@ -41,7 +42,7 @@ def generate(server: EngineServer, concurrency: int = 3) -> list[str]:
 
 def answers_of(bench, scenario, side: int) -> list[str]:
     engine = bench.make_ready(side)
-    leave_stale_rows(engine, scenario.workload.scoring, range(3, 4), seed=1)
+    drive(engine, expand(scenario.workload.prelude, seed=1, section="prelude"))
     return generate(engine.server)
 
 

@@ -22,6 +22,7 @@ VERBS: Final[Mapping[str, str]] = {
     "scenarios": "List and validate every scenario file.",
     "engine": "Install, list and check engine builds.",
     "run": "Measure one build, or two interleaved, through scenarios.",
+    "controls": "Run scenarios against their known-bad and their A/A control.",
     "compare": "Compare two sides and show every verdict.",
     "gate": "Pass or fail: exit status 1 on bad news.",
     "comment": "Write a comparison as a pull request comment.",

@@ -1,23 +1,19 @@
 """``hybridwatch run``: measure scenarios, keep the records, show the verdicts."""
 
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.report import report_of
+from hybridwatch.cli.progress import ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.native import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError
-from hybridwatch.measure.session import Progress, SessionRequest, Tell, run_session
+from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
@@ -75,7 +71,7 @@ def command(
     check_writable(results)
     console = Console(stderr=as_json)
     outcomes = []
-    with _ended_by_sigterm():
+    with ended_by_sigterm():
         for scenario, sides in plans:
             run = _measure(scenario, sides, console)
             outcomes.append(_Outcome(scenario, run, write_run(results, run)))
@@ -101,48 +97,22 @@ def _sides(
 ) -> tuple[BuildRequest, ...]:
     """Resolve what is compared, and refuse what cannot be started before anything is."""
     asked = list(labels or (DEFAULT_BUILD,))
+    for label in asked:
+        require_installed(parse_label(label).spec)
     if known_bad:
-        asked.append(f"{asked[0]}~{scenario.fix}")
+        asked[:1] = [healthy_label(asked[0], scenario.fix), known_bad_label(asked[0], scenario.fix)]
     if len(asked) > 2:
         extra = " (--known-bad adds one)" if known_bad else ""
         raise BuildError(f"--build: expected one or two builds, got {len(asked)}{extra}")
-    sides = tuple(parse_label(label) for label in asked)
-    for side in sides:
-        require_installed(side.spec)
-    return sides
+    return tuple(parse_label(label) for label in asked)
 
 
 def _measure(scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console) -> Run:
     title = f"{scenario.id}: {' against '.join(side.label for side in sides)}"
     console.print(title, style="bold", markup=False, highlight=False)
     models = home() / "models"
-    with _progress(console) as tell:
+    with progress(console) as tell:
         return run_session(SessionRequest(scenario, sides, models, tell))
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Tell]:
-    """A bar on a terminal, a line per step elsewhere."""
-    if not console.is_terminal:
-        yield lambda progress: console.print(
-            f"[{progress.done}/{progress.total}] {progress.text}", markup=False, highlight=False
-        )
-        return
-    columns = (
-        BarColumn(24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("")
-
-        def tell(progress: Progress) -> None:
-            bar.update(
-                task, completed=progress.done, total=progress.total, description=progress.text
-            )
-
-        yield tell
 
 
 class _Outcome:
@@ -187,17 +157,3 @@ class _Outcome:
             "troubles": list(self.troubles),
             "report": None if self._report is None else to_json(self._report),
         }
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM unwind like Ctrl-C, so that engines are stopped in order."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import BuildError
 from hybridwatch.scenario.explain import closest, explain, quoted
-from hybridwatch.scenario.scenario import FIXES, FixId
+from hybridwatch.scenario.scenario import FIX_PARTS, FIXES, FixId
 
 HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 DEFAULT_BUILD: Final = "cpu-0.27.1"
@@ -102,8 +102,8 @@ class BuildRequest:
         label: Name and switches, switches in the order of the known fixes and each once, so that
             two spellings of one request are equal.
         spec: The named build.
-        switches: Fix id to whether it shall be in: the build's own, then the label's. Fixes not
-            named stay as released.
+        switches: Fix id to whether it shall be in: the build's own, then the label's; a fix made of
+            parts is named by these. Fixes not named stay as released.
     """
 
     label: str
@@ -190,7 +190,13 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     label = name + "".join(
         f"{'+' if switched[fix] else '~'}{fix}" for fix in FIXES if fix in switched
     )
-    return BuildRequest(label, spec, {**spec.fixes, **switched})
+    return BuildRequest(label, spec, {**_of_parts(spec.fixes), **_of_parts(switched)})
+
+
+def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
+    """Say of each part what is said of the whole; what is said of a part itself wins."""
+    wholes = {part: wanted for fix, wanted in switched.items() for part in FIX_PARTS.get(fix, ())}
+    return wholes | {fix: wanted for fix, wanted in switched.items() if fix not in FIX_PARTS}
 
 
 def _split(text: str) -> tuple[str, dict[str, bool]]:

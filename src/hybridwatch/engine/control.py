@@ -1,7 +1,7 @@
 """The harness's side of the control channel: our plugin's methods, over ``/collective_rpc``."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import httpx
@@ -16,23 +16,30 @@ _POLL_S: Final = 0.02
 
 
 class EngineControl:
-    """Speaks to the plugin in a running engine.
+    """Speaks to the plugin in every worker of a running engine.
 
     Args:
-        server: The engine.
+        servers: The servers that make up the engine: one, or a prefill and a decode server.
     """
 
-    def __init__(self, server: EngineServer) -> None:
-        self._server = server
-        self._http = httpx.Client(base_url=server.url, timeout=_TIMEOUT_S, trust_env=False)
+    def __init__(self, servers: Sequence[EngineServer]) -> None:
+        self._lines = [_Line(server) for server in servers]
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        for line in self._lines:
+            line.close()
 
     def identity(self) -> dict[str, Any]:
-        """Distribution, release, wheel digest and the state of each fix, from the engine itself."""
-        return self._call("identity")
+        """Distribution, release, wheel digest and the state of each fix, from the engine itself.
+
+        Raises:
+            EngineError: It is mute, or its workers are not all the same.
+        """
+        first, *others = self._call("identity")
+        if any(other != first for other in others):
+            raise self._lines[0].server.error("the engine's workers differ in release or fixes")
+        return first
 
     def switch(self, fixes: Mapping[str, bool]) -> dict[str, FixState]:
         """Turn fixes on or off on the live engine.
@@ -47,9 +54,9 @@ class EngineControl:
             BuildError: This release does not allow it.
         """
         for fix_id, wanted in fixes.items():
-            answer = self._call("switch", fix_id, wanted)
-            if "error" in answer:
-                raise BuildError(answer["error"])
+            for answer in self._call("switch", fix_id, wanted):
+                if "error" in answer:
+                    raise BuildError(answer["error"])
         return {fix: FixState(state) for fix, state in self.identity()["fixes"].items()}
 
     def start_probe(self, name: str) -> None:
@@ -57,12 +64,37 @@ class EngineControl:
         self._call("probe_start", name)
 
     def stop_probe(self, name: str) -> dict[str, Any]:
-        """Stop a probe and hand out what it saw."""
-        return self._call("probe_stop", name)
+        """Stop a probe and hand out what it saw in all workers: counts added, lists joined."""
+        first, *others = self._call("probe_stop", name)
+        for other in others:
+            first = {key: value + other[key] for key, value in first.items()}
+        return first
 
-    def stale_rows(self) -> frozenset[int]:
-        """Batch rows that finished requests left looking as if they were still prefilling."""
-        return frozenset(self._call("stale_rows")["rows"])
+    def run_eagerly(self, *, wanted: bool) -> None:
+        """Run without graphs from now on, or with them again."""
+        self._call("eager", wanted)
+
+    def set_idle_batches(self, batches: int) -> None:
+        """Let the engine run this many dummy batches whenever it has become idle."""
+        self._call("idle_batches", batches)
+
+    def hold(self) -> None:
+        """Stop scheduling; what is asked from now on waits for ``release``."""
+        for line in self._lines:
+            line.post("/pause?mode=keep")
+
+    def release(self) -> None:
+        """Schedule again: what waited is seen by one and the same step."""
+        for line in self._lines:
+            line.post("/resume")
+
+    def drain(self) -> None:
+        """Wait until no request is left in any batch.
+
+        Raises:
+            EngineError: Some are still running after a while, or the engine is mute.
+        """
+        self._wait_until_empty("running")
 
     def reset(self) -> None:
         """Bring the engine to the state of a fresh one: drained, nothing cached, no stale rows.
@@ -70,22 +102,38 @@ class EngineControl:
         Raises:
             EngineError: Requests are still running after a while, or the engine is mute.
         """
+        self._wait_until_empty("clear_rows")
+        for line in self._lines:
+            line.post("/reset_prefix_cache")
+
+    def _wait_until_empty(self, method: str) -> None:
         deadline = time.monotonic() + _DRAIN_S
-        while self._call("clear_rows")["requests"]:
+        while any(answer["requests"] for answer in self._call(method)):
             if time.monotonic() > deadline:
-                raise self._server.error(f"requests still ran after {_DRAIN_S:.0f} s of draining")
+                raise self._lines[0].server.error(
+                    f"requests still ran after {_DRAIN_S:.0f} s of draining"
+                )
             time.sleep(_POLL_S)
-        self._post("/reset_prefix_cache")
 
-    def _call(self, method: str, *arguments: object) -> dict[str, Any]:
+    def _call(self, method: str, *arguments: object) -> list[dict[str, Any]]:
+        """Call a method of every worker; one answer each."""
         body = {"method": f"hybridwatch_{method}", "args": list(arguments)}
-        answer = self._post("/collective_rpc", body).json()
-        # One entry per worker; workers of one engine run the same code in step.
-        first = answer["results"][0]
-        return first if first is not None else {}
+        answers = [line.post("/collective_rpc", body).json()["results"] for line in self._lines]
+        return [answer or {} for workers in answers for answer in workers]
 
-    def _post(self, path: str, body: Mapping[str, object] | None = None) -> httpx.Response:
+
+class _Line:
+    """The connection to one server."""
+
+    def __init__(self, server: EngineServer) -> None:
+        self.server = server
+        self._http = httpx.Client(base_url=server.url, timeout=_TIMEOUT_S, trust_env=False)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def post(self, path: str, body: Mapping[str, object] | None = None) -> httpx.Response:
         try:
             return self._http.post(path, json=body).raise_for_status()
         except httpx.HTTPError as error:
-            raise self._server.error(f"no answer from the engine to {path}: {error}") from error
+            raise self.server.error(f"no answer from the engine to {path}: {error}") from error

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.engine.server import EngineServer, Launch
+from hybridwatch.engine.deployment import Server
+from hybridwatch.engine.server import Launch
 from hybridwatch.errors import EngineError
 from hybridwatch.process import ConversingProcess, without_proxy
 from hybridwatch.scenario.scenario import Generation
@@ -83,7 +84,7 @@ class LoadClient:
             self._await_answer(self._process, START_TIMEOUT_S)
 
     def run(
-        self, server: EngineServer, load: Generation, result: Path, timeout_s: float
+        self, server: Server, load: Generation, result: Path, timeout_s: float
     ) -> dict[str, Any]:
         """Run one trial.
 

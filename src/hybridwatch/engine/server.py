@@ -3,7 +3,7 @@
 import json
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -19,12 +19,15 @@ START_TIMEOUT_S: Final = 180.0
 """An engine start took 16 to 27 s on two cores, thrice that on a busy machine."""
 
 _POLL_S: Final = 0.2
-_HOST: Final = "127.0.0.1"
+HOST: Final = "127.0.0.1"
+"""Everything of ours listens here and nowhere else."""
+
+_NO_CACHING: Final = "no-enable-prefix-caching"
 
 _ENVIRONMENT: Final = {
     # The control channel; only safe because the engine listens on loopback alone.
     "VLLM_SERVER_DEV_MODE": "1",
-    "VLLM_HOST_IP": _HOST,
+    "VLLM_HOST_IP": HOST,
     "VLLM_NO_USAGE_STATS": "1",
     "HF_HUB_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
@@ -43,7 +46,8 @@ class Launch:
         graph_replay: Replay FULL graphs on the CPU.
         fixes: Fixes to switch before the engine starts.
         environment: Further variables, from the build.
-        flags: Further arguments of the server, from the build.
+        flags: Further arguments of the server, from the build; an empty value is a switch that
+            takes none.
     """
 
     python: Path
@@ -69,29 +73,56 @@ class Launch:
         options = {
             "model": str(self.model),
             "served-model-name": self.served_name,
-            "host": _HOST,
+            "host": HOST,
             "port": str(port),
             "dtype": self.engine.dtype,
             "max-model-len": str(self.engine.max_model_len),
             "max-num-seqs": str(self.engine.max_num_seqs),
             "compilation-config": json.dumps(compilation),
             "worker-extension-cls": "hybridwatch_engine.control.WorkerControl",
+            # Counts requests from their arrival on, also while the scheduler is held.
+            "enable-server-load-tracking": "",
+            **_flags_asked_for(self.engine),
             **self.flags,
         }
-        arguments = [word for name, value in options.items() for word in (f"--{name}", value)]
+        arguments = [
+            word for name, value in options.items() for word in (f"--{name}", value) if word
+        ]
         server = [str(self.python), "-m", "vllm.entrypoints.openai.api_server"]
         return [*server, *arguments, "--disable-uvicorn-access-log"]
 
     def variables(self) -> dict[str, str]:
         """The environment of the engine, on top of ours."""
+        ranks = self.engine.data_parallel_size
         wishes = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
-        return {**_ENVIRONMENT, **self.environment, "HYBRIDWATCH_ENGINE": json.dumps(wishes)}
+        # Ranks that each take the first core of the machine would share it.
+        cores = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if ranks > 1 else {}
+        told = {"HYBRIDWATCH_ENGINE": json.dumps(wishes)}
+        return {**_ENVIRONMENT, **cores, **self.environment, **told}
+
+
+def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
+    """Arguments that a scenario may leave to the engine; a switch has an empty value."""
+    valued = {
+        "max-num-batched-tokens": engine.max_num_batched_tokens,
+        "mamba-cache-mode": engine.mamba_cache_mode,
+        "num-gpu-blocks-override": engine.num_gpu_blocks_override,
+        "block-size": engine.block_size,
+        "data-parallel-size": engine.data_parallel_size if engine.data_parallel_size > 1 else None,
+    }
+    flags = {name: str(value) for name, value in valued.items() if value is not None}
+    if engine.data_parallel_size > 1:
+        # Each rank's worker in its core: on few cores more processes wait for each other.
+        flags["distributed-executor-backend"] = "uni"
+    if engine.enable_prefix_caching is not None:
+        flags["enable-prefix-caching" if engine.enable_prefix_caching else _NO_CACHING] = ""
+    return flags
 
 
 def free_port() -> int:
     """A TCP port that nobody listens on at the moment."""
     with socket.socket() as probe:
-        probe.bind((_HOST, 0))
+        probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
@@ -103,6 +134,7 @@ class EngineServer:
         log: File for its log.
         start_timeout_s: Limit for coming up.
         waiting: Called now and then while it comes up, for progress.
+        wait: Whether to return only when it is up; else ``wait_until_up`` is the caller's to call.
 
     Raises:
         EngineError: It died or did not come up in time; carries the tail of its log.
@@ -115,12 +147,14 @@ class EngineServer:
         *,
         start_timeout_s: float = START_TIMEOUT_S,
         waiting: Callable[[], None] = lambda: None,
+        wait: bool = True,
     ) -> None:
         self.launch = launch
         self._port = free_port()
         self._process = GuardedProcess(launch.command(self._port), log, launch.variables())
         try:
-            self._wait_until_up(start_timeout_s, waiting)
+            if wait:
+                wait_until_up(self.servers, start_timeout_s, waiting)
         except BaseException:
             self.stop()
             raise
@@ -128,7 +162,12 @@ class EngineServer:
     @property
     def url(self) -> str:
         """Base address, without a path."""
-        return f"http://{_HOST}:{self._port}"
+        return f"http://{HOST}:{self._port}"
+
+    @property
+    def servers(self) -> tuple["EngineServer", ...]:
+        """The engines behind the address: this one."""
+        return (self,)
 
     def __enter__(self) -> Self:
         return self
@@ -141,17 +180,15 @@ class EngineServer:
     ) -> None:
         self.stop()
 
-    def _wait_until_up(self, timeout_s: float, waiting: Callable[[], None]) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not self.is_well():
-            if self._process.exit_status is not None:
-                raise self.error(
-                    f"the engine ended while starting (status {self._process.exit_status})"
-                )
-            if time.monotonic() > deadline:
-                raise self.error(f"the engine was not up after {timeout_s:.0f} s")
-            waiting()
-            time.sleep(_POLL_S)
+    def require_running(self) -> None:
+        """Nothing while the process lives, whether it answers already or not.
+
+        Raises:
+            EngineError: It has ended; carries the tail of its log.
+        """
+        status = self._process.exit_status
+        if status is not None:
+            raise self.error(f"the engine ended while starting (status {status})")
 
     def is_well(self, timeout_s: float = 5.0) -> bool:
         """Whether it answers its health check."""
@@ -163,8 +200,36 @@ class EngineServer:
 
     def error(self, message: str) -> EngineError:
         """An error about this engine, with the tail of its log."""
-        return EngineError(message, self._process.log_tail())
+        return EngineError(message, self.log_tail())
+
+    def log_tail(self) -> str:
+        """The last lines of its log."""
+        return self._process.log_tail()
 
     def stop(self) -> None:
         """End it and all its processes."""
         self._process.stop()
+
+
+def wait_until_up(
+    servers: Sequence[EngineServer], timeout_s: float, waiting: Callable[[], None]
+) -> None:
+    """Wait for engines that were started together; the first that dies ends the wait.
+
+    Args:
+        servers: The engines.
+        timeout_s: Limit for all of them.
+        waiting: Called now and then, for progress.
+
+    Raises:
+        EngineError: One died or did not come up in time; carries the tail of its log.
+    """
+    deadline = time.monotonic() + timeout_s
+    late = list(servers)
+    while late := [server for server in late if not server.is_well()]:
+        for server in servers:
+            server.require_running()
+        if time.monotonic() > deadline:
+            raise late[0].error(f"the engine was not up after {timeout_s:.0f} s")
+        waiting()
+        time.sleep(_POLL_S)

@@ -8,15 +8,31 @@ from typing import Final, Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.control import EngineControl
+from hybridwatch.engine.deployment import Server, start_server
 from hybridwatch.engine.install import lock_digest
 from hybridwatch.engine.load_client import LoadClient
-from hybridwatch.engine.server import EngineServer, Launch
+from hybridwatch.engine.server import Launch
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.record.identity import EngineBuild, FixState
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenario.scenario import FIX_PARTS, Scenario
 
 MAX_STARTS: Final = 3
 """Starts of one engine in one session; one that keeps dying makes failed trials, not a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What can be changed on a live engine.
+
+    Attributes:
+        fixes: Fix id to whether it shall be in; others stay as they are.
+        idle_batches: Dummy batches whenever the engine becomes idle.
+        eager: Without graphs.
+    """
+
+    fixes: Mapping[str, bool]
+    idle_batches: int = 0
+    eager: bool = False
 
 
 @dataclass(slots=True)
@@ -27,11 +43,28 @@ class LiveEngine:
         server: The process.
         control: Talks to the plugin.
         native: Which fixes were in when it came up; what a side that names no fix gets.
+        setting: What was last set.
     """
 
-    server: EngineServer
+    server: Server
     control: EngineControl
     native: Mapping[str, bool]
+    setting: Setting = field(default_factory=lambda: Setting({}))
+
+    def settle(self, setting: Setting) -> None:
+        """Set what can be set, with nothing left of what ran before.
+
+        Raises:
+            BuildError: The release cannot be switched as asked.
+            EngineError: The engine is gone or does not come to rest.
+        """
+        # Idle batches first: the reset below must not be followed by any on the old rows.
+        self.control.set_idle_batches(0)
+        self.control.reset()
+        self.control.switch(setting.fixes)
+        self.control.run_eagerly(wanted=setting.eager)
+        self.control.set_idle_batches(setting.idle_batches)
+        self.setting = setting
 
     def stop(self) -> None:
         """End it."""
@@ -147,8 +180,8 @@ class Bench:
 
     def _start(self, name: str, slot: _Slot) -> LiveEngine:
         self.say(f"starting engine {name}")
-        server = EngineServer(slot.launch, self.work / f"{name}.{slot.starts}.log")
-        control = EngineControl(server)
+        server = start_server(slot.launch, self.work / f"{name}.{slot.starts}.log")
+        control = EngineControl(server.servers)
         try:
             states = control.identity()["fixes"]
         except BaseException:
@@ -166,9 +199,19 @@ class Bench:
             EngineError: The engine is gone or does not come to rest.
         """
         engine = self.engine(side)
-        engine.control.reset()
-        engine.control.switch(self._wishes(side, engine))
+        idle = self.scenario.workload.idle_dummy_batches
+        engine.settle(Setting(self._wishes(side, engine), idle_batches=idle))
         return engine
+
+    def reference(self, side: int) -> Setting:
+        """How the engine of a side says what is right: the scenario's fix in, no graph replayed.
+
+        No dummy batches either, but those that a data-parallel engine runs by itself.
+        """
+        engine = self.engine(side)
+        parts = FIX_PARTS.get(self.scenario.fix, (self.scenario.fix,))
+        wishes = self._wishes(side, engine)
+        return Setting({fix: fix in parts or wanted for fix, wanted in wishes.items()}, eager=True)
 
     def _wishes(self, side: int, engine: LiveEngine) -> dict[str, bool]:
         """Every fix that any side of this engine touches, as this side wants it."""

@@ -32,8 +32,8 @@ _TIMEOUT_S: Final = 300.0
 
 def through_harness(bench: Bench, work: Path) -> float:
     """Tokens per second of one performance trial."""
-    station = Station(bench.scenario, bench.make_ready(0), bench.client(0), work)
-    result = measure(Phase.PERFORMANCE, station).client_result
+    bench.make_ready(0)
+    result = measure(Phase.PERFORMANCE, Station(bench, 0, work)).client_result
     assert result is not None  # noqa: S101 - a performance trial has one
     return float(result["output_throughput"])
 

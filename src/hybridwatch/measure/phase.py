@@ -1,21 +1,43 @@
 """One trial of each phase: from an engine made ready to raw samples."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measure.bench import LiveEngine
-from hybridwatch.measure.scoring import leave_stale_rows
+from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.measure.waves import Tokens, drive
+from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.quality.harness import TaskRequest, run_tasks
 from hybridwatch.record.run import Answer, Phase, Sample
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenario.expansion import PlannedWave, expand
+from hybridwatch.scenario.scenario import FixId, Scenario
 
 LOAD_TIMEOUT_S: Final = 120.0
 TASKS_TIMEOUT_S: Final = 300.0
+
+CONTRACTS: Final = (
+    "padded_rows_prefilling",
+    "slots_off_block_table",
+    "prefills_in_decode_graph",
+    "blocks_in_dummy_runs",
+)
+"""Counters of the contract probe that must stay 0; each is the metric ``contract.<name>``."""
+
+OCCASIONS: Final[Mapping[FixId, str]] = {
+    "padded-rows-prefilling": "padded_replays",
+    "single-token-extend": "one_token_extends",
+    "stale-block-table": "dummy_replays",
+    "stale-block-table-finished-rows": "dummy_replays",
+    "stale-block-table-vacated-rows": "dummy_replays",
+    "dummy-run-padding": "dummy_replays",
+    "one-token-prompt": "first_tokens",
+}
+"""Counters without which a fix had nothing to mend: a rule never put to the test proves nothing."""
+
 _CLOCK_DIGITS: Final = 9
 """The client's clock counts nanoseconds; digits beyond are the noise of its subtraction."""
 
@@ -31,19 +53,38 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """Everything one trial needs.
+    """Everything one trial needs; its engine has been made ready for the side.
 
     Attributes:
-        scenario: What is run.
-        engine: Made ready for the side.
-        client: Loads the engine.
+        bench: Holds engine, client and scenario.
+        side: Whose trial it is.
         work: Folder for the client's and lm-eval's files.
+        number: Which trial of its phase and side, from 0.
     """
 
-    scenario: Scenario
-    engine: LiveEngine
-    client: LoadClient
+    bench: Bench
+    side: int
     work: Path
+    number: int = 0
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is run."""
+        return self.bench.scenario
+
+    @property
+    def engine(self) -> LiveEngine:
+        """The engine under test."""
+        return self.bench.engine(self.side)
+
+    @property
+    def client(self) -> LoadClient:
+        """Loads the engine."""
+        return self.bench.client(self.side)
+
+    def ask(self, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
+        """Send requests, and bring back the tokens said to each."""
+        return drive(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
 
 
 def measure(phase: Phase, station: Station) -> Measured:
@@ -63,11 +104,10 @@ def measure(phase: Phase, station: Station) -> Measured:
             return _host_sync(station)
 
 
-def _score(station: Station, concurrency: int) -> None:
-    """Leave rows behind where batches of this many requests will be padded."""
-    scenario = station.scenario
-    rows, seed = scenario.padded_rows(concurrency), scenario.workload.generation.seed
-    leave_stale_rows(station.engine, scenario.workload.scoring, rows, seed)
+def _prelude(station: Station) -> None:
+    """Let the requests come and go whose batch rows every trial begins with."""
+    workload = station.scenario.workload
+    station.ask(expand(workload.prelude, workload.seed + station.number, "prelude"))
 
 
 def _load(station: Station) -> dict[str, Any]:
@@ -77,32 +117,65 @@ def _load(station: Station) -> dict[str, Any]:
 
 
 def _probed(station: Station, probe: str) -> dict[str, Any]:
-    """Run the whole workload under one probe."""
-    control = station.engine.control
-    _score(station, station.scenario.workload.generation.max_concurrency)
-    control.start_probe(probe)
-    try:
+    """Run the timed load under one probe."""
+    _prelude(station)
+    with _watching(station, probe) as seen:
         _load(station)
-    finally:
-        seen = control.stop_probe(probe)
     return seen
 
 
+@contextmanager
+def _watching(station: Station, probe: str) -> Iterator[dict[str, Any]]:
+    """Keep a probe on; what it saw is there when the block has ended."""
+    control = station.engine.control
+    seen: dict[str, Any] = {}
+    control.start_probe(probe)
+    try:
+        yield seen
+    finally:
+        seen.update(control.stop_probe(probe))
+
+
 def _contract(station: Station) -> Measured:
-    counts = Counter(_probed(station, "contract"))
-    if not counts["padded_replays"] or not counts["slots"]:
+    workload = station.scenario.workload
+    waves = expand(workload.waves, workload.seed + station.number)
+    right = _right_tokens(station, waves)
+    # The prelude is watched too: what finished in it may be written to before the first wave.
+    with _watching(station, "contract") as counts:
+        _prelude(station)
+        said = station.ask(waves)
+    fix, occasions = station.scenario.fix, OCCASIONS.get(station.scenario.fix, "replays")
+    if not counts[occasions]:
         raise MeasurementError(
-            f"of {counts['replays']} graph replays {counts['padded_replays']} had a padded row and "
-            f"{counts['slots']} state slots were looked at, so the contract was not put to the "
-            "test; look at max_concurrency and cudagraph_capture_sizes"
+            f"the waves gave no occasion to break what {fix} mends: expected {occasions} above 0, "
+            f"found {counts}; look at workload.waves and engine.cudagraph_capture_sizes"
         )
-    names = ("padded_rows_prefilling", "slots_off_block_table")
-    return Measured(tuple(Sample(f"contract.{name}", (float(counts[name]),)) for name in names))
+    values = {f"contract.{name}": counts[name] for name in CONTRACTS}
+    if right is not None:
+        pairs = zip(said, right, strict=True)
+        values[WRONG_TOKENS] = sum(one != other for one, other in pairs)
+    return Measured(tuple(Sample(name, (float(value),)) for name, value in values.items()))
+
+
+def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:
+    """What the same engine says with the fix in and no graph replayed.
+
+    Returns:
+        ``None`` when this engine's graphs cannot be set aside while it runs (a GPU's).
+    """
+    engine = station.engine
+    if not engine.server.launch.graph_replay:
+        return None
+    own = engine.setting
+    engine.settle(station.bench.reference(station.side))
+    said = station.ask(waves)
+    engine.settle(own)
+    return said
 
 
 def _accuracy(station: Station) -> Measured:
     accuracy, server = station.scenario.accuracy, station.engine.server
-    _score(station, accuracy.max_concurrency)
+    _prelude(station)
     answers = run_tasks(
         TaskRequest(
             base_url=f"{server.url}/v1/completions",
@@ -125,7 +198,7 @@ def _accuracy(station: Station) -> Measured:
 
 
 def _performance(station: Station) -> Measured:
-    _score(station, station.scenario.workload.generation.max_concurrency)
+    _prelude(station)
     result = _load(station)
     return Measured(samples_of_client(result), client_result=result)
 
@@ -158,7 +231,7 @@ def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
 def _host_sync(station: Station) -> Measured:
     """Two passes, since counting the reads slows the very code that the other pass times."""
     reads = _probed(station, "host-sync")["reads_per_step"]
-    station.engine.control.reset()
+    station.engine.settle(station.engine.setting)
     seconds = _probed(station, "metadata-time")["seconds"]
     if not reads or not seconds:
         raise MeasurementError("the probes saw no engine step")

@@ -1,7 +1,8 @@
 """Which trials a session makes, and in which order."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.scenario import TrialCounts
@@ -15,14 +16,21 @@ class PlannedTrial:
         phase: What it is for.
         side: Index of the build.
         warmup: Not to be compared.
+        number: Which trial of its phase and side, from 0.
     """
 
     phase: Phase
     side: int
     warmup: bool = False
+    number: int = 0
 
 
-def plan(counts: TrialCounts, sides: int) -> tuple[PlannedTrial, ...]:
+EVERY_PHASE: Final = frozenset(Phase)
+
+
+def plan(
+    counts: TrialCounts, sides: int, phases: Collection[Phase] = EVERY_PHASE
+) -> tuple[PlannedTrial, ...]:
     """Lay out a session.
 
     Right before fast: contracts, then accuracy, then times. Sides alternate as A B B A, so that a
@@ -31,9 +39,10 @@ def plan(counts: TrialCounts, sides: int) -> tuple[PlannedTrial, ...]:
 
     Args:
         counts: Trials of each phase and side.
-        sides: 1 or 2.
+        sides: How many.
+        phases: What is wanted of it.
     """
-    return (
+    whole = (
         *_alternating(Phase.CONTRACT, sides, counts.contract),
         *_alternating(Phase.ACCURACY, sides, 1),
         *_warmups(Phase.PERFORMANCE, sides),
@@ -41,6 +50,7 @@ def plan(counts: TrialCounts, sides: int) -> tuple[PlannedTrial, ...]:
         *_warmups(Phase.HOST_SYNC, sides),
         *_alternating(Phase.HOST_SYNC, sides, counts.host_sync),
     )
+    return tuple(trial for trial in whole if trial.phase in phases)
 
 
 def _warmups(phase: Phase, sides: int) -> Iterator[PlannedTrial]:
@@ -51,4 +61,4 @@ def _alternating(phase: Phase, sides: int, rounds: int) -> Iterator[PlannedTrial
     for number in range(rounds):
         order = range(sides) if number % 2 == 0 else reversed(range(sides))
         for side in order:
-            yield PlannedTrial(phase, side)
+            yield PlannedTrial(phase, side, number=number)

@@ -3,22 +3,26 @@
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.harness import harness_identity
 from hybridwatch.measure.phase import Station, measure
-from hybridwatch.measure.plan import PlannedTrial, plan
+from hybridwatch.measure.plan import EVERY_PHASE, PlannedTrial, plan
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.record.identity import EngineBuild, ScenarioRef
-from hybridwatch.record.run import Failure, Run, Trial
+from hybridwatch.record.run import Failure, Phase, Run, Trial
 from hybridwatch.scenario.digest import ref_fields
 from hybridwatch.scenario.scenario import Scenario
+
+_TIMED: Final = frozenset({Phase.PERFORMANCE, Phase.HOST_SYNC})
+"""Phases that need the load client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +50,17 @@ class SessionRequest:
 
     Attributes:
         scenario: The scenario.
-        sides: One build, or baseline and contender.
+        sides: The builds, baseline first.
         models: Folder of the embedded models.
         tell: Gets the progress.
+        phases: What to measure.
     """
 
     scenario: Scenario
     sides: Sequence[BuildRequest]
     models: Path
     tell: Tell
+    phases: Collection[Phase] = EVERY_PHASE
 
 
 def run_session(request: SessionRequest) -> Run:
@@ -88,7 +94,7 @@ class _Session:
     def __init__(self, request: SessionRequest, work: Path) -> None:
         self._request = request
         self._work = work
-        self._plan = plan(request.scenario.trials, len(request.sides))
+        self._plan = plan(request.scenario.trials, len(request.sides), request.phases)
         self._done = 0
 
     def run(self) -> tuple[tuple[EngineBuild, ...], tuple[Trial, ...]]:
@@ -96,8 +102,9 @@ class _Session:
         bench = Bench(request.scenario, request.sides, request.models, self._work, self._say)
         with bench:
             builds = tuple(bench.identify(side) for side in range(len(request.sides)))
-            for side in range(len(request.sides)):
-                bench.client(side).make_ready()
+            if _TIMED.intersection(request.phases):
+                for side in range(len(request.sides)):
+                    bench.client(side).make_ready()
             trials = tuple(self._trial(bench, planned) for planned in self._plan)
         return builds, trials
 
@@ -117,12 +124,10 @@ class _Session:
         )
         begin = time.monotonic()
         try:
-            engine = bench.make_ready(planned.side)
-            client = bench.client(planned.side)
+            bench.make_ready(planned.side)
+            station = Station(bench, planned.side, self._work, planned.number)
             begin = time.monotonic()
-            got = measure(
-                planned.phase, Station(self._request.scenario, engine, client, self._work)
-            )
+            got = measure(planned.phase, station)
         except EngineError as error:
             bench.discard(planned.side)
             trial = replace(trial, failure=Failure(str(error), error.log_tail))

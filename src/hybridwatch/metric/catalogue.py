@@ -100,6 +100,9 @@ FAMILIES: Final[dict[str, Metric]] = {
     ),
 }
 
+WRONG_TOKENS: Final = "contract.wrong_tokens"
+"""Requests whose greedy tokens differ from those of the same engine without graphs."""
+
 _BY_ID: Final = {metric.id: metric for metric in METRICS}
 
 

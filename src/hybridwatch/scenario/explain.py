@@ -14,10 +14,12 @@ from pydantic_core import ErrorDetails
 from hybridwatch.metric.catalogue import FAMILIES, METRICS
 
 Location = tuple[int | str, ...]
+Schema = Mapping[str, Any]
 
 _NOUNS = {
     "integer": ("an integer", "integers"),
     "number": ("a number", "numbers"),
+    "boolean": ("true or false", "truths"),
     "string": ("a text", "texts"),
     "object": ("a table", "tables"),
     "array": ("a list", "lists"),
@@ -62,14 +64,15 @@ def quoted(value: object) -> str:
     return text if len(text) <= _LONGEST_FOUND else text[: _LONGEST_FOUND - 3] + "..."
 
 
-def _lines(schema: Mapping[str, Any], detail: ErrorDetails) -> Iterator[str]:
+def _lines(schema: Schema, detail: ErrorDetails) -> Iterator[str]:
     location = detail["loc"]
     key = _key(location)
     match detail["type"]:
         case "contradictions":
-            yield from (f"{name}: {wrong}" for name, wrong in detail["ctx"]["wrong"])
+            yield from (f"{_joined(key, name)}: {wrong}" for name, wrong in detail["ctx"]["wrong"])
         case "extra_forbidden":
-            known = list(_at(schema, location[:-1]).get("properties", {}))
+            tables = _forms(schema, _at(schema, location[:-1]))
+            known = [name for table in tables for name in table.get("properties", {})]
             yield f"{key}: unknown key; {closest(str(location[-1]), _writable(known))}"
         case "missing":
             yield f"{key}: missing; expected {_expected(schema, location)}"
@@ -93,44 +96,67 @@ def _key(location: Location) -> str:
         if isinstance(step, int):
             key += f"[{step}]"
         else:
-            name = quoted(step) if "." in step else step
-            key += f".{name}" if key else name
+            key = _joined(key, quoted(step) if "." in step else step)
     return key
 
 
-def _at(schema: Mapping[str, Any], location: Location) -> Mapping[str, Any]:
+def _joined(table: str, key: str) -> str:
+    return ".".join(name for name in (table, key) if name)
+
+
+def _at(schema: Schema, location: Location) -> Schema:
     """Return the part of a JSON schema that speaks about a location."""
     here = schema
     for step in location:
-        if isinstance(step, int):
-            here = here["items"]
-        else:
-            here = here.get("properties", {}).get(step) or here["additionalProperties"]
-        if "$ref" in here:
-            here = schema["$defs"][here["$ref"].rpartition("/")[2]]
+        here = next(inner for form in _forms(schema, here) if (inner := _inside(form, step)))
     return here
 
 
-def _expected(schema: Mapping[str, Any], location: Location) -> str:
+def _inside(part: Schema, step: int | str) -> Schema | None:
+    if isinstance(step, int):
+        return part.get("items")
+    return part.get("properties", {}).get(step) or part.get("additionalProperties") or None
+
+
+def _forms(schema: Schema, part: Schema) -> list[Schema]:
+    """Return what a value may be: one form, or several; TOML has no null."""
+    forms = [
+        schema["$defs"][form["$ref"].rpartition("/")[2]] if "$ref" in form else form
+        for form in part.get("anyOf", [part])
+    ]
+    return [form for form in forms if form.get("type") != "null"]
+
+
+def _expected(schema: Schema, location: Location) -> str:
     if location[-1] == _KEY:
         part = _at(schema, location[:-2]).get("propertyNames", {"type": "string"})
     else:
         part = _at(schema, location)
+    forms = _forms(schema, part)
+    return " or ".join(_form(schema, form, one_of_many=len(forms) > 1) for form in forms)
+
+
+def _form(schema: Schema, part: Schema, *, one_of_many: bool) -> str:
     if "enum" in part:
         return "one of " + ", ".join(quoted(choice) for choice in part["enum"])
     if part["type"] == "array":
         noun = "a non-empty list" if part.get("minItems") else "a list"
-        return _with_bounds(f"{noun} of {_plural(part['items'])}", part["items"])
+        (items,) = _forms(schema, part["items"])
+        return _with_bounds(f"{noun} of {_plural(items)}", items)
     if part["type"] == "string":
         return str(part.get("description", "a text"))
+    if part["type"] == "object" and one_of_many:
+        return f"a table with {' and '.join(part['required'])}"
     return _with_bounds(_NOUNS[part["type"]][0], part)
 
 
-def _plural(part: Mapping[str, Any]) -> str:
-    return str(part.get("description") or _NOUNS[part["type"]][1])
+def _plural(part: Schema) -> str:
+    noun = _NOUNS[part["type"]][1]
+    # What describes a table is the documentation of its type, too long for a line.
+    return noun if part["type"] == "object" else str(part.get("description", noun))
 
 
-def _with_bounds(noun: str, part: Mapping[str, Any]) -> str:
+def _with_bounds(noun: str, part: Schema) -> str:
     low, high = part.get("minimum"), part.get("maximum")
     if low is None:
         return noun

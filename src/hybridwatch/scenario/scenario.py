@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.metric import Direction, Kind, Metric, metric_of
 from hybridwatch.scenario.explain import quoted
+from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, Seed, Tokens, refuse
+from hybridwatch.scenario.pattern import MAX_RANKS, Wave
 
 FixId = Literal[
     "padded-rows-prefilling",
@@ -20,9 +22,18 @@ FixId = Literal[
     "draft-max-seq-len",
     "all-cache-spec-decode",
     "stale-block-table",
+    "stale-block-table-finished-rows",
+    "stale-block-table-vacated-rows",
+    "dummy-run-padding",
+    "one-token-prompt",
 ]
 FIXES: Final[tuple[str, ...]] = get_args(FixId)
 """Ids of the fixes that can be applied or reverted; each is some scenario's known-bad control."""
+
+FIX_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "stale-block-table": ("stale-block-table-finished-rows", "stale-block-table-vacated-rows"),
+}
+"""Fixes that consist of others: the whole is switched by switching its parts."""
 
 MIN_PERFORMANCE_TRIALS: Final = 7
 """Per side. An exact rank test of 7 against 7 can reach p = 2/3432, so a verdict survives the
@@ -41,9 +52,6 @@ def _known_metric(metric_id: str) -> str:
 
 
 MetricId = Annotated[str, AfterValidator(_known_metric)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Tokens = Annotated[int, Field(ge=1, le=1_048_576)]
-Concurrency = Annotated[int, Field(ge=1, le=8192)]
 Trials = Annotated[int, Field(ge=1, le=1000)]
 TaskName = Annotated[
     str,
@@ -53,11 +61,7 @@ TaskName = Annotated[
 ]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class EngineArgs(_Part):
+class EngineArgs(Part):
     """How the engine is started, in vLLM's own words.
 
     Attributes:
@@ -66,6 +70,14 @@ class EngineArgs(_Part):
         max_num_seqs: Most requests in one batch.
         cudagraph_mode: Which batches replay a graph (``vllm.config.CUDAGraphMode``).
         cudagraph_capture_sizes: Batch sizes with a graph, ascending; empty with mode ``NONE``.
+        max_num_batched_tokens: Most tokens of one step. This and what follows up to
+            ``block_size``: None leaves it to the engine.
+        enable_prefix_caching: Whether prompts start from what others left in the cache.
+        mamba_cache_mode: Which Mamba states the prefix cache keeps.
+        num_gpu_blocks_override: Blocks of the cache; few of them make requests wait for others.
+        block_size: Tokens of a block of the cache.
+        data_parallel_size: Ranks that have requests of their own and step together.
+        disaggregated: Whether two engines share the work, one for prompts and one for answers.
     """
 
     dtype: Literal["float32", "bfloat16", "float16"]
@@ -74,21 +86,16 @@ class EngineArgs(_Part):
     cudagraph_mode: Literal["NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"]
     # Not strict outside: TOML has lists where we want a tuple. The numbers inside stay strict.
     cudagraph_capture_sizes: tuple[Concurrency, ...] = Field(strict=False)
+    max_num_batched_tokens: Tokens | None = None
+    enable_prefix_caching: bool | None = None
+    mamba_cache_mode: Literal["none", "align", "all"] | None = None
+    num_gpu_blocks_override: Count | None = None
+    block_size: Tokens | None = None
+    data_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 1
+    disaggregated: bool = False
 
 
-class Scoring(_Part):
-    """Requests for one token each, which end with their prompt and leave their batch row behind.
-
-    Attributes:
-        requests: How many before each trial; 0 for none.
-        prompt_tokens: Length of each prompt.
-    """
-
-    requests: Annotated[int, Field(ge=0, le=1_000_000)]
-    prompt_tokens: Tokens
-
-
-class Generation(_Part):
+class Generation(Part):
     """The load under which everything is timed.
 
     Attributes:
@@ -103,17 +110,29 @@ class Generation(_Part):
     input_tokens: Tokens
     output_tokens: Tokens
     max_concurrency: Concurrency
-    seed: Annotated[int, Field(ge=0)]
+    seed: Seed
 
 
-class Workload(_Part):
-    """What is asked of the engine: first scoring, then generation."""
+class Workload(Part):
+    """What is asked of the engine.
 
-    scoring: Scoring
+    Attributes:
+        seed: Of prelude and waves; contract trial k takes ``seed + k``.
+        idle_dummy_batches: Dummy batches that the engine runs each time it has run out of
+            requests, as a data-parallel rank does while others are at work.
+        prelude: Comes and goes before each trial of each phase; its batch rows stay behind.
+        waves: The requests of a contract trial, after the prelude.
+        generation: The load under which everything is timed.
+    """
+
+    seed: Seed
+    idle_dummy_batches: Annotated[int, Field(ge=0, le=64)] = 0
+    prelude: tuple[Wave, ...] = Field(default=(), strict=False)
+    waves: tuple[Wave, ...] = Field(strict=False, min_length=1)
     generation: Generation
 
 
-class Accuracy(_Part):
+class Accuracy(Part):
     """Which tasks are answered.
 
     Attributes:
@@ -127,7 +146,7 @@ class Accuracy(_Part):
     max_concurrency: Concurrency
 
 
-class TrialCounts(_Part):
+class TrialCounts(Part):
     """Trials of each phase and side; accuracy needs none, its documents are its samples.
 
     Attributes:
@@ -141,7 +160,7 @@ class TrialCounts(_Part):
     host_sync: Trials
 
 
-class Expect(_Part):
+class Expect(Part):
     """What a healthy engine gives; a run that differs has failed, however fast it was.
 
     Attributes:
@@ -153,7 +172,7 @@ class Expect(_Part):
     at_least: Mapping[MetricId, float] = Field(default_factory=dict)
 
 
-class Scenario(_Part):
+class Scenario(Part):
     """One declared experiment.
 
     Attributes:
@@ -188,15 +207,8 @@ class Scenario(_Part):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        wrong = tuple(_contradictions(self))
-        if wrong:
-            raise PydanticCustomError("contradictions", "fields disagree", {"wrong": wrong})
+        refuse(*_contradictions(self))
         return self
-
-    def padded_rows(self, concurrency: int) -> range:
-        """Rows that pad a decode batch of this many requests up to its graph's size."""
-        sizes = (size for size in self.engine.cudagraph_capture_sizes if size >= concurrency)
-        return range(concurrency, next(sizes, concurrency))
 
     @property
     def summary(self) -> str:
@@ -207,65 +219,91 @@ class Scenario(_Part):
         return text
 
 
-def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     """Yield each broken rule as the key at fault and what is wrong with it."""
     yield from _contradictions_of_lengths(scenario)
+    yield from _contradictions_of_graphs(scenario.engine)
     yield from _contradictions_of_batches(scenario)
+    yield from _contradictions_of_ranks(scenario)
     yield from _contradictions_of_expectations(scenario)
 
 
-def _contradictions_of_lengths(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    room = scenario.engine.max_model_len
-    load, scoring = scenario.workload.generation, scenario.workload.scoring
-    if (total := load.input_tokens + load.output_tokens) > room:
-        yield (
-            "workload.generation",
-            (
-                "expected input_tokens + output_tokens at most engine.max_model_len "
-                f"({room}), found {total}"
-            ),
-        )
-    if scoring.prompt_tokens + 1 > room:
-        yield (
-            "workload.scoring.prompt_tokens",
-            f"expected less than engine.max_model_len ({room}), found {scoring.prompt_tokens}",
-        )
+def _waves(workload: Workload) -> Iterator[tuple[str, Wave]]:
+    """Every wave with its key."""
+    for section, waves in (("prelude", workload.prelude), ("waves", workload.waves)):
+        for at, wave in enumerate(waves):
+            yield f"workload.{section}[{at}]", wave
 
 
-def _contradictions_of_batches(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    engine, load = scenario.engine, scenario.workload.generation
-    sizes = engine.cudagraph_capture_sizes
+def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
+    room, load = scenario.engine.max_model_len, scenario.workload.generation
+    totals = {"workload.generation": load.input_tokens + load.output_tokens} | {
+        key: wave.input_tokens.lengths[-1] + wave.output_tokens.lengths[-1]
+        for key, wave in _waves(scenario.workload)
+    }
+    for key, total in totals.items():
+        if total > room:
+            most = f"at most engine.max_model_len ({room})"
+            yield key, f"expected input_tokens + output_tokens {most}, found {total}"
+
+
+def _contradictions_of_graphs(engine: EngineArgs) -> Iterator[Contradiction]:
+    sizes, key = engine.cudagraph_capture_sizes, "engine.cudagraph_capture_sizes"
     if any(first >= second for first, second in pairwise(sizes)):
-        yield (
-            "engine.cudagraph_capture_sizes",
-            f"expected ascending sizes, each once, found {quoted(sizes)}",
-        )
+        yield key, f"expected ascending sizes, each once, found {quoted(sizes)}"
     if bool(sizes) == (engine.cudagraph_mode == "NONE"):
         expected = "no size" if sizes else "at least one size"
-        yield (
-            "engine.cudagraph_capture_sizes",
-            (
-                f"expected {expected} with cudagraph_mode {engine.cudagraph_mode}, "
-                f"found {quoted(sizes)}"
-            ),
-        )
+        mode = f"cudagraph_mode {engine.cudagraph_mode}"
+        yield key, f"expected {expected} with {mode}, found {quoted(sizes)}"
+
+
+def _contradictions_of_batches(scenario: Scenario) -> Iterator[Contradiction]:
+    engine, load = scenario.engine, scenario.workload.generation
+    ranks = engine.data_parallel_size
+    share = f" of each of {ranks} ranks" if ranks > 1 else ""
     for key, value in (
         ("workload.generation", load.max_concurrency),
         ("accuracy", scenario.accuracy.max_concurrency),
     ):
-        if value > engine.max_num_seqs:
-            yield (
-                f"{key}.max_concurrency",
-                f"expected at most engine.max_num_seqs ({engine.max_num_seqs}), found {value}",
-            )
+        if value > engine.max_num_seqs * ranks:
+            most = f"engine.max_num_seqs ({engine.max_num_seqs}){share}"
+            yield f"{key}.max_concurrency", f"expected at most {most}, found {value}"
     if load.prompts < load.max_concurrency:
         yield (
             "workload.generation.prompts",
             f"expected at least max_concurrency ({load.max_concurrency}), found {load.prompts}",
         )
+    budget = engine.max_num_batched_tokens
+    if budget is not None and budget < engine.max_num_seqs:
+        yield (
+            "engine.max_num_batched_tokens",
+            f"expected at least max_num_seqs ({engine.max_num_seqs}), found {budget}",
+        )
 
 
-def _contradictions_of_expectations(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _contradictions_of_ranks(scenario: Scenario) -> Iterator[Contradiction]:
+    ranks, idle = scenario.engine.data_parallel_size, scenario.workload.idle_dummy_batches
+    if ranks > 1 and scenario.engine.disaggregated:
+        yield "engine.disaggregated", f"expected false with data_parallel_size {ranks}, found true"
+    if ranks > 1 and idle:
+        yield (
+            "workload.idle_dummy_batches",
+            f"expected 0 with engine.data_parallel_size {ranks}, found {idle}",
+        )
+    for key, wave in _waves(scenario.workload):
+        if wave.rank is None:
+            continue
+        if ranks == 1:
+            yield (
+                f"{key}.rank",
+                f"expected none with engine.data_parallel_size 1, found {wave.rank}",
+            )
+        elif wave.rank >= ranks:
+            most = f"less than engine.data_parallel_size ({ranks})"
+            yield f"{key}.rank", f"expected {most}, found {wave.rank}"
+
+
+def _contradictions_of_expectations(scenario: Scenario) -> Iterator[Contradiction]:
     tasks, expect = scenario.accuracy.tasks, scenario.expect
     if len(set(tasks)) < len(tasks):
         yield "accuracy.tasks", f"expected each task once, found {quoted(tasks)}"
@@ -285,7 +323,7 @@ def _contradictions_of_expectations(scenario: Scenario) -> Iterator[tuple[str, s
         yield from _contradictions_of_bound(metric_of(metric_id), bound)
 
 
-def _contradictions_of_bound(metric: Metric, bound: float) -> Iterator[tuple[str, str]]:
+def _contradictions_of_bound(metric: Metric, bound: float) -> Iterator[Contradiction]:
     key = f'expect.at_least."{metric.id}"'
     if metric.better is not Direction.HIGHER:
         yield key, "lower is better for this metric, so it has no lower bound"

@@ -184,9 +184,8 @@ def test_header_is_whole(fix):
     switchable = bool(fix.parts) or fix.apply is not None
     assert switchable == (fix.header.switch != "probe")
     # What no release has cannot be taken out of one.
-    assert (fix.revert is None) == (
-        bool(fix.parts) or fix.header.present_from == "none" or not switchable
-    )
+    reverts = fix.apply is not None and fix.header.present_from != NOWHERE
+    assert reverts == (fix.revert is not None)
 
 
 def test_a_whole_is_switched_by_its_parts(tmp_path):

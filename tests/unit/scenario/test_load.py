@@ -99,16 +99,8 @@ MISTAKES = [
         ),
     ),
     (
-        "prompt_tokens = 24",
-        "prompt_tokens = 1024",
-        (
-            "workload.scoring.prompt_tokens: expected less than engine.max_model_len (1024), "
-            "found 1024"
-        ),
-    ),
-    (
-        "max_concurrency = 3",
-        "max_concurrency = 17",
+        "48\nmax_concurrency = 3",
+        "48\nmax_concurrency = 17",
         "workload.generation.max_concurrency: expected at most engine.max_num_seqs (16), found 17",
     ),
     (

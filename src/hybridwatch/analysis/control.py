@@ -1,0 +1,139 @@
+"""Controls: is the engine without its fix told apart, and is the healthy engine left in peace?
+
+A scenario that cannot see its own bug proves nothing when it is green, and one that sees bugs in
+two equal engines proves nothing when it is red. So each is run against both.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from hybridwatch.analysis.expectation import broken_expectations
+from hybridwatch.analysis.report import report_between
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.metric import Kind
+from hybridwatch.metric.catalogue import WRONG_TOKENS
+from hybridwatch.record.run import Phase, Run
+from hybridwatch.scenario.scenario import Scenario
+
+_TELLING: Final = frozenset({Kind.EXACT, Kind.PROPORTION})
+"""Kinds of metrics by which controls are judged; times of two equal engines differ by chance."""
+
+
+class ControlKind(Enum):
+    """Against what a scenario was run."""
+
+    KNOWN_BAD = "known-bad"
+    A_A = "a-a"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Whether a scenario did what it must against one other engine.
+
+    Attributes:
+        scenario: Its id.
+        fix: The fix whose absence it must see.
+        kind: Against what it was run.
+        ok: Whether the bad engine was told apart, or the equal one was not.
+        metric: The metric that says so, the clearest one.
+        detail: How clearly, for a person.
+    """
+
+    scenario: str
+    fix: str
+    kind: ControlKind
+    ok: bool
+    metric: str
+    detail: str
+
+
+def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Control:
+    """Judge the engine without its fix: a contract must break, and tokens or answers go wrong.
+
+    Args:
+        scenario: What was run.
+        run: Holds contract and accuracy trials of both sides.
+        healthy: Index of the engine as it should be.
+        bad: Index of the engine without the scenario's fix.
+    """
+    report = report_between(run, healthy, run, bad)
+    worse = [c for c in _telling(report) if c.verdict is Verdict.REGRESSION]
+    contracts = [c for c in worse if c.metric.kind is Kind.EXACT and c.metric.id != WRONG_TOKENS]
+    heard = [c for c in worse if c not in contracts]
+    found = contracts + heard
+    troubles = (*report.failures, *_blind(contracts, heard))
+    return Control(
+        scenario=scenario.id,
+        fix=scenario.fix,
+        kind=ControlKind.KNOWN_BAD,
+        ok=not troubles,
+        metric=found[0].metric.id if found else WRONG_TOKENS,
+        detail="; ".join((*troubles, *map(_told, found))),
+    )
+
+
+def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Control:
+    """Judge the healthy engine against itself: nothing may differ, and all is as expected.
+
+    Args:
+        scenario: What was run.
+        run: Holds contract and accuracy trials of both sides.
+        healthy: Index of one side.
+        same: Index of the other.
+    """
+    report = report_between(run, healthy, run, same)
+    differing = [
+        c for c in _telling(report) if c.verdict is Verdict.IMPROVEMENT or c.verdict.is_bad_news
+    ]
+    unexpected = [line for side in (healthy, same) for line in _unexpected(scenario, run, side)]
+    troubles = (*report.failures, *unexpected, *map(_told, differing))
+    seeds = sum(trial.phase is Phase.CONTRACT for s in (healthy, same) for trial in run.measured(s))
+    calm = f"nothing differs: {seeds} contract trials, {_documents(report)} paired answers"
+    return Control(
+        scenario=scenario.id,
+        fix=scenario.fix,
+        kind=ControlKind.A_A,
+        ok=not troubles,
+        metric=differing[0].metric.id if differing else WRONG_TOKENS,
+        detail="; ".join(troubles) or calm,
+    )
+
+
+def _telling(report: Report) -> Iterator[Comparison]:
+    return (c for c in report.comparisons if c.metric.kind in _TELLING)
+
+
+def _blind(contracts: Sequence[Comparison], heard: Sequence[Comparison]) -> Iterator[str]:
+    if not contracts:
+        yield "no contract is broken without the fix"
+    if not heard:
+        yield "neither tokens nor answers are wrong without the fix"
+
+
+def _unexpected(scenario: Scenario, run: Run, side: int) -> Iterator[str]:
+    for line in broken_expectations(run, side, scenario.expect):
+        if line.startswith(("contract.", "accuracy.")):
+            yield f"the healthy engine is not as expected: {line}"
+
+
+def _told(comparison: Comparison) -> str:
+    """One comparison in a few words: how many trials tell it, or how many answers."""
+    left, right = comparison.baseline, comparison.contender
+    if left is None or right is None:
+        return f"{comparison.metric.id}: {comparison.verdict.value}"
+    name, p_value = comparison.metric.id, comparison.p_adjusted
+    if comparison.metric.kind is Kind.EXACT:
+        seeds = sum(value > left.center for value in right.values)
+        return f"{name} {left.center:g} -> {right.center:g}, {seeds} of {right.n} seeds"
+    share = f"{name} {left.center:.1%} -> {right.center:.1%}, n = {right.n}"
+    return share if p_value is None else f"{share}, adjusted p {p_value:.1g}"
+
+
+def _documents(report: Report) -> int:
+    return sum(c.baseline.n for c in report.comparisons if _is_accuracy(c) and c.baseline)
+
+
+def _is_accuracy(comparison: Comparison) -> bool:
+    return comparison.metric.kind is Kind.PROPORTION

@@ -1,0 +1,96 @@
+"""``hybridwatch controls``: can every scenario tell its bug from nothing at all?"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from hybridwatch.analysis.control import Control, a_a_control, known_bad_control
+from hybridwatch.cli.progress import ended_by_sigterm, progress
+from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
+from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.native import healthy_label, known_bad_label
+from hybridwatch.measure.session import SessionRequest, run_session
+from hybridwatch.record.run import Phase
+from hybridwatch.scenario.load import find
+from hybridwatch.scenario.scenario import Scenario
+
+_PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
+_HEALTHY, _BAD, _SAME = range(3)
+
+
+@click.command("controls")
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
+@click.option("--build", default=DEFAULT_BUILD, show_default=True, metavar="BUILD")
+@click.option("--seeds", type=click.IntRange(1, 1000), help="Contract trials a side.")
+@click.option("--documents", type=click.IntRange(1), help="Documents of each accuracy task.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@click.pass_context
+def command(
+    context: click.Context,
+    scenarios: tuple[str, ...],
+    build: str,
+    seeds: int | None,
+    documents: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Run each SCENARIO (an id or a group; all when none is given) against both of its controls.
+
+    The build without the scenario's fix must break a contract and say something wrong; the same
+    build twice must not differ. Contracts and answers only; nothing is timed and nothing stored.
+    The exit status is 1 when a control is not told apart, or flagged for nothing.
+    """
+    chosen = [_adjusted(each, seeds, documents) for each in find(home() / "scenarios", scenarios)]
+    plans = [(scenario, _sides(scenario, build)) for scenario in chosen]
+    console = Console(stderr=as_json)
+    controls: list[Control] = []
+    with ended_by_sigterm():
+        for scenario, sides in plans:
+            controls += _control(scenario, sides, console)
+    if as_json:
+        click.echo(json.dumps({"controls": [_to_json(control) for control in controls]}, indent=2))
+    else:
+        console.print(_table(controls))
+    context.exit(int(not all(control.ok for control in controls)))
+
+
+def _adjusted(scenario: Scenario, seeds: int | None, documents: int | None) -> Scenario:
+    if seeds is not None:
+        trials = scenario.trials.model_copy(update={"contract": seeds})
+        scenario = scenario.model_copy(update={"trials": trials})
+    if documents is not None:
+        accuracy = scenario.accuracy.model_copy(update={"documents": documents})
+        scenario = scenario.model_copy(update={"accuracy": accuracy})
+    return scenario
+
+
+def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
+    require_installed(parse_label(build).spec)
+    healthy = parse_label(healthy_label(build, scenario.fix))
+    return healthy, parse_label(known_bad_label(build, scenario.fix)), healthy
+
+
+def _control(
+    scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console
+) -> Iterator[Control]:
+    console.print(f"{scenario.id}: {scenario.fix}", style="bold", markup=False, highlight=False)
+    with progress(console) as tell:
+        run = run_session(SessionRequest(scenario, sides, home() / "models", tell, _PHASES))
+    yield known_bad_control(scenario, run, _HEALTHY, _BAD)
+    yield a_a_control(scenario, run, _HEALTHY, _SAME)
+
+
+def _to_json(control: Control) -> dict[str, object]:
+    return {**asdict(control), "kind": control.kind.value}
+
+
+def _table(controls: list[Control]) -> Table:
+    table = Table("scenario", "control", "", "detail")
+    for control in controls:
+        word = "[green]ok[/]" if control.ok else "[red]not ok[/]"
+        table.add_row(control.scenario, control.kind.value, word, control.detail)
+    return table

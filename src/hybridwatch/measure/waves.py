@@ -1,0 +1,158 @@
+"""Sends planned requests to an engine, wave by wave, and brings back what it said."""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httpx
+
+from hybridwatch.measure.bench import LiveEngine
+from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
+
+REQUEST_TIMEOUT_S: Final = 60.0
+ARRIVAL_TIMEOUT_S: Final = 30.0
+"""Limit for one request to reach the held engine."""
+
+_POLL_S: Final = 0.002
+_LONGEST_REASON: Final = 300
+RANK_HEADER: Final = "X-data-parallel-rank"
+
+Tokens = tuple[int, ...]
+
+
+def drive(
+    engine: LiveEngine, waves: Sequence[PlannedWave], *, can_hold: bool = True
+) -> tuple[Tokens, ...]:
+    """Send every wave; the next one starts when the engine has no more of the one before.
+
+    Args:
+        engine: The engine, without requests.
+        waves: From ``expand``.
+        can_hold: Whether the engine can be held. If not, requests that shall arrive together are
+            sent at the same time, and how many share a step is the scheduler's business.
+
+    Returns:
+        The token ids said to each request, in the order of the plan.
+
+    Raises:
+        EngineError: A request was not answered as asked, or the engine did not come to rest.
+    """
+    said: list[Tokens] = []
+    # A connection for each request in flight: one without would never reach the held engine.
+    with httpx.Client(
+        base_url=engine.server.url,
+        timeout=REQUEST_TIMEOUT_S,
+        limits=httpx.Limits(max_connections=None),
+        trust_env=False,
+    ) as http:
+        driver = _Driver(engine, http)
+        for wave in waves:
+            said += driver.serve(wave, can_hold=can_hold)
+            engine.control.drain()
+    return tuple(said)
+
+
+class _Driver:
+    def __init__(self, engine: LiveEngine, http: httpx.Client) -> None:
+        self._engine = engine
+        self._http = http
+
+    def serve(self, wave: PlannedWave, *, can_hold: bool) -> list[Tokens]:
+        requests = wave.requests
+        with _senders(wave.max_concurrency or len(requests)) as senders:
+            if wave.arrival == "together" and can_hold:
+                sent = self._send_together(requests, senders)
+            else:
+                sent = self._send_in_time(requests, senders)
+            return [answer.result() for answer in sent]
+
+    def _send_in_time(
+        self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor
+    ) -> list[Future[Tokens]]:
+        sent = []
+        begin = time.monotonic()
+        for request in requests:
+            time.sleep(max(0.0, begin + request.delay_s - time.monotonic()))
+            sent.append(senders.submit(self._ask, request))
+        return sent
+
+    def _send_together(
+        self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor
+    ) -> list[Future[Tokens]]:
+        """Fill the held engine one by one, so that it has them in the order of the plan."""
+        sent: list[Future[Tokens]] = []
+        self._await_load(0, sent)
+        self._engine.control.hold()
+        try:
+            for request in requests:
+                sent.append(senders.submit(self._ask, request))
+                self._await_load(len(sent), sent)
+        finally:
+            self._engine.control.release()
+        return sent
+
+    def _await_load(self, wanted: int, sent: Sequence[Future[Tokens]]) -> None:
+        """Wait until the server is at work on so many requests.
+
+        Nothing else tells: a held engine makes no step, and the numbers of ``/metrics`` come with
+        steps. A request counts from the moment the server has it whole. What the server does with
+        it until the engine has it waits for nothing, so a call that follows comes after it.
+        """
+        deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
+        while (there := self._load()) != wanted:
+            for answer in sent:
+                if answer.done():  # the engine is held, so this can only be an error
+                    answer.result()
+            if time.monotonic() > deadline:
+                raise self._engine.server.error(
+                    f"expected {wanted} requests in the server after {ARRIVAL_TIMEOUT_S:.0f} s, "
+                    f"found {there}"
+                )
+            time.sleep(_POLL_S)
+
+    def _load(self) -> int:
+        try:
+            answer = self._http.get("/load").raise_for_status()
+        except httpx.HTTPError as error:
+            raise self._engine.server.error(f"no answer to /load: {error!r}") from error
+        return int(answer.json()["server_load"])
+
+    def _ask(self, request: PlannedRequest) -> Tokens:
+        server = self._engine.server
+        headers = {} if request.rank is None else {RANK_HEADER: str(request.rank)}
+        body = {
+            "model": server.launch.served_name,
+            "prompt": request.prompt,
+            "max_tokens": request.max_tokens,
+            "temperature": 0,
+            "ignore_eos": True,
+            "return_token_ids": True,
+        }
+        try:
+            answer = self._http.post("/v1/completions", json=body, headers=headers)
+        except httpx.HTTPError as error:
+            raise server.error(f"a request was not answered: {error!r}") from error
+        if answer.status_code != httpx.codes.OK:
+            reason = answer.text[:_LONGEST_REASON]
+            raise server.error(f"a request was refused ({answer.status_code}): {reason}")
+        return self._tokens_of(answer.json(), request)
+
+    def _tokens_of(self, answer: dict[str, Any], request: PlannedRequest) -> Tokens:
+        tokens = answer["choices"][0].get("token_ids") or ()
+        if len(tokens) != request.max_tokens:
+            raise self._engine.server.error(
+                f"expected an answer of {request.max_tokens} token ids, found {len(tokens)}"
+            )
+        return tuple(tokens)
+
+
+@contextmanager
+def _senders(at_once: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that send; after an error what has not been sent stays unsent."""
+    senders = ThreadPoolExecutor(at_once, thread_name_prefix="wave")
+    try:
+        yield senders
+    finally:
+        senders.shutdown(cancel_futures=True)

@@ -1,0 +1,138 @@
+"""Makes the requests of a workload: the same waves and seed give the same on every Python."""
+
+import hashlib
+import math
+import random
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, cycle
+from typing import Final, Literal
+
+from hybridwatch.scenario.pattern import Arrival, Wave
+
+Section = Literal["prelude", "waves"]
+
+_SYMBOLS: Final = tuple((string.ascii_letters + string.digits + " ").encode("ascii"))
+"""Token ids of prompts: printable bytes, which every vocabulary has among its small ids."""
+
+_REDRAWS: Final = 100
+"""Draws of a prompt that its wave does not have yet; there are few texts of one token."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """One request, ready to be sent.
+
+    Attributes:
+        prompt: Token ids.
+        max_tokens: Length of its answer.
+        rank: Data-parallel rank that gets it; None when the engine shall choose.
+        delay_s: Seconds from the start of the wave to its arrival; 0 but for poisson arrivals.
+    """
+
+    prompt: tuple[int, ...]
+    max_tokens: int
+    rank: int | None = None
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWave:
+    """One wave, ready to be sent.
+
+    Attributes:
+        requests: In the order in which they arrive.
+        arrival: How they arrive.
+        max_concurrency: Requests in flight at once, for a queue.
+    """
+
+    requests: tuple[PlannedRequest, ...]
+    arrival: Arrival = "together"
+    max_concurrency: int | None = None
+
+
+def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tuple[PlannedWave, ...]:
+    """Make the requests.
+
+    A wave draws from its own stream, named by seed, section and place, so it stays as it is when
+    another one is edited. Prompts of one wave differ as long as there are enough texts of their
+    length; prompts of different waves are told apart by chance, one in 63 for each token of theirs.
+
+    Args:
+        waves: As declared; one that repeats becomes several.
+        seed: The same seed makes the same requests.
+        section: Where the waves are declared, so that prelude and waves get different texts. Shared
+            prefixes are those of the whole workload.
+    """
+    return tuple(
+        _planned(wave, seed, f"{section}/{number}/{turn}")
+        for number, wave in enumerate(waves)
+        for turn in range(wave.repeat)
+    )
+
+
+class _Draws:
+    """A stream of random numbers that depends on its name alone.
+
+    ``random.Random.random`` with an integer seed is what Python promises never to change.
+    """
+
+    def __init__(self, name: str) -> None:
+        seed = int.from_bytes(hashlib.sha256(name.encode("ascii")).digest(), "big")
+        self.unit = random.Random(seed).random  # noqa: S311 - repeatable is what is wanted
+
+    def text(self, tokens: int) -> tuple[int, ...]:
+        return tuple(_SYMBOLS[int(self.unit() * len(_SYMBOLS))] for _ in range(tokens))
+
+
+def _planned(wave: Wave, seed: int, place: str) -> PlannedWave:
+    streams = [_Draws(f"{seed}/{place}/{request}") for request in range(wave.requests)]
+    # A request draws in this order, whether the wave needs the number or not: input length, output
+    # length, turn to end early, early length, gap, text. So its text depends on its length alone.
+    inputs = [wave.input_tokens.at(stream.unit()) for stream in streams]
+    outputs = _outputs(wave, streams)
+    delays = _delays(wave, streams)
+    prompts = _prompts(wave, seed, streams, inputs)
+    requests = (
+        PlannedRequest(prompt, output, wave.rank, delay)
+        for prompt, output, delay in zip(prompts, outputs, delays, strict=True)
+    )
+    return PlannedWave(tuple(requests), wave.arrival, wave.max_concurrency)
+
+
+def _outputs(wave: Wave, streams: Sequence[_Draws]) -> list[int]:
+    whole = [wave.output_tokens.at(stream.unit()) for stream in streams]
+    turns = [stream.unit() for stream in streams]
+    early = [1 + int(stream.unit() * most) for stream, most in zip(streams, whole, strict=True)]
+    count = math.floor(wave.early_finish * wave.requests + 0.5)
+    chosen = set(sorted(range(wave.requests), key=turns.__getitem__)[:count])
+    return [early[at] if at in chosen else whole[at] for at in range(wave.requests)]
+
+
+def _delays(wave: Wave, streams: Sequence[_Draws]) -> list[float]:
+    units = [stream.unit() for stream in streams]
+    if wave.rate is None:
+        return [0.0] * len(units)
+    rate = wave.rate
+    # Rounded, since the last digit of a logarithm is the C library's.
+    return list(accumulate(round(-math.log(1 - unit) / rate, 6) for unit in units))
+
+
+def _prompts(
+    wave: Wave, seed: int, streams: Sequence[_Draws], lengths: Sequence[int]
+) -> list[tuple[int, ...]]:
+    shared = wave.shared_prefix_tokens
+    numbers = range(wave.first_prefix, wave.first_prefix + min(wave.prefixes, wave.requests))
+    starts = cycle([_Draws(f"{seed}/prefix/{number}").text(shared) for number in numbers])
+    taken: set[tuple[int, ...]] = set()
+    prompts = []
+    for stream, start, length in zip(streams, starts, lengths, strict=False):
+        prompt = start + stream.text(length - shared)
+        for _ in range(_REDRAWS):
+            if prompt not in taken:
+                break
+            prompt = start + stream.text(length - shared)
+        taken.add(prompt)
+        prompts.append(prompt)
+    return prompts

@@ -1,0 +1,223 @@
+"""How planned requests are sent, watched from the server's end."""
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hybridwatch.errors import EngineError
+from hybridwatch.measure import waves
+from hybridwatch.measure.waves import drive
+from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
+
+
+class FakeEngine:
+    """An engine that says the prompt's first token again and again, with its own diary.
+
+    A prompt that starts with 0 is refused, one that starts with 1 gets no token ids.
+    """
+
+    def __init__(self) -> None:
+        self.diary: list[Any] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.headers: list[Any] = []
+        self.in_flight = self.most_in_flight = 0
+        self.busy_s = 0.0
+        self.deaf = False
+        self._changed = threading.Condition()
+        self._held = False
+
+    # What the harness calls on the control channel.
+
+    def hold(self) -> None:
+        self._turn("hold", held=True)
+
+    def release(self) -> None:
+        self._turn("release", held=False)
+
+    def drain(self) -> None:
+        assert self.in_flight == 0
+        self.diary.append("drain")
+
+    def _turn(self, word: str, *, held: bool) -> None:
+        with self._changed:
+            self.diary.append(word)
+            self._held = held
+            self._changed.notify_all()
+
+    # What it does with a request.
+
+    def load(self) -> int:
+        return 0 if self.deaf else self.in_flight
+
+    def answer(self, body: dict[str, Any], headers: Any) -> tuple[int, dict[str, Any]]:
+        first = body["prompt"][0]
+        with self._changed:
+            self.diary.append(first)
+            self.bodies.append(body)
+            self.headers.append(headers)
+            if first == 0:
+                return 400, {"error": "no such prompt"}
+            self.in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            self._changed.wait_for(lambda: not self._held, timeout=10)
+        time.sleep(self.busy_s)
+        with self._changed:
+            self.in_flight -= 1
+        ids = None if first == 1 else [first] * body["max_tokens"]
+        return 200, {"choices": [{"token_ids": ids}]}
+
+
+def handler_of(engine: FakeEngine) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            assert self.path == "/load"
+            self.say(200, {"server_load": engine.load()})
+
+        def do_POST(self) -> None:
+            assert self.path == "/v1/completions"
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.say(*engine.answer(body, self.headers))
+
+        def say(self, status: int, answer: dict[str, Any]) -> None:
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Stay silent."""
+
+    return Handler
+
+
+@pytest.fixture
+def fake():
+    return FakeEngine()
+
+
+@pytest.fixture
+def engine(fake):
+    """The fake behind a live HTTP server, as ``drive`` expects it."""
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(fake))
+    serving = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    serving.start()
+    server = SimpleNamespace(
+        url=f"http://127.0.0.1:{http.server_port}",
+        launch=SimpleNamespace(served_name="tiny"),
+        error=lambda message: EngineError(message, "the log"),
+    )
+    yield SimpleNamespace(server=server, control=fake)
+    http.shutdown()
+    http.server_close()
+    serving.join()
+
+
+def wave(*firsts: int, tokens: int = 2, **changes: Any) -> PlannedWave:
+    return PlannedWave(tuple(PlannedRequest((first, 9), tokens) for first in firsts), **changes)
+
+
+def test_a_request_says_what_was_planned(engine, fake):
+    request = PlannedRequest((65, 66), 3, rank=1)
+    assert drive(engine, [PlannedWave((request,))]) == ((65, 65, 65),)
+    assert fake.bodies == [
+        {
+            "model": "tiny",
+            "prompt": [65, 66],
+            "max_tokens": 3,
+            "temperature": 0,
+            "ignore_eos": True,
+            "return_token_ids": True,
+        }
+    ]
+    assert fake.headers[0]["X-data-parallel-rank"] == "1"
+
+
+def test_without_a_rank_the_engine_chooses(engine, fake):
+    drive(engine, [wave(5)])
+    assert fake.headers[0]["X-data-parallel-rank"] is None
+
+
+def test_together_reaches_a_held_engine_in_the_order_of_the_plan(engine, fake):
+    said = drive(engine, [wave(*range(5, 25))])
+    assert fake.diary == ["hold", *range(5, 25), "release", "drain"]
+    assert said == tuple((first, first) for first in range(5, 25))
+
+
+def test_a_wave_waits_for_the_one_before(engine, fake):
+    drive(engine, [wave(5, 6), wave(7), wave(8, arrival="queue", max_concurrency=1)])
+    assert fake.diary == [
+        "hold", 5, 6, "release", "drain", "hold", 7, "release", "drain", 8, "drain",
+    ]  # fmt: skip
+
+
+def test_an_engine_that_cannot_be_held_gets_all_at_once(engine, fake):
+    fake.busy_s = 0.2
+    assert drive(engine, [wave(5, 6, 7)], can_hold=False) == ((5, 5), (6, 6), (7, 7))
+    assert fake.most_in_flight == 3
+    assert sorted(fake.diary[:3]) == [5, 6, 7]
+    assert fake.diary[3:] == ["drain"]
+
+
+def test_a_queue_never_has_more_in_flight_than_it_may(engine, fake):
+    fake.busy_s = 0.01
+    queue = wave(*range(5, 35), arrival="queue", max_concurrency=3)
+    assert drive(engine, [queue]) == tuple((first, first) for first in range(5, 35))
+    assert fake.most_in_flight == 3
+    assert sorted(fake.diary[:-1]) == list(range(5, 35))
+
+
+def test_poisson_requests_come_when_they_shall_whatever_became_of_others(engine, fake):
+    fake.busy_s = 0.3
+    requests = (
+        PlannedRequest((5,), 1),
+        PlannedRequest((6,), 1, delay_s=0.05),
+        PlannedRequest((7,), 1, delay_s=0.15),
+    )
+    begin = time.monotonic()
+    drive(engine, [PlannedWave(requests, "poisson")])
+    assert 0.45 <= time.monotonic() - begin < 0.85
+    assert fake.diary == [5, 6, 7, "drain"]
+    assert fake.most_in_flight == 3
+
+
+def test_a_refused_request_is_an_error_and_the_engine_is_released(engine, fake):
+    with pytest.raises(EngineError, match=r"refused \(400\): .*no such prompt") as caught:
+        drive(engine, [wave(5, 0, 6)])
+    assert caught.value.log_tail == "the log"
+    assert fake.diary == ["hold", 5, 0, "release"]
+
+
+def test_requests_that_never_arrive_are_an_error_and_the_engine_is_released(
+    engine, fake, monkeypatch
+):
+    monkeypatch.setattr(waves, "ARRIVAL_TIMEOUT_S", 0.1)
+    fake.deaf = True
+    with pytest.raises(EngineError, match="expected 1 requests in the server after 0 s, found 0"):
+        drive(engine, [wave(5, 6)])
+    assert "release" in fake.diary
+
+
+def test_after_an_error_the_rest_of_a_queue_is_not_sent(engine, fake):
+    fake.busy_s = 0.05
+    with pytest.raises(EngineError, match="refused"):
+        drive(engine, [wave(0, *range(5, 50), arrival="queue", max_concurrency=2)])
+    assert len(fake.bodies) < 10
+    assert "drain" not in fake.diary
+
+
+def test_an_answer_without_its_tokens_is_an_error(engine):
+    with pytest.raises(EngineError, match="expected an answer of 2 token ids, found 0"):
+        drive(engine, [wave(1)])
+
+
+def test_a_mute_engine_is_an_error_in_time(engine, fake, monkeypatch):
+    monkeypatch.setattr(waves, "REQUEST_TIMEOUT_S", 0.1)
+    fake.busy_s = 0.5
+    with pytest.raises(EngineError, match="not answered: ReadTimeout"):
+        drive(engine, [wave(5)])
