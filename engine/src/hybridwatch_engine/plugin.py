@@ -1,5 +1,7 @@
 """Entry point that vLLM loads in each of its processes (group ``vllm.general_plugins``)."""
 
+import os
+
 from hybridwatch_engine import settings
 
 
@@ -22,9 +24,12 @@ def register() -> None:
     from hybridwatch_engine.every_rank import every_rank
     from hybridwatch_engine.fixes.switchboard import switchboard
     from hybridwatch_engine.loopback import loopback_rendezvous
+    from hybridwatch_engine.nixl_rest import resting_progress
 
     loopback_rendezvous().install()
     every_rank().install()
+    if "VLLM_NIXL_SIDE_CHANNEL_PORT" in os.environ:
+        resting_progress().install()
     if current_platform.is_cpu():
         collectives().install()
     if wished.graph_replay:

@@ -50,6 +50,8 @@ _ENVIRONMENT: Final = {
     # The layout in which the connector can find the parts of a convolution state.
     "VLLM_SSM_CONV_STATE_LAYOUT": "DS",
     "VLLM_NIXL_SIDE_CHANNEL_HOST": HOST,
+    # Else both engines would take the first core of the machine.
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
 
 

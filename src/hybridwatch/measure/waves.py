@@ -15,6 +15,10 @@ REQUEST_TIMEOUT_S: Final = 60.0
 ARRIVAL_TIMEOUT_S: Final = 30.0
 """Limit for one request to reach the held engine."""
 
+_SETTLING_LOOKS: Final = 16
+"""vLLM takes about twelve turns of its event loop to hand a request that it has counted to the
+engine. Each look at the count takes at least two turns more."""
+
 _POLL_S: Final = 0.002
 _LONGEST_REASON: Final = 300
 RANK_HEADER: Final = "X-data-parallel-rank"
@@ -89,6 +93,8 @@ class _Driver:
             for request in requests:
                 sent.append(senders.submit(self._ask, request))
                 self._await_load(len(sent), sent)
+            for _ in range(_SETTLING_LOOKS):
+                self._load()
         finally:
             self._engine.control.release()
         return sent
@@ -97,8 +103,7 @@ class _Driver:
         """Wait until the server is at work on so many requests.
 
         Nothing else tells: a held engine makes no step, and the numbers of ``/metrics`` come with
-        steps. A request counts from the moment the server has it whole. What the server does with
-        it until the engine has it waits for nothing, so a call that follows comes after it.
+        steps. A request counts from the moment the server has it whole.
         """
         deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
         while (there := self._load()) != wanted:

@@ -3,18 +3,22 @@
 import hashlib
 import math
 import random
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, cycle
 from typing import Final, Literal
 
 from hybridwatch.scenario.pattern import Arrival, Wave
+from hybridwatch.scenario.text import (
+    QUESTION,
+    SHORTEST_RECALL,
+    Listing,
+    listing,
+    question,
+    random_text,
+)
 
 Section = Literal["prelude", "waves"]
-
-_SYMBOLS: Final = tuple((string.ascii_letters + string.digits + " ").encode("ascii"))
-"""Token ids of prompts: printable bytes, which every vocabulary has among its small ids."""
 
 _REDRAWS: Final = 100
 """Draws of a prompt that its wave does not have yet; there are few texts of one token."""
@@ -82,9 +86,6 @@ class _Draws:
         seed = int.from_bytes(hashlib.sha256(name.encode("ascii")).digest(), "big")
         self.unit = random.Random(seed).random  # noqa: S311 - repeatable is what is wanted
 
-    def text(self, tokens: int) -> tuple[int, ...]:
-        return tuple(_SYMBOLS[int(self.unit() * len(_SYMBOLS))] for _ in range(tokens))
-
 
 def _planned(wave: Wave, seed: int, place: str) -> PlannedWave:
     streams = [_Draws(f"{seed}/{place}/{request}") for request in range(wave.requests)]
@@ -122,17 +123,32 @@ def _delays(wave: Wave, streams: Sequence[_Draws]) -> list[float]:
 def _prompts(
     wave: Wave, seed: int, streams: Sequence[_Draws], lengths: Sequence[int]
 ) -> list[tuple[int, ...]]:
-    shared = wave.shared_prefix_tokens
     numbers = range(wave.first_prefix, wave.first_prefix + min(wave.prefixes, wave.requests))
-    starts = cycle([_Draws(f"{seed}/prefix/{number}").text(shared) for number in numbers])
+    starts = cycle([_prefix(wave, _Draws(f"{seed}/prefix/{number}")) for number in numbers])
     taken: set[tuple[int, ...]] = set()
     prompts = []
     for stream, start, length in zip(streams, starts, lengths, strict=False):
-        prompt = start + stream.text(length - shared)
+        prompt = _prompt(wave, stream, start, length)
         for _ in range(_REDRAWS):
             if prompt not in taken:
                 break
-            prompt = start + stream.text(length - shared)
+            prompt = _prompt(wave, stream, start, length)
         taken.add(prompt)
         prompts.append(prompt)
     return prompts
+
+
+def _prefix(wave: Wave, draws: _Draws) -> Listing:
+    if wave.text == "recall":
+        return listing(draws.unit, wave.shared_prefix_tokens)
+    return Listing(random_text(draws.unit, wave.shared_prefix_tokens))
+
+
+def _prompt(wave: Wave, draws: _Draws, start: Listing, length: int) -> tuple[int, ...]:
+    rest = length - len(start.tokens)
+    if wave.text == "recall" and start.keys:
+        return start.tokens + question(draws.unit, start, rest)
+    if wave.text == "recall" and rest >= SHORTEST_RECALL:
+        own = listing(draws.unit, rest - QUESTION)
+        return start.tokens + own.tokens + question(draws.unit, own, QUESTION)
+    return start.tokens + random_text(draws.unit, rest)

@@ -82,6 +82,8 @@ class Wave(Part):
         prefixes: How many such texts, taken in turn. Prefix number k of a workload is the same
             text in every wave, so that a wave can hit what an earlier one left in the cache.
         first_prefix: Number of the first prefix taken, to share another wave's or to avoid them.
+        text: ``random`` letters, or ``recall``: a few keys with values, words, and at the end of
+            the prompt the question for one value. With a shared prefix the values are in that.
         rank: Data-parallel rank that gets the requests while the others idle; else the engine's
             load balancer chooses.
     """
@@ -97,6 +99,7 @@ class Wave(Part):
     shared_prefix_tokens: Annotated[int, Field(ge=0, le=MAX_TOKENS)] = 0
     prefixes: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     first_prefix: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    text: Literal["random", "recall"] = "random"
     rank: Annotated[int, Field(ge=0, le=MAX_RANKS - 1)] | None = None
 
     @model_validator(mode="after")

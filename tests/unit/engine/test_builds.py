@@ -53,15 +53,23 @@ def test_a_build_has_paths_switches_and_variables(checkout):
     assert build.flags == {}
 
 
+def stale(finished: bool, vacated: bool) -> dict[str, bool]:
+    """The two parts of the fix that is switched by its parts."""
+    return {
+        "stale-block-table-finished-rows": finished,
+        "stale-block-table-vacated-rows": vacated,
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "label", "switches"),
     [
-        ("tiny-1.0", "tiny-1.0", {"stale-block-table": True, "single-token-extend": False}),
+        ("tiny-1.0", "tiny-1.0", {**stale(True, True), "single-token-extend": False}),
         (
             "tiny-1.0~padded-rows-prefilling",
             "tiny-1.0~padded-rows-prefilling",
             {
-                "stale-block-table": True,
+                **stale(True, True),
                 "single-token-extend": False,
                 "padded-rows-prefilling": False,
             },
@@ -69,7 +77,12 @@ def test_a_build_has_paths_switches_and_variables(checkout):
         (
             "tiny-1.0~stale-block-table+single-token-extend",
             "tiny-1.0+single-token-extend~stale-block-table",
-            {"stale-block-table": False, "single-token-extend": True},
+            {**stale(False, False), "single-token-extend": True},
+        ),
+        (  # A part is named after the whole, and wins.
+            "tiny-1.0~stale-block-table+stale-block-table-vacated-rows",
+            "tiny-1.0~stale-block-table+stale-block-table-vacated-rows",
+            {**stale(False, True), "single-token-extend": False},
         ),
     ],
 )
