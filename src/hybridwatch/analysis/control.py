@@ -88,9 +88,11 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
         c for c in _telling(report) if c.verdict is Verdict.IMPROVEMENT or c.verdict.is_bad_news
     ]
     unexpected = [line for side in (healthy, same) for line in _unexpected(scenario, run, side)]
-    troubles = (*report.failures, *unexpected, *map(_told, differing))
     seeds = sum(trial.phase is Phase.CONTRACT for s in (healthy, same) for trial in run.measured(s))
-    calm = f"nothing differs: {seeds} contract trials, {_documents(report)} paired answers"
+    answers = _documents(report)
+    idle = [] if seeds and answers else ["nothing was looked at"]
+    troubles = (*report.failures, *idle, *unexpected, *map(_told, differing))
+    calm = f"nothing differs: {seeds} contract trials, {answers} paired answers"
     return Control(
         scenario=scenario.id,
         fix=scenario.fix,

@@ -81,7 +81,8 @@ class EngineControl:
     def hold(self) -> None:
         """Stop scheduling; what is asked from now on waits for ``release``."""
         for line in self._lines:
-            line.post("/pause?mode=keep")
+            # Left to itself, a pause also empties the prefix cache, whatever its mode.
+            line.post("/pause?mode=keep&clear_cache=false")
 
     def release(self) -> None:
         """Schedule again: what waited is seen by one and the same step."""

@@ -228,7 +228,7 @@ class Bench:
         """Say what a side really is, asked from its engine after switching."""
         engine = self.make_ready(side)
         request, told = self.sides[side], engine.control.identity()
-        args = self.scenario.engine.model_dump(mode="json")
+        args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
         flags = {key: str(value) for key, value in args.items()} | dict(request.spec.flags)
         flags["graph_replay"] = str(engine.server.launch.graph_replay)
         return EngineBuild(

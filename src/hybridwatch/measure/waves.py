@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 import httpx
@@ -52,10 +53,24 @@ def drive(
         trust_env=False,
     ) as http:
         driver = _Driver(engine, http)
+        before: list[Tokens] = []
         for wave in waves:
-            said += driver.serve(wave, can_hold=can_hold)
+            asked = _turn(wave, before) if wave.continues else wave
+            answers = driver.serve(asked, can_hold=can_hold)
             engine.control.drain()
+            said += answers
+            before = [
+                (*request.prompt, *answer)
+                for request, answer in zip(asked.requests, answers, strict=True)
+            ]
     return tuple(said)
+
+
+def _turn(wave: PlannedWave, before: Sequence[Tokens]) -> PlannedWave:
+    """The wave with what was said before in front of each prompt."""
+    pairs = zip(wave.requests, before, strict=True)
+    requests = (replace(request, prompt=(*talk, *request.prompt)) for request, talk in pairs)
+    return replace(wave, requests=tuple(requests))
 
 
 class _Driver:

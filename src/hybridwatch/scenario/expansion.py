@@ -3,7 +3,7 @@
 import hashlib
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, cycle
 from typing import Final, Literal
@@ -49,11 +49,13 @@ class PlannedWave:
         requests: In the order in which they arrive.
         arrival: How they arrive.
         max_concurrency: Requests in flight at once, for a queue.
+        continues: Prompts begin with prompt and answer of the same place in the wave before.
     """
 
     requests: tuple[PlannedRequest, ...]
     arrival: Arrival = "together"
     max_concurrency: int | None = None
+    continues: bool = False
 
 
 def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tuple[PlannedWave, ...]:
@@ -69,11 +71,14 @@ def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tupl
         section: Where the waves are declared, so that prelude and waves get different texts. Shared
             prefixes are those of the whole workload.
     """
-    return tuple(
-        _planned(wave, seed, f"{section}/{number}/{turn}")
-        for number, wave in enumerate(waves)
-        for turn in range(wave.repeat)
-    )
+    planned = []
+    asked: Sequence[_Prompt] = ()
+    for number, wave in enumerate(waves):
+        for turn in range(wave.repeat):
+            place = _Place(seed, f"{section}/{number}/{turn}", asked if wave.continues else ())
+            made, asked = _planned(wave, place)
+            planned.append(made)
+    return tuple(planned)
 
 
 class _Draws:
@@ -87,19 +92,43 @@ class _Draws:
         self.unit = random.Random(seed).random  # noqa: S311 - repeatable is what is wanted
 
 
-def _planned(wave: Wave, seed: int, place: str) -> PlannedWave:
-    streams = [_Draws(f"{seed}/{place}/{request}") for request in range(wave.requests)]
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A prompt, and the listing that questions of the next turn can be about."""
+
+    tokens: tuple[int, ...]
+    about: Listing
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a wave stands.
+
+    Attributes:
+        seed: Of the workload.
+        name: Of the wave's own stream.
+        before: What it continues.
+    """
+
+    seed: int
+    name: str
+    before: Sequence[_Prompt]
+
+
+def _planned(wave: Wave, place: _Place) -> tuple[PlannedWave, Sequence[_Prompt]]:
+    streams = [_Draws(f"{place.seed}/{place.name}/{request}") for request in range(wave.requests)]
     # A request draws in this order, whether the wave needs the number or not: input length, output
     # length, turn to end early, early length, gap, text. So its text depends on its length alone.
     inputs = [wave.input_tokens.at(stream.unit()) for stream in streams]
     outputs = _outputs(wave, streams)
     delays = _delays(wave, streams)
-    prompts = _prompts(wave, seed, streams, inputs)
+    prompts = _prompts(wave, place, streams, inputs)
     requests = (
-        PlannedRequest(prompt, output, wave.rank, delay)
+        PlannedRequest(prompt.tokens, output, wave.rank, delay)
         for prompt, output, delay in zip(prompts, outputs, delays, strict=True)
     )
-    return PlannedWave(tuple(requests), wave.arrival, wave.max_concurrency)
+    planned = PlannedWave(tuple(requests), wave.arrival, wave.max_concurrency, wave.continues)
+    return planned, prompts
 
 
 def _outputs(wave: Wave, streams: Sequence[_Draws]) -> list[int]:
@@ -121,21 +150,28 @@ def _delays(wave: Wave, streams: Sequence[_Draws]) -> list[float]:
 
 
 def _prompts(
-    wave: Wave, seed: int, streams: Sequence[_Draws], lengths: Sequence[int]
-) -> list[tuple[int, ...]]:
-    numbers = range(wave.first_prefix, wave.first_prefix + min(wave.prefixes, wave.requests))
-    starts = cycle([_prefix(wave, _Draws(f"{seed}/prefix/{number}")) for number in numbers])
+    wave: Wave, place: _Place, streams: Sequence[_Draws], lengths: Sequence[int]
+) -> list[_Prompt]:
+    starts = _starts(wave, place)
     taken: set[tuple[int, ...]] = set()
     prompts = []
     for stream, start, length in zip(streams, starts, lengths, strict=False):
         prompt = _prompt(wave, stream, start, length)
         for _ in range(_REDRAWS):
-            if prompt not in taken:
+            if prompt.tokens not in taken:
                 break
             prompt = _prompt(wave, stream, start, length)
-        taken.add(prompt)
+        taken.add(prompt.tokens)
         prompts.append(prompt)
     return prompts
+
+
+def _starts(wave: Wave, place: _Place) -> Iterable[Listing]:
+    """What each prompt begins with; of a turn, what can be asked about and is there already."""
+    if place.before:
+        return [Listing((), prompt.about.keys) for prompt in place.before]
+    numbers = range(wave.first_prefix, wave.first_prefix + min(wave.prefixes, wave.requests))
+    return cycle([_prefix(wave, _Draws(f"{place.seed}/prefix/{number}")) for number in numbers])
 
 
 def _prefix(wave: Wave, draws: _Draws) -> Listing:
@@ -144,11 +180,11 @@ def _prefix(wave: Wave, draws: _Draws) -> Listing:
     return Listing(random_text(draws.unit, wave.shared_prefix_tokens))
 
 
-def _prompt(wave: Wave, draws: _Draws, start: Listing, length: int) -> tuple[int, ...]:
+def _prompt(wave: Wave, draws: _Draws, start: Listing, length: int) -> _Prompt:
     rest = length - len(start.tokens)
     if wave.text == "recall" and start.keys:
-        return start.tokens + question(draws.unit, start, rest)
+        return _Prompt(start.tokens + question(draws.unit, start, rest), start)
     if wave.text == "recall" and rest >= SHORTEST_RECALL:
         own = listing(draws.unit, rest - QUESTION)
-        return start.tokens + own.tokens + question(draws.unit, own, QUESTION)
-    return start.tokens + random_text(draws.unit, rest)
+        return _Prompt(start.tokens + own.tokens + question(draws.unit, own, QUESTION), own)
+    return _Prompt(start.tokens + random_text(draws.unit, rest), start)

@@ -84,6 +84,8 @@ class Wave(Part):
         first_prefix: Number of the first prefix taken, to share another wave's or to avoid them.
         text: ``random`` letters, or ``recall``: a few keys with values, words, and at the end of
             the prompt the question for one value. With a shared prefix the values are in that.
+        continues: Each request goes on from one of the wave before: its prompt and its answer, and
+            then ``input_tokens`` of new text. The next turn of a conversation.
         rank: Data-parallel rank that gets the requests while the others idle; else the engine's
             load balancer chooses.
     """
@@ -100,6 +102,7 @@ class Wave(Part):
     prefixes: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     first_prefix: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     text: Literal["random", "recall"] = "random"
+    continues: bool = False
     rank: Annotated[int, Field(ge=0, le=MAX_RANKS - 1)] | None = None
 
     @model_validator(mode="after")
@@ -124,6 +127,10 @@ def _contradictions_of_arrival(wave: Wave) -> Iterator[Contradiction]:
 
 
 def _contradictions_of_prefix(wave: Wave) -> Iterator[Contradiction]:
+    if wave.continues and wave.shared_prefix_tokens:
+        yield "shared_prefix_tokens", "expected none in a wave that continues the one before"
+    if wave.continues and wave.repeat > 1:
+        yield "repeat", f"expected 1 in a wave that continues the one before, found {wave.repeat}"
     shared, shortest = wave.shared_prefix_tokens, wave.input_tokens.lengths[0]
     if shortest <= shared:
         most = f"more than shared_prefix_tokens ({shared})"

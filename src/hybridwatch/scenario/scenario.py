@@ -126,7 +126,7 @@ class Workload(Part):
     """
 
     seed: Seed
-    idle_dummy_batches: Annotated[int, Field(ge=0, le=64)] = 0
+    idle_dummy_batches: Annotated[int, Field(ge=0, le=4096)] = 0
     prelude: tuple[Wave, ...] = Field(default=(), strict=False)
     waves: tuple[Wave, ...] = Field(strict=False, min_length=1)
     generation: Generation
@@ -221,6 +221,7 @@ class Scenario(Part):
 
 def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     """Yield each broken rule as the key at fault and what is wrong with it."""
+    yield from _contradictions_of_turns(scenario.workload)
     yield from _contradictions_of_lengths(scenario)
     yield from _contradictions_of_graphs(scenario.engine)
     yield from _contradictions_of_batches(scenario)
@@ -235,12 +236,26 @@ def _waves(workload: Workload) -> Iterator[tuple[str, Wave]]:
             yield f"workload.{section}[{at}]", wave
 
 
+def _contradictions_of_turns(workload: Workload) -> Iterator[Contradiction]:
+    for section, waves in (("prelude", workload.prelude), ("waves", workload.waves)):
+        for at, wave in enumerate(waves):
+            if not wave.continues:
+                continue
+            key = f"workload.{section}[{at}]"
+            if at == 0:
+                yield f"{key}.continues", "expected a wave before it, found none"
+            elif wave.requests != waves[at - 1].requests:
+                expected = f"as many as the wave that it continues ({waves[at - 1].requests})"
+                yield f"{key}.requests", f"expected {expected}, found {wave.requests}"
+
+
 def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
     room, load = scenario.engine.max_model_len, scenario.workload.generation
-    totals = {"workload.generation": load.input_tokens + load.output_tokens} | {
-        key: wave.input_tokens.lengths[-1] + wave.output_tokens.lengths[-1]
-        for key, wave in _waves(scenario.workload)
-    }
+    totals = {"workload.generation": load.input_tokens + load.output_tokens}
+    said = 0
+    for key, wave in _waves(scenario.workload):
+        own = wave.input_tokens.lengths[-1] + wave.output_tokens.lengths[-1]
+        said = totals[key] = own + (said if wave.continues else 0)
     for key, total in totals.items():
         if total > room:
             most = f"at most engine.max_model_len ({room})"

@@ -2,7 +2,9 @@
 
 from itertools import groupby
 
-from hybridwatch.measure.plan import plan
+import pytest
+
+from hybridwatch.measure.plan import EVERY_PHASE, PlannedTrial, plan
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.scenario import TrialCounts
 
@@ -34,3 +36,46 @@ def test_timed_phases_begin_with_a_warm_up_of_each_side():
 def test_right_comes_before_fast():
     order = [phase for phase, _ in groupby(plan(COUNTS, 1), key=lambda trial: trial.phase)]
     assert order == [Phase.CONTRACT, Phase.ACCURACY, Phase.PERFORMANCE, Phase.HOST_SYNC]
+
+
+def test_trials_of_a_phase_and_side_are_numbered_from_zero():
+    """A number is the seed of a contract trial, so both sides must have the same ones."""
+    trials = plan(COUNTS, 2)
+    for phase, count in [(Phase.CONTRACT, 2), (Phase.PERFORMANCE, 7), (Phase.HOST_SYNC, 3)]:
+        for side in (0, 1):
+            mine = [t.number for t in trials if (t.phase, t.side, t.warmup) == (phase, side, False)]
+            assert mine == list(range(count))
+
+
+def test_a_round_is_made_on_every_side_before_the_next_begins():
+    numbers = [t.number for t in plan(COUNTS, 3) if t.phase is Phase.CONTRACT]
+    assert numbers == [0, 0, 0, 1, 1, 1]
+
+
+def test_warm_ups_have_no_number_of_their_own():
+    assert {trial.number for trial in plan(COUNTS, 2) if trial.warmup} == {0}
+
+
+def test_no_trial_is_planned_twice():
+    trials = plan(COUNTS, 3)
+    assert len(set(trials)) == len(trials)
+
+
+def test_only_the_phases_that_are_wanted_are_planned():
+    assert plan(COUNTS, 2, {Phase.ACCURACY, Phase.CONTRACT}) == (
+        PlannedTrial(Phase.CONTRACT, 0, number=0),
+        PlannedTrial(Phase.CONTRACT, 1, number=0),
+        PlannedTrial(Phase.CONTRACT, 1, number=1),
+        PlannedTrial(Phase.CONTRACT, 0, number=1),
+        PlannedTrial(Phase.ACCURACY, 0),
+        PlannedTrial(Phase.ACCURACY, 1),
+    )
+    assert plan(COUNTS, 2, ()) == ()
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_a_phase_alone_is_as_it_is_among_the_others(phase):
+    """Warm-ups come along with the phase that they are for."""
+    whole = plan(COUNTS, 2)
+    assert plan(COUNTS, 2, {phase}) == tuple(trial for trial in whole if trial.phase is phase)
+    assert plan(COUNTS, 2, EVERY_PHASE) == whole

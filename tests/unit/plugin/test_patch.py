@@ -87,11 +87,10 @@ def test_patches_of_one_name_come_out_in_any_order():
 def test_a_name_that_somebody_else_has_patched_is_left_alone(monkeypatch):
     patch = Patch(Engine, "step", louder)
     patch.install()
-    ours = Engine.step
-    monkeypatch.setattr(Engine, "step", lambda _: "theirs")
-    with pytest.raises(RuntimeError, match="patched by somebody else"):
-        patch.remove()
-    monkeypatch.setattr(Engine, "step", ours)
+    with monkeypatch.context() as theirs:
+        theirs.setattr(Engine, "step", lambda _: "theirs")
+        with pytest.raises(RuntimeError, match="patched by somebody else"):
+            patch.remove()
     patch.remove()
 
 

@@ -333,8 +333,8 @@ ELSEWHERE = [
     (WAVE, "", "workload.waves: missing; expected a non-empty list of tables"),
     (
         "seed = 5\n",
-        "seed = 5\nidle_dummy_batches = 65\n",
-        "workload.idle_dummy_batches: expected an integer from 0 to 64, found 65",
+        "seed = 5\nidle_dummy_batches = 5000\n",
+        "workload.idle_dummy_batches: expected an integer from 0 to 4096, found 5000",
     ),
 ]
 

@@ -1,0 +1,92 @@
+"""One fix, switched in and out, and what was seen of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hybridwatch_engine.fixes.switchboard import Switchboard
+
+Behaviour = Mapping[str, Any]
+"""What an exercise saw, in values that JSON has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """How to see a fix.
+
+    Attributes:
+        observe: Drives the engine's functions; sees the same again as long as nothing is switched.
+        with_fix: What it must see when the fix is in, whoever put it there.
+        without_fix: What it must see when the fix is out.
+    """
+
+    observe: Callable[[], Behaviour]
+    with_fix: Behaviour
+    without_fix: Behaviour
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an exercise.
+
+    Attributes:
+        native: State that the probe found in the release.
+        with_fix: What was seen with the fix; None when it could not be seen.
+        without_fix: What was seen without it.
+        ok: Both were as expected and the release was as before afterwards; also when the fix means
+            nothing to the release.
+        error: What kept the exercise from its end.
+    """
+
+    native: str
+    with_fix: Behaviour | None = None
+    without_fix: Behaviour | None = None
+    ok: bool = False
+    error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as it is printed."""
+        told = {
+            "native": self.native,
+            "with": self.with_fix,
+            "without": self.without_fix,
+            "ok": self.ok,
+        }
+        return {**told, "error": self.error} if self.error else told
+
+
+def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> Outcome:
+    """Exercise a fix and leave the release as it was.
+
+    Args:
+        board: Switches the fixes of this process.
+        fix_id: Id of a fix that is not made of parts.
+        exercise: How to see it.
+    """
+    native = board.states()[fix_id]
+    if native == "not-applicable":
+        return Outcome(native, ok=True)
+    try:
+        return _observed(board, fix_id, exercise, native)
+    except Exception as error:  # noqa: BLE001 - engine code may fail in any way; the rest goes on
+        return Outcome(native, error=f"{type(error).__name__}: {error}")
+
+
+def _observed(board: Switchboard, fix_id: str, exercise: Exercise, native: str) -> Outcome:
+    is_native = native == "present"
+    before = exercise.observe()
+    try:
+        board.switch(fix_id, not is_native)
+        switched = exercise.observe()
+    finally:
+        board.switch(fix_id, is_native)
+    seen, missed = (before, switched) if is_native else (switched, before)
+    as_expected = (seen, missed) == (exercise.with_fix, exercise.without_fix)
+    restored = board.states()[fix_id] == native and exercise.observe() == before
+    return Outcome(
+        native,
+        seen,
+        missed,
+        ok=as_expected and restored,
+        error="" if restored else "the release is not as it was before",
+    )

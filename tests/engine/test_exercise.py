@@ -1,0 +1,147 @@
+"""Every switchable fix, exercised on the installed engine's functions, without an engine."""
+
+import json
+import subprocess
+
+import pytest
+from hybridwatch_engine.exercise.exercises import EXERCISES
+from hybridwatch_engine.fixes.registry import FIXES
+
+pytestmark = pytest.mark.engine
+
+NATIVE = {
+    "padded-rows-prefilling": "present",
+    "single-token-extend": "present",
+    "stale-block-table-finished-rows": "present",
+    "stale-block-table-vacated-rows": "present",
+    "dummy-run-padding": "lacking",
+    "one-token-prompt": "lacking",
+}
+
+# What spoils a fix, as Python that runs before the exercise. Each is found by what it changes.
+DEFECTS = {
+    "no patches": "broken = replace(fix, apply=PatchSet, revert=PatchSet)",
+    "a probe that lies": (
+        "broken = replace(fix, probe=lambda tree: Finding('lacking', 'a guess'))"
+    ),
+    "half of a fix": """
+def first_half():
+    whole = (fix.revert or fix.apply)()
+    return PatchSet(whole._patches[0])
+broken = replace(fix, apply=first_half, revert=first_half)
+""",
+    "patches that stay": """
+class Sticky(PatchSet):
+    def remove(self):
+        pass
+def sticky():
+    return Sticky(*(fix.revert or fix.apply)()._patches)
+broken = replace(fix, apply=sticky, revert=sticky)
+""",
+    "a renamed target": """
+def gone():
+    raise AttributeError("no such name")
+broken = replace(fix, apply=gone, revert=gone)
+""",
+}
+SPOILED = [
+    *((fix, "no patches") for fix in NATIVE),
+    ("padded-rows-prefilling", "a probe that lies"),
+    ("padded-rows-prefilling", "half of a fix"),
+    ("stale-block-table-finished-rows", "half of a fix"),
+    ("dummy-run-padding", "half of a fix"),
+    ("single-token-extend", "patches that stay"),
+    ("dummy-run-padding", "a renamed target"),
+]
+
+# All defects in one process, since vLLM takes ten seconds to import.
+SPOILER = """
+import contextlib, io, json, sys
+from dataclasses import replace
+from hybridwatch_engine.exercise import __main__ as exercise
+from hybridwatch_engine.fixes.fix import Finding
+from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine.patch import PatchSet, _SEAMS
+
+answers = []
+for fix_id, defect in json.load(sys.stdin):
+    fix, said, names = FIXES[fix_id], io.StringIO(), {**globals()}
+    names["fix"] = fix
+    exec(defect, names)
+    FIXES[fix_id] = names["broken"]
+    with contextlib.redirect_stdout(said):
+        status = exercise.main([fix_id])
+    FIXES[fix_id] = fix
+    answers.append({"status": status, **json.loads(said.getvalue())["fixes"][fix_id]})
+    for seam in list(_SEAMS.values()):  # what a defect has left behind
+        for patch in list(seam.patches):
+            patch.remove()
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def call(sides):
+    """Run the engine's Python; vLLM's talk is kept from the answer."""
+
+    def run(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(sides[0].spec.interpreter), *words],
+            input=text, capture_output=True, text=True, timeout=200, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def spoiled(call):
+    """What the exercise says of every spoiled fix."""
+    jobs = [(fix, DEFECTS[name]) for fix, name in SPOILED]
+    done = call("-c", SPOILER, text=json.dumps(jobs))
+    assert done.returncode == 0, done.stderr
+    return dict(zip(SPOILED, json.loads(done.stdout), strict=True))
+
+
+def test_every_switchable_fix_has_an_exercise():
+    switchable = {id_ for id_, fix in FIXES.items() if fix.apply is not None}
+    assert set(EXERCISES) == switchable == set(NATIVE)
+
+
+def test_every_fix_changes_what_the_engine_does_and_leaves_no_trace(call):
+    done = call("-m", "hybridwatch_engine.exercise")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert told["release"].startswith("0.27.1")
+    assert {fix: outcome["native"] for fix, outcome in told["fixes"].items()} == NATIVE
+    for fix, outcome in told["fixes"].items():
+        assert outcome["ok"] is True
+        assert outcome["with"] == EXERCISES[fix].with_fix
+        assert outcome["without"] == EXERCISES[fix].without_fix
+        assert outcome["with"] != outcome["without"]
+
+
+def test_unknown_fix_is_refused_and_the_known_are_named(call):
+    done = call("-m", "hybridwatch_engine.exercise", "padded-rows")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"no exercise for padded-rows; known: {', '.join(EXERCISES)}\n"
+
+
+@pytest.mark.parametrize(("fix", "defect"), SPOILED)
+def test_a_spoiled_fix_is_not_ok(spoiled, fix, defect):
+    outcome = spoiled[fix, defect]
+    assert outcome["status"] == 1
+    assert outcome["ok"] is False
+
+
+@pytest.mark.parametrize("fix", NATIVE)
+def test_a_fix_that_switches_nothing_is_the_same_on_both_sides(spoiled, fix):
+    outcome = spoiled[fix, "no patches"]
+    assert outcome["with"] == outcome["without"]
+
+
+def test_what_went_wrong_is_told(spoiled):
+    stuck = spoiled["single-token-extend", "patches that stay"]
+    assert stuck["error"] == "the release is not as it was before"
+    gone = spoiled["dummy-run-padding", "a renamed target"]
+    assert gone["error"] == "AttributeError: no such name"
+    assert (gone["with"], gone["without"]) == (None, None)

