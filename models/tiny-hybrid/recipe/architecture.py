@@ -28,10 +28,12 @@ TIME_STEP_RANGE = (0.003, 0.1)
 DECAY_RANGE = (0.25, 1.75)
 
 
-def new_model(seed: int) -> GraniteMoeHybridForCausalLM:
-    """Return the model with seeded random weights."""
+def new_model(
+    seed: int, config: GraniteMoeHybridConfig | None = None
+) -> GraniteMoeHybridForCausalLM:
+    """Return the model, or one of another configuration, with seeded random weights."""
     torch.manual_seed(seed)
-    model = GraniteMoeHybridForCausalLM(_config())
+    model = GraniteMoeHybridForCausalLM(config or default_config())
     for layer in model.modules():
         if isinstance(layer, GraniteMoeHybridMambaLayer):
             _initialise_mamba(layer)
@@ -46,7 +48,9 @@ def save_model(model: GraniteMoeHybridForCausalLM, directory: Path) -> None:
     """
     model.save_pretrained(directory)
     tokenizer.write_tokenizer(directory)
-    _edit_json(directory / "config.json", {"layer_types": list(LAYERS), "time_step_limit": None})
+    attention = {"full_attention", "attention"}
+    layers = ["attention" if kind in attention else "mamba" for kind in model.config.layer_types]
+    _edit_json(directory / "config.json", {"layer_types": layers, "time_step_limit": None})
     _edit_json(
         directory / "tokenizer_config.json",
         {"tokenizer_class": "PreTrainedTokenizerFast", "backend": None},
@@ -62,7 +66,8 @@ def _edit_json(path: Path, changes: dict[str, object]) -> None:
     path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
 
 
-def _config() -> GraniteMoeHybridConfig:
+def default_config() -> GraniteMoeHybridConfig:
+    """Return the configuration of the tiny hybrid model."""
     return GraniteMoeHybridConfig(
         vocab_size=tokenizer.VOCABULARY_SIZE,
         hidden_size=HIDDEN_SIZE,

@@ -85,10 +85,12 @@ def held_out_batches(count: int) -> dict[str, Batch]:
         "recall": recall_documents(count, HELD_OUT_SEED),
         "word_problems": word_problem_documents(count, HELD_OUT_SEED),
     }
-    return {
-        task: to_batch([_segments(document) for document in _unseen(documents)])
-        for task, documents in drawn.items()
-    }
+    return {task: document_batch(_unseen(documents)) for task, documents in drawn.items()}
+
+
+def document_batch(documents: Sequence[Document]) -> Batch:
+    """Return documents exactly as an evaluation asks them, one a row."""
+    return to_batch([_segments(document) for document in documents])
 
 
 def to_batch(rows: Sequence[Sequence[Segment]]) -> Batch:

@@ -1,10 +1,12 @@
-"""The two embedded tasks: recall over a long prompt, and word problems in GSM8K's answer form.
+"""The embedded tasks: recall over a long prompt, recall over shared listings, and word problems.
 
-Both are made by seeded generators, so a test can prove that the shipped evaluation files are what
+All are made by seeded generators, so a test can prove that the shipped evaluation files are what
 the code makes, and the embedded model can be trained on the same kind of document without ever
 seeing an evaluation prompt. Lengths count bytes, which are tokens for the embedded model's byte
 tokenizer. An answer is always several tokens long: the first comes out of the prefill, and only the
-decoded ones after it can show a damaged Mamba state.
+decoded ones after it can show a damaged Mamba state. Recall over shared listings is for prefix
+caching: every question of a listing has the whole listing as its prefix. The word problems have
+GSM8K's answer form.
 
 Standard library only: the training recipe imports this module from an engine's environment.
 Run as a command, it writes the evaluation files that the lm-eval tasks read.
@@ -20,9 +22,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 TASKS_DIRECTORY = Path(__file__).parent / "tasks"
-EVALUATION_FILES = ("recall.jsonl", "word_problems.jsonl")
+EVALUATION_FILES = ("recall.jsonl", "word_problems.jsonl", "shared_recall.jsonl")
 EVALUATION_COUNT = 250
-EVALUATION_SEED = 2711  # Below every seed that models/tiny-hybrid/recipe/batches.py trains with.
+# Below every seed that models/tiny-hybrid/recipe/batches.py trains with.
+EVALUATION_SEED = 2711
+SHARED_EVALUATION_SEED = 2712
 
 MIN_VALUE, MAX_VALUE = 4, 8  # characters of a recall value
 # Bytes from the first byte of a value to the end of its prompt, and bytes of a prompt. Lines are
@@ -30,6 +34,10 @@ MIN_VALUE, MAX_VALUE = 4, 8  # characters of a recall value
 MIN_DISTANCE, MAX_DISTANCE = 20, 300
 MIN_PROMPT, MAX_PROMPT = 60, 340
 SHORTEST_LINE = 12
+
+# A cached block of 128 tokens lies wholly inside a listing; with a question it stays below 256.
+MIN_LISTING, MAX_LISTING = 140, 230
+LISTING_QUESTIONS = 10
 
 _FILLER = (
     "the old mill is quiet in may and rain falls on a green roof while two boats wait by stone "
@@ -88,6 +96,24 @@ def recall_documents(count: int, seed: int, max_distance: int = MAX_DISTANCE) ->
     return _distinct(count, seed, lambda rng: _recall_document(rng, max_distance))
 
 
+def shared_recall_documents(count: int, seed: int) -> list[Document]:
+    """Make recall documents that share their listings: each listing is asked for several values.
+
+    Args:
+        count: How many, all different.
+        seed: The same seed makes the same documents.
+
+    Returns:
+        Documents listing by listing, `LISTING_QUESTIONS` of each, fewer only of the last. They
+        are equal but for the key in the question, their last four bytes.
+    """
+    rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
+    documents: list[Document] = []
+    while len(documents) < count:
+        documents += _questions_of_a_listing(rng)
+    return documents[:count]
+
+
 def word_problem_documents(count: int, seed: int) -> list[Document]:
     """Make word problems of one or two steps whose answer is a short working and then `#### 17`.
 
@@ -103,11 +129,12 @@ def word_problem_documents(count: int, seed: int) -> list[Document]:
 
 def evaluation_files() -> dict[str, list[Document]]:
     """Return the documents of each shipped evaluation file, by file name."""
-    generators = (recall_documents, word_problem_documents)
-    return {
-        name: make(EVALUATION_COUNT, EVALUATION_SEED)
-        for name, make in zip(EVALUATION_FILES, generators, strict=True)
-    }
+    documents = (
+        recall_documents(EVALUATION_COUNT, EVALUATION_SEED),
+        word_problem_documents(EVALUATION_COUNT, EVALUATION_SEED),
+        shared_recall_documents(EVALUATION_COUNT, SHARED_EVALUATION_SEED),
+    )
+    return dict(zip(EVALUATION_FILES, documents, strict=True))
 
 
 def to_json_lines(documents: Iterable[Document]) -> str:
@@ -142,6 +169,17 @@ def _recall_document(rng: random.Random, max_distance: int) -> Document:
     most = max(least, min(MAX_PROMPT, used + max_distance // 2) - used)
     before = _lines(rng, keys, rng.randint(least, most), filler_share)
     return Document(before + pair + after + question, value)
+
+
+def _questions_of_a_listing(rng: random.Random) -> list[Document]:
+    """Draw a listing that has enough pairs, and ask for `LISTING_QUESTIONS` of them."""
+    listing, pairs = "", list[tuple[str, str]]()
+    while len(pairs) < LISTING_QUESTIONS:
+        room = rng.randint(MIN_LISTING + SHORTEST_LINE - 1, MAX_LISTING)
+        listing = _lines(rng, _shuffled_keys(rng), room, rng.choice(FILLER_SHARES))
+        pairs = [(line[:2], line[3:]) for line in listing.splitlines() if "=" in line]
+    asked = rng.sample(pairs, LISTING_QUESTIONS)
+    return [Document(f"{listing}?{key}=", value) for key, value in asked]
 
 
 def _shuffled_keys(rng: random.Random) -> Iterator[str]:

@@ -17,6 +17,7 @@ CHANGE = re.compile(r"(?: and |, then )(\D+) (\d+)( more)?")
 STEP = re.compile(r"(\d+)([-+*])(\d+)=(\d+)")
 
 RECALL = embedded.recall_documents(400, seed=5)
+SHARED = embedded.shared_recall_documents(400, seed=5)
 PROBLEMS = embedded.word_problem_documents(400, seed=5)
 
 
@@ -53,14 +54,23 @@ def asked_key(document: Document) -> str:
     return question[1]
 
 
-@pytest.mark.parametrize("make", [embedded.recall_documents, embedded.word_problem_documents])
+@pytest.mark.parametrize(
+    "make",
+    [
+        embedded.recall_documents,
+        embedded.shared_recall_documents,
+        embedded.word_problem_documents,
+    ],
+)
 def test_seed_decides_the_documents(make) -> None:
     assert make(50, 1) == make(50, 1)
     assert make(50, 1) != make(50, 2)
     assert make(50, 1)[:20] == make(20, 1)
 
 
-@pytest.mark.parametrize("documents", [RECALL, PROBLEMS], ids=["recall", "word_problems"])
+@pytest.mark.parametrize(
+    "documents", [RECALL, SHARED, PROBLEMS], ids=["recall", "shared_recall", "word_problems"]
+)
 def test_documents_are_distinct_plain_single_line_answers(documents: list[Document]) -> None:
     assert len({document.prompt for document in documents}) == len(documents)
     for document in documents:
@@ -69,12 +79,15 @@ def test_documents_are_distinct_plain_single_line_answers(documents: list[Docume
         assert 4 <= len(document.answer) <= 31
 
 
-def test_recall_has_one_right_answer_of_four_to_eight_characters() -> None:
-    for document in RECALL:
+@pytest.mark.parametrize("documents", [RECALL, SHARED], ids=["recall", "shared_recall"])
+def test_recall_has_one_right_answer_of_four_to_eight_characters(
+    documents: list[Document],
+) -> None:
+    for document in documents:
         pairs = PAIR.findall(document.prompt)
         assert len({key for key, _ in pairs}) == len(pairs)
         assert dict(pairs)[asked_key(document)] == document.answer
-    assert {len(document.answer) for document in RECALL} == {4, 5, 6, 7, 8}
+    assert {len(document.answer) for document in documents} == {4, 5, 6, 7, 8}
 
 
 def test_recall_distances_and_lengths_fill_their_range() -> None:
@@ -95,6 +108,28 @@ def test_recall_distance_can_be_held_short_for_a_curriculum() -> None:
     for document in embedded.recall_documents(100, seed=5, max_distance=40):
         key = asked_key(document)
         assert len(document.prompt) - document.prompt.index(f"{key}=") - 3 <= 40
+
+
+def test_questions_of_a_listing_share_more_than_a_cached_block() -> None:
+    questions = embedded.LISTING_QUESTIONS
+    listings = [SHARED[start : start + questions] for start in range(0, len(SHARED), questions)]
+    for documents in listings:
+        (prefix,) = {document.prompt[:-4] for document in documents}
+        assert 128 < embedded.MIN_LISTING <= len(prefix) <= embedded.MAX_LISTING
+        assert prefix.endswith("\n")
+        assert len({asked_key(document) for document in documents}) == questions
+        assert all(len(document.prompt) < 256 for document in documents)
+    assert len({documents[0].prompt[:128] for documents in listings}) == len(listings)
+
+
+def test_shared_listings_differ_in_length_and_are_asked_from_end_to_end() -> None:
+    lengths = {len(document.prompt) - 4 for document in SHARED}
+    assert min(lengths) < 155
+    assert max(lengths) > 215
+    positions = [document.prompt.index(f"{asked_key(document)}=") for document in SHARED]
+    for low in range(0, 200, 50):
+        assert sum(low <= position < low + 50 for position in positions) > len(SHARED) / 10
+    assert any(" " in document.prompt for document in SHARED)
 
 
 def test_word_problems_are_worked_out_right() -> None:

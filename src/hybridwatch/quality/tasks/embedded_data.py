@@ -17,6 +17,11 @@ def load_recall(**_options: Any) -> DatasetDict:
     return _load("recall.jsonl")
 
 
+def load_shared_recall(**_options: Any) -> DatasetDict:
+    """Return the documents of recall over shared listings as the split `test`."""
+    return _load("shared_recall.jsonl")
+
+
 def load_word_problems(**_options: Any) -> DatasetDict:
     """Return the word problems as the split `test`."""
     return _load("word_problems.jsonl")
