@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 TELLING = {
     "smoke/single-token-extend": "contract.prefills_in_decode_graph",
     "smoke/dummy-run": "contract.blocks_in_dummy_runs",
-    "smoke/dummy-run-vacated-rows": "contract.blocks_in_dummy_runs",
+    "curated/dummy-run-vacated-rows": "contract.blocks_in_dummy_runs",
     "curated/dp-dummy-run": "contract.blocks_in_dummy_runs",
     "curated/nixl-disagg": "contract.prefills_in_decode_graph",
     "reported/dummy-run-padding": "contract.blocks_in_dummy_runs",

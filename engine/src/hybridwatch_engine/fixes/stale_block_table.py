@@ -27,7 +27,7 @@ HEADER = Header(
     upstream="vllm#37728, completed by vllm#49757",
     present_from="0.19.0, whole from 0.27.1",
     switch="live",
-    scenario="smoke/dummy-run, curated/dp-dummy-run",
+    scenario="curated/dp-dummy-run",
     remove_when="no supported release is older than 0.27.1 and the known-bad control is retired",
 )
 FINISHED = Header(
@@ -39,7 +39,7 @@ FINISHED = Header(
     upstream="vllm#37728",
     present_from="0.19.0",
     switch="live",
-    scenario="smoke/dummy-run, curated/dp-dummy-run",
+    scenario="smoke/dummy-run",
     remove_when="no supported release is older than 0.19.0 and the known-bad control is retired",
 )
 VACATED = Header(
@@ -51,7 +51,7 @@ VACATED = Header(
     upstream="vllm#49757",
     present_from="0.27.1",
     switch="live",
-    scenario="smoke/dummy-run-vacated-rows",
+    scenario="curated/dummy-run-vacated-rows",
     remove_when="no supported release is older than 0.27.1 and the known-bad control is retired",
 )
 
