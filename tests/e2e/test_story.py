@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 HYBRIDWATCH = [sys.executable, "-m", "hybridwatch"]
+SCENARIO = "smoke/padded-graph-rows"
 SHORT = ("--documents", "100", "--trials", "7")
 
 
@@ -35,7 +36,7 @@ def hybridwatch(*arguments, status):
 def results(tmp_path_factory):
     """Results with one run, healthy against known-bad."""
     folder = tmp_path_factory.mktemp("results")
-    said = hybridwatch("run", "smoke", "--known-bad", *SHORT, "--results", folder, status=0)
+    said = hybridwatch("run", SCENARIO, "--known-bad", *SHORT, "--results", folder, status=0)
     assert "record: " in said
     assert "hybridwatch gate" in said
     return folder
@@ -74,7 +75,7 @@ def test_gate_and_comment_say_so(results):
 def run_a_against_a(results):
     """Measure healthy against healthy; gives the metrics that are called changed."""
     sides = ("--build", BUILD, "--build", BUILD)
-    hybridwatch("run", "smoke", *sides, *SHORT, "--results", results, status=0)
+    hybridwatch("run", SCENARIO, *sides, *SHORT, "--results", results, status=0)
     done = subprocess.run(
         [*HYBRIDWATCH, "compare", "latest", "--results", str(results), "--json"],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
@@ -108,7 +109,7 @@ def wait_until(look, seconds):
 )
 def test_stopped_run_leaves_no_process_and_no_half_record(tmp_path, number, status):
     run = subprocess.Popen(
-        [*HYBRIDWATCH, "run", "smoke", "--results", str(tmp_path)],
+        [*HYBRIDWATCH, "run", SCENARIO, "--results", str(tmp_path)],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     # Well into the engine's start: server, engine core and worker are there.
