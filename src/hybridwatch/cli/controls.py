@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import click
 from rich.console import Console
@@ -17,6 +16,7 @@ from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.views.jsonform import control_to_json
 
 _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
 _HEALTHY, _BAD, _SAME = range(3)
@@ -52,7 +52,9 @@ def command(
         for scenario, sides in plans:
             controls += _control(scenario, sides, console)
     if as_json:
-        click.echo(json.dumps({"controls": [_to_json(control) for control in controls]}, indent=2))
+        click.echo(
+            json.dumps({"controls": [control_to_json(control) for control in controls]}, indent=2)
+        )
     else:
         console.print(_table(controls))
     context.exit(int(not all(control.ok for control in controls)))
@@ -82,10 +84,6 @@ def _control(
         run = run_session(SessionRequest(scenario, sides, home() / "models", tell, _PHASES))
     yield known_bad_control(scenario, run, _HEALTHY, _BAD)
     yield a_a_control(scenario, run, _HEALTHY, _SAME)
-
-
-def _to_json(control: Control) -> dict[str, object]:
-    return {**asdict(control), "kind": control.kind.value}
 
 
 def _table(controls: list[Control]) -> Table:

@@ -5,8 +5,10 @@ within a schema version; none is renamed, removed or given another meaning.
 """
 
 import math
+from dataclasses import asdict
 from typing import Any, Final
 
+from hybridwatch.analysis.control import Control
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.verdict import Comparison, Flip, Interval, Report, Side, Summary
 from hybridwatch.record.identity import EngineBuild
@@ -144,3 +146,8 @@ def _answer(answer: Answer) -> dict[str, Any]:
 def _number(value: float | None) -> float | None:
     # JSON has no word for NaN or infinity; Python would write one all the same.
     return value if value is not None and math.isfinite(value) else None
+
+
+def control_to_json(control: Control) -> dict[str, Any]:
+    """One control of a scenario; fields as in ``docs/json.md``."""
+    return {**asdict(control), "kind": control.kind.value}

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hybridwatch.analysis.control import Control, ControlKind
 from hybridwatch.analysis.gate import gate
-from hybridwatch.views.jsonform import gate_to_json
+from hybridwatch.views.jsonform import control_to_json, gate_to_json
 from tests.situations import SITUATIONS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
@@ -27,6 +28,7 @@ def keys_of(value: Any) -> Iterator[str]:
 def test_every_field_is_documented_and_exists() -> None:
     report = SITUATIONS["regression"]()
     fields = set(keys_of(gate_to_json(gate(report), report)))
+    fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_]+)`", text))
     assert fields <= named
