@@ -88,7 +88,7 @@ class Launch:
         arguments = [
             word for name, value in options.items() for word in (f"--{name}", value) if word
         ]
-        server = [str(self.python), "-m", "vllm.entrypoints.openai.api_server"]
+        server = [str(self.python), "-m", "hybridwatch_engine.serve"]
         return [*server, *arguments, "--disable-uvicorn-access-log"]
 
     def variables(self) -> dict[str, str]:
