@@ -54,7 +54,9 @@ def test_known_bad_is_told_from_healthy_by_contract_and_by_accuracy(results):
     assert found["accuracy.recall mean"] == "regression"
     assert found["accuracy.word_problems mean"] == "regression"
     assert {"output_throughput median", "host_syncs_per_step mean"} <= set(found)
-    contract = report["comparisons"][0]
+    assert found["contract.wrong_tokens value"] == "regression"
+    named = {comparison["metric"]: comparison for comparison in report["comparisons"]}
+    contract = named["contract.padded_rows_prefilling"]
     assert contract["baseline"]["center"] == 0
     assert contract["contender"]["center"] > 0
 
