@@ -12,13 +12,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import httpx
 
 from hybridwatch.engine.pair_proxy import DECODE, PREFILL
-from hybridwatch.engine.server import HOST, EngineServer, Launch, free_port, wait_until_up
+from hybridwatch.engine.server import HOST, EngineServer, Launch, Stopped, free_port, wait_until_up
 from hybridwatch.errors import EngineError
 from hybridwatch.process import GuardedProcess
 
@@ -65,7 +64,7 @@ def pair_launch(launch: Launch) -> Launch:
     )
 
 
-class DisaggregatedServer:
+class DisaggregatedServer(Stopped):
     """A prefill and a decode engine behind one address; a context manager.
 
     The two differ in nothing but what the proxy asks of them, and each answers on its own address
@@ -135,17 +134,6 @@ class DisaggregatedServer:
     def servers(self) -> tuple[EngineServer, EngineServer]:
         """The engines behind the address: prefill, decode."""
         return self._prefill, self._decode
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def is_well(self, timeout_s: float = 5.0) -> bool:
         """Whether the proxy answers and finds both engines well."""

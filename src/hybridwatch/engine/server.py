@@ -126,7 +126,26 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class EngineServer:
+class Stopped:
+    """A context manager for whatever has ``stop``."""
+
+    def stop(self) -> None:
+        """End it and all its processes."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class EngineServer(Stopped):
     """One running engine on a free loopback port; a context manager.
 
     Args:
@@ -168,17 +187,6 @@ class EngineServer:
     def servers(self) -> tuple["EngineServer", ...]:
         """The engines behind the address: this one."""
         return (self,)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def require_running(self) -> None:
         """Nothing while the process lives, whether it answers already or not.
