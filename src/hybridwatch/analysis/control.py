@@ -64,7 +64,7 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
     heard = [c for c in worse if c not in rules]
     # A rule that only some seeds see broken would miss the bug on the others.
     contracts = [c for c in rules if c.contender is not None and all(c.contender.values)]
-    found = contracts + heard
+    found = rules + heard
     troubles = (*report.failures, *_blind(contracts, heard))
     return Control(
         scenario=scenario.id,

@@ -75,6 +75,12 @@ def test_a_broken_contract_that_nobody_hears_is_not_enough() -> None:
     assert control.detail.startswith("neither tokens nor answers are wrong without the fix; ")
 
 
+def test_a_contract_that_one_seed_does_not_see_broken_is_not_enough() -> None:
+    control = known_bad({PADDED: (7.0, 0.0, 8.0)}, GARBLED)
+    assert not control.ok
+    assert f"{PADDED} 0 -> 8, 2 of 3 seeds" in control.detail
+
+
 def test_wrong_tokens_without_a_broken_contract_are_not_enough() -> None:
     control = known_bad(GARBLED, FORGETFUL)
     assert not control.ok
