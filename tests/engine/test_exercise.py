@@ -16,6 +16,7 @@ NATIVE = {
     "stale-block-table-vacated-rows": "present",
     "dummy-run-padding": "lacking",
     "one-token-prompt": "lacking",
+    "draft-model-cache-group": "lacking",
 }
 
 # What spoils a fix, as Python that runs before the exercise. Each is found by what it changes.

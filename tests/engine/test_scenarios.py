@@ -38,7 +38,8 @@ def test_no_scenario_is_left_out():
 def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
     (scenario,) = find(home() / "scenarios", [scenario_id])
     require_installed(parse_label(BUILD).spec)
-    labels = healthy_label(BUILD, scenario.fix), known_bad_label(BUILD, scenario.fix)
+    named = BUILD, scenario.fix, scenario.requires
+    labels = healthy_label(*named), known_bad_label(*named)
     sides = tuple(parse_label(label) for label in labels)
     with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
         broken = _contract(bench, KNOWN_BAD, tmp_path)

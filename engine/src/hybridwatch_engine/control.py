@@ -4,32 +4,35 @@ vLLM mixes this class into its worker (``--worker-extension-cls``) and calls its
 ``POST /collective_rpc``. Every answer is plain JSON.
 """
 
-from typing import Any, Protocol
+from typing import Any
 
 from hybridwatch_engine.check import identity
 from hybridwatch_engine.cpu.graph_replay import REPLAYS
 from hybridwatch_engine.cpu.idle_rank import idle_rank
+from hybridwatch_engine.draft_gate import draft_gate
 from hybridwatch_engine.fixes.switchboard import switchboard
+from hybridwatch_engine.model_runner import clear_rows, is_v2, requests_in
 from hybridwatch_engine.probes.contract import ContractProbe
+from hybridwatch_engine.probes.draft_writes import DraftWritesProbe
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
+from hybridwatch_engine.probes.joint import JointProbe, Probe
+from hybridwatch_engine.probes.max_seq_len import MaxSeqLenProbe
 from hybridwatch_engine.probes.metadata_time import MetadataTimeProbe
-
-
-class Probe(Protocol):
-    """Something that can watch for a while."""
-
-    def start(self) -> None:
-        """Begin from zero."""
-
-    def stop(self) -> dict[str, Any]:
-        """End, and hand out what was seen."""
+from hybridwatch_engine.probes.recurrent_state import RecurrentStateProbe
 
 
 PROBES: dict[str, Probe] = {
-    "contract": ContractProbe(),
+    "contract": JointProbe((ContractProbe(), RecurrentStateProbe(), DraftWritesProbe())),
     "host-sync": HostSyncProbe(),
     "metadata-time": MetadataTimeProbe(),
 }
+
+PROBES_V2: dict[str, Probe] = {**PROBES, "contract": MaxSeqLenProbe()}
+"""On model runner V2, which has none of what the other contracts speak of."""
+
+
+def _probe(runner: Any, name: str) -> Probe:
+    return (PROBES_V2 if is_v2(runner) else PROBES)[name]
 
 
 class WorkerControl:
@@ -55,16 +58,21 @@ class WorkerControl:
 
     def hybridwatch_probe_start(self, name: str) -> None:
         """Start a probe from zero."""
-        PROBES[name].start()
+        _probe(self.model_runner, name).start()
 
     def hybridwatch_probe_stop(self, name: str) -> dict[str, Any]:
         """Stop a probe; answers what it saw."""
-        return PROBES[name].stop()
+        return _probe(self.model_runner, name).stop()
 
     def hybridwatch_eager(self, wanted: bool) -> dict[str, bool]:
         """Run without graphs from now on, or with them again; answers what is so now."""
         REPLAYS.eager = wanted
         return {"eager": REPLAYS.eager}
+
+    def hybridwatch_speculate(self, wanted: bool) -> dict[str, bool]:
+        """Let drafts through from now on, or none."""
+        draft_gate().set(is_open=wanted)
+        return {"speculate": wanted}
 
     def hybridwatch_idle_batches(self, batches: int) -> dict[str, int]:
         """Run this many dummy batches whenever the engine becomes idle."""
@@ -73,7 +81,7 @@ class WorkerControl:
 
     def hybridwatch_running(self) -> dict[str, int]:
         """How many requests the batch holds; finished ones leave it with the next step."""
-        return {"requests": int(self.model_runner.input_batch.num_reqs)}
+        return {"requests": requests_in(self.model_runner)}
 
     def hybridwatch_clear_rows(self) -> dict[str, int]:
         """Forget what finished requests left in the batch's rows.
@@ -81,13 +89,7 @@ class WorkerControl:
         Returns:
             ``requests`` still in the batch; unless that is 0 nothing was cleared, try again.
         """
-        batch = self.model_runner.input_batch
-        if batch.num_reqs:
-            return {"requests": int(batch.num_reqs)}
-        batch.num_computed_tokens_cpu_tensor.zero_()
-        batch.num_prompt_tokens_cpu_tensor.zero_()
-        for table in batch.block_table.block_tables:
-            table.block_table.cpu.zero_()
-            table.block_table.gpu.zero_()
-            table.num_blocks_per_row.fill(0)
-        return {"requests": 0}
+        requests = requests_in(self.model_runner)
+        if not requests:
+            clear_rows(self.model_runner)
+        return {"requests": requests}

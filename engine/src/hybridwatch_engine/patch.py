@@ -92,22 +92,26 @@ class Patch:
 
 
 class PatchSet:
-    """Patches that go in together, in order, and come out in the opposite order."""
+    """Patches that go in together, in order, and come out in the opposite order.
+
+    Args:
+        patches: The patches; part of another set too, when they shall go in with either.
+    """
 
     def __init__(self, *patches: Patch) -> None:
-        self._patches = patches
+        self.patches = patches
 
     @property
     def in_place(self) -> bool:
         """Whether the set is in."""
-        return any(patch.in_place for patch in self._patches)
+        return any(patch.in_place for patch in self.patches)
 
     def install(self) -> None:
         """Put every replacement in."""
-        for patch in self._patches:
+        for patch in self.patches:
             patch.install()
 
     def remove(self) -> None:
         """Put every original back."""
-        for patch in reversed(self._patches):
+        for patch in reversed(self.patches):
             patch.remove()

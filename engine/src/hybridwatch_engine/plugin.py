@@ -31,7 +31,10 @@ def register() -> None:
     if "VLLM_NIXL_SIDE_CHANNEL_PORT" in os.environ:
         resting_progress().install()
     if current_platform.is_cpu():
+        from hybridwatch_engine.cpu.kernels.install import speculation_kernels
+
         collectives().install()
+        speculation_kernels().install()
     if wished.graph_replay:
         replay().install()
     for fix_id, wanted in wished.fixes.items():

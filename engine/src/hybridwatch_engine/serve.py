@@ -1,15 +1,15 @@
 """``python -m hybridwatch_engine.serve``: vLLM's API server, kept off the network from the start.
 
 The ranks of a data-parallel engine meet before vLLM loads any plugin, so the plugin would come too
-late to keep their meeting on the loopback address. Processes that are spawned import this module
-first, as the main module of their parent.
+late to keep their meeting on the loopback address, and to choose the model runner. Processes that
+are spawned import this module first, as the main module of their parent.
 """
 
 import runpy
 
-from hybridwatch_engine.loopback import loopback_rendezvous
+from hybridwatch_engine.early import prepare
 
-loopback_rendezvous().install()
+prepare()
 
 if __name__ == "__main__":
     runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__")

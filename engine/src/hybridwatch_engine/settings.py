@@ -7,8 +7,11 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final, Literal
 
 VARIABLE = "HYBRIDWATCH_ENGINE"
+
+_KEYS: Final = {"graph_replay", "fixes", "model_runner"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +22,14 @@ class Settings:
         active: Whether the variable was set at all.
         graph_replay: Replay FULL graphs on the CPU (``cpu.graph_replay``).
         fixes: Fix id to whether it shall be in; fixes not named stay as released.
+        model_runner: Which of vLLM's two model runners shall work; None leaves it to vLLM. On a CPU
+            V2 works through Triton's interpreter (``cpu.triton_interpreter``).
     """
 
     active: bool = False
     graph_replay: bool = False
     fixes: Mapping[str, bool] = field(default_factory=dict)
+    model_runner: Literal["v1", "v2"] | None = None
 
 
 def from_environment() -> Settings:
@@ -36,10 +42,17 @@ def from_environment() -> Settings:
     if not text:
         return Settings()
     raw = json.loads(text)
-    if not isinstance(raw, dict) or set(raw) - {"graph_replay", "fixes"}:
-        raise ValueError(f"{VARIABLE}: expected an object with graph_replay and fixes, got {text}")
+    if not isinstance(raw, dict) or set(raw) - _KEYS:
+        keys = ", ".join(sorted(_KEYS))
+        raise ValueError(f"{VARIABLE}: expected an object with nothing but {keys}, got {text}")
+    replay, runner = bool(raw.get("graph_replay", False)), raw.get("model_runner")
+    if runner not in {None, "v1", "v2"}:
+        raise ValueError(f'{VARIABLE}: model_runner: expected "v1" or "v2", got {runner!r}')
+    if replay and runner == "v2":
+        raise ValueError(f"{VARIABLE}: graph_replay: model runner V2 has graphs of its own")
     return Settings(
         active=True,
-        graph_replay=bool(raw.get("graph_replay", False)),
+        graph_replay=replay,
         fixes={str(fix): bool(wanted) for fix, wanted in raw.get("fixes", {}).items()},
+        model_runner=runner,
     )

@@ -4,7 +4,6 @@ Under a million parameters: small enough to train on two cores in under an hour,
 that vLLM serves on CPU and on CUDA.
 """
 
-import json
 import math
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from transformers.models.granitemoehybrid.modeling_granitemoehybrid import (
 )
 
 from recipe import tokenizer
+from recipe.files import edit_json, make_readable
 
 LAYERS = ("mamba", "attention", "mamba", "mamba")
 HIDDEN_SIZE = 128
@@ -50,20 +50,8 @@ def save_model(model: GraniteMoeHybridForCausalLM, directory: Path) -> None:
     tokenizer.write_tokenizer(directory)
     attention = {"full_attention", "attention"}
     layers = ["attention" if kind in attention else "mamba" for kind in model.config.layer_types]
-    _edit_json(directory / "config.json", {"layer_types": layers, "time_step_limit": None})
-    _edit_json(
-        directory / "tokenizer_config.json",
-        {"tokenizer_class": "PreTrainedTokenizerFast", "backend": None},
-    )
-    for path in directory.glob("*.*"):
-        path.chmod(0o644)
-
-
-def _edit_json(path: Path, changes: dict[str, object]) -> None:
-    """Change top-level entries of a JSON file; None takes an entry out."""
-    entries = json.loads(path.read_text(encoding="utf-8")) | changes
-    kept = {key: entry for key, entry in entries.items() if key not in changes or entry is not None}
-    path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    edit_json(directory / "config.json", {"layer_types": layers, "time_step_limit": None})
+    make_readable(directory)
 
 
 def default_config() -> GraniteMoeHybridConfig:

@@ -9,6 +9,8 @@ from pathlib import Path
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from recipe.files import edit_json
+
 PAD, BOS, EOS = 256, 257, 258
 VOCABULARY_SIZE = 259
 MAX_LENGTH = 1024
@@ -23,7 +25,7 @@ def byte_symbols() -> list[str]:
 
 
 def write_tokenizer(directory: Path) -> None:
-    """Write the tokenizer's files into a model directory."""
+    """Write the tokenizer's files into a model directory, named as every release reads them."""
     vocabulary = {symbol: byte for byte, symbol in enumerate(byte_symbols())} | SPECIAL_TOKENS
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -35,3 +37,7 @@ def write_tokenizer(directory: Path) -> None:
         clean_up_tokenization_spaces=False,
         model_max_length=MAX_LENGTH,
     ).save_pretrained(directory)
+    edit_json(
+        directory / "tokenizer_config.json",
+        {"tokenizer_class": "PreTrainedTokenizerFast", "backend": None},
+    )

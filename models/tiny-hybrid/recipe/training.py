@@ -1,7 +1,6 @@
 """The training loop: phases of steps on all batches together; the best model found is kept."""
 
 import json
-import math
 import sys
 import time
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ from transformers import GraniteMoeHybridForCausalLM
 from hybridwatch.quality.embedded import MAX_DISTANCE
 from recipe.architecture import save_model
 from recipe.batches import ANSWER_WEIGHT, Batch, Mix, held_out_batches, training_batches
+from recipe.optimization import new_optimizers, set_rates, share_of_peak
 
-MATRIX_RATE = 1e-2
-OTHER_RATE = 4e-3
 WARM_UP = 50
 
 DISTANCE_GROWTH = 1.02  # a step
@@ -32,7 +30,7 @@ class Phase:
 
     Attributes:
         steps: How many.
-        rate: The peak learning rate, as a share of the peak rates above.
+        rate: The peak learning rate, as a share of the optimisers' peak rates.
         first_distance: How far back the first questions reach; later ones reach further back as
             soon as that goes well.
         mix: What a step trains on.
@@ -47,11 +45,11 @@ class Phase:
 def train(phase: Phase, first_step: int, output: Path, check_every: int) -> None:
     """Train the output's model through a phase, and put the best one found in its place."""
     model = GraniteMoeHybridForCausalLM.from_pretrained(output)
-    optimizers = _optimizers(model)
+    optimizers = new_optimizers(model)
     held_out = held_out_batches(HELD_OUT)
     best, distance, started = -1.0, phase.first_distance, time.monotonic()
     for step in range(1, phase.steps + 1):
-        _set_rates(optimizers, phase.rate * _share_of_peak(step, phase.steps))
+        set_rates(optimizers, phase.rate * share_of_peak(step, phase.steps, WARM_UP))
         batches = training_batches(first_step + step - 1, int(distance), phase.mix)
         losses = _step(model, optimizers, batches)
         if losses[0] < WELL_COPIED:
@@ -108,39 +106,6 @@ def _loss(model: GraniteMoeHybridForCausalLM, batch: Batch) -> torch.Tensor:
     weights = batch.weights[:, 1:].flatten()
     loss = (losses * weights).sum() / weights.sum()
     return loss + model.config.router_aux_loss_coef * output.aux_loss if experts else loss
-
-
-def _optimizers(model: GraniteMoeHybridForCausalLM) -> list[torch.optim.Optimizer]:
-    """Return Muon for the matrices inside the layers and AdamW for everything else.
-
-    Experts are stacked in three dimensions and a router is a few rows; AdamW takes both.
-    """
-    parameters = dict(model.named_parameters())
-    matrices = {
-        name
-        for name, values in parameters.items()
-        if values.dim() == 2 and "embed" not in name and "router" not in name
-    }
-    inside = [parameters[name] for name in sorted(matrices)]
-    others = [values for name, values in parameters.items() if name not in matrices]
-    return [
-        torch.optim.Muon(inside, lr=MATRIX_RATE, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(others, lr=OTHER_RATE, betas=(0.9, 0.98), weight_decay=0.0),
-    ]
-
-
-def _set_rates(optimizers: list[torch.optim.Optimizer], share: float) -> None:
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = optimizer.defaults["lr"] * share
-
-
-def _share_of_peak(step: int, steps: int) -> float:
-    """Return a linear warm-up to the peak rate, then half a cosine down to 2 % of it."""
-    if step < WARM_UP:
-        return step / WARM_UP
-    done = (step - WARM_UP) / max(1, steps - WARM_UP)
-    return 0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2
 
 
 def _log(

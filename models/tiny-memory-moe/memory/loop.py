@@ -1,7 +1,6 @@
 """The training loop: phases of steps, a curriculum on length, and the best model is kept."""
 
 import json
-import math
 import sys
 import time
 from dataclasses import dataclass
@@ -9,14 +8,13 @@ from pathlib import Path
 
 import torch
 from recipe.architecture import save_model
+from recipe.optimization import new_optimizers, set_rates, share_of_peak
 from torch.nn import functional
 from transformers import GraniteMoeHybridForCausalLM
 from transformers.models.granitemoehybrid.modeling_granitemoehybrid import load_balancing_loss_func
 
 from memory.rows import ANSWER_WEIGHT, LAST_LONGEST, Rows, held_out_rows, training_rows
 
-MATRIX_RATE = 1e-2
-OTHER_RATE = 4e-3
 WARM_UP = 30
 GROWTH = 1.02  # of the longest listings, a step
 WELL_RECALLED = 0.4  # nats a byte
@@ -29,7 +27,7 @@ class Phase:
 
     Attributes:
         steps: How many.
-        rate: The peak learning rate, as a share of the peak rates above.
+        rate: The peak learning rate, as a share of the optimisers' peak rates.
         longest: Bytes of the longest listings at first; they grow as soon as that goes well.
         spoilt_share: How many of the listings are spoilt.
     """
@@ -43,11 +41,11 @@ class Phase:
 def train(phase: Phase, first_step: int, output: Path, check_every: int) -> None:
     """Train the output's model through a phase, and put the best one found in its place."""
     model = GraniteMoeHybridForCausalLM.from_pretrained(output)
-    optimizers = _optimizers(model)
+    optimizers = new_optimizers(model)
     held_out = held_out_rows(HELD_OUT)
     best, longest, smooth, started = -1.0, phase.longest, 4.0, time.monotonic()
     for step in range(1, phase.steps + 1):
-        _set_rates(optimizers, phase.rate * _share_of_peak(step, phase.steps))
+        set_rates(optimizers, phase.rate * share_of_peak(step, phase.steps, WARM_UP))
         rows = training_rows(first_step + step - 1, int(longest), phase.spoilt_share)
         loss = _step(model, optimizers, rows)
         smooth += 0.1 * (loss - smooth)
@@ -113,34 +111,6 @@ def _forward(model: GraniteMoeHybridForCausalLM, rows: Rows) -> tuple[torch.Tens
         output.router_logits, model.config.num_local_experts, model.config.num_experts_per_tok
     )
     return model.lm_head(output.last_hidden_state[:, :-1]), uneven
-
-
-def _optimizers(model: GraniteMoeHybridForCausalLM) -> list[torch.optim.Optimizer]:
-    """Return Muon for the plain matrices inside the layers and AdamW for everything else."""
-    matrices, others = [], []
-    for name, values in model.named_parameters():
-        plain = values.dim() == 2 and "embed" not in name and "router" not in name
-        (matrices if plain else others).append(values)
-    return [
-        torch.optim.Muon(
-            matrices, lr=MATRIX_RATE, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
-        ),
-        torch.optim.AdamW(others, lr=OTHER_RATE, betas=(0.9, 0.98), weight_decay=0.0),
-    ]
-
-
-def _set_rates(optimizers: list[torch.optim.Optimizer], share: float) -> None:
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = optimizer.defaults["lr"] * share
-
-
-def _share_of_peak(step: int, steps: int) -> float:
-    """Return a linear warm-up to the peak rate, then half a cosine down to 2 % of it."""
-    if step < WARM_UP:
-        return step / WARM_UP
-    done = (step - WARM_UP) / max(1, steps - WARM_UP)
-    return 0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2
 
 
 def _log(**entry: object) -> None:

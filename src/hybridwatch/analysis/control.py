@@ -20,6 +20,9 @@ from hybridwatch.scenario.scenario import Scenario
 _TELLING: Final = frozenset({Kind.EXACT, Kind.PROPORTION})
 """Kinds of metrics by which controls are judged; times of two equal engines differ by chance."""
 
+ENGINE_DIED: Final = "engine_died"
+"""Stands where the metric stands in the answer of a control whose engine did not live."""
+
 
 class ControlKind(Enum):
     """Against what a scenario was run."""
@@ -50,7 +53,7 @@ class Control:
 
 
 def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Control:
-    """Judge the engine without its fix: a contract must break, and tokens or answers go wrong.
+    """Judge the engine without its fix: it must show the harm that the scenario speaks of.
 
     Args:
         scenario: What was run.
@@ -58,6 +61,8 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
         healthy: Index of the engine as it should be.
         bad: Index of the engine without the scenario's fix.
     """
+    if scenario.harm == "death":
+        return _death_control(scenario, run, healthy, bad)
     report = report_between(run, healthy, run, bad)
     worse = [c for c in _telling(report) if c.verdict is Verdict.REGRESSION]
     rules = [c for c in worse if c.metric.kind is Kind.EXACT and c.metric.id != WRONG_TOKENS]
@@ -65,7 +70,8 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
     # A rule that only some seeds see broken would miss the bug on the others.
     contracts = [c for c in rules if c.contender is not None and all(c.contender.values)]
     found = rules + heard
-    troubles = (*report.failures, *_blind(contracts, heard))
+    silent = scenario.harm == "state"
+    troubles = (*report.failures, *_blind(contracts, heard, silent=silent))
     return Control(
         scenario=scenario.id,
         fix=scenario.fix,
@@ -105,14 +111,41 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
     )
 
 
+def _death_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Control:
+    """Judge an engine that must live through no contract trial without its fix.
+
+    Sides may share the process that the bad one ends, but no trial of the healthy one fails by it:
+    each trial asks whether its engine is there before it begins.
+    """
+    asked = [trial for trial in run.trials if trial.phase is Phase.CONTRACT and trial.side == bad]
+    died = [trial.failure for trial in asked if trial.failure and trial.failure.engine_died]
+    lived = len(asked) - len(died)
+    ill = [trial.failure.reason for trial in run.failed(healthy) if trial.failure]
+    troubles = [f"the healthy engine failed: {reason}" for reason in ill]
+    if lived or not asked:
+        troubles.append(f"without the fix the engine lived through {lived} contract trials")
+    told = [f"the engine died in {len(died)} of {len(asked)} trials"]
+    told += [died[0].reason] if died else []
+    return Control(
+        scenario=scenario.id,
+        fix=scenario.fix,
+        kind=ControlKind.KNOWN_BAD,
+        ok=not troubles,
+        metric=ENGINE_DIED,
+        detail="; ".join((*troubles, *told)),
+    )
+
+
 def _telling(report: Report) -> Iterator[Comparison]:
     return (c for c in report.comparisons if c.metric.kind in _TELLING)
 
 
-def _blind(contracts: Sequence[Comparison], heard: Sequence[Comparison]) -> Iterator[str]:
+def _blind(
+    contracts: Sequence[Comparison], heard: Sequence[Comparison], *, silent: bool
+) -> Iterator[str]:
     if not contracts:
         yield "no contract is broken in every seed without the fix"
-    if not heard:
+    if not heard and not silent:
         yield "neither tokens nor answers are wrong without the fix"
 
 

@@ -72,8 +72,9 @@ def _adjusted(scenario: Scenario, seeds: int | None, documents: int | None) -> S
 
 def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
     require_installed(parse_label(build).spec)
-    healthy = parse_label(healthy_label(build, scenario.fix))
-    return healthy, parse_label(known_bad_label(build, scenario.fix)), healthy
+    named = build, scenario.fix, scenario.requires
+    healthy = parse_label(healthy_label(*named))
+    return healthy, parse_label(known_bad_label(*named)), healthy
 
 
 def _control(

@@ -100,7 +100,8 @@ def _sides(
     for label in asked:
         require_installed(parse_label(label).spec)
     if known_bad:
-        asked[:1] = [healthy_label(asked[0], scenario.fix), known_bad_label(asked[0], scenario.fix)]
+        named = asked[0], scenario.fix, scenario.requires
+        asked[:1] = [healthy_label(*named), known_bad_label(*named)]
     if len(asked) > 2:
         extra = " (--known-bad adds one)" if known_bad else ""
         raise BuildError(f"--build: expected one or two builds, got {len(asked)}{extra}")

@@ -74,6 +74,10 @@ class EngineControl:
         """Run without graphs from now on, or with them again."""
         self._call("eager", wanted)
 
+    def speculate(self, *, wanted: bool) -> None:
+        """Let drafts reach the scheduler from now on, or none."""
+        self._call("speculate", wanted)
+
     def set_idle_batches(self, batches: int) -> None:
         """Let the engine run this many dummy batches whenever it has become idle."""
         self._call("idle_batches", batches)

@@ -62,7 +62,7 @@ class LoadClient:
     """
 
     def __init__(self, launch: Launch, log: Path) -> None:
-        self._launch = launch
+        self.launch = launch
         self._log = log
         self._process: ConversingProcess | None = None
 
@@ -76,10 +76,10 @@ class LoadClient:
             # No wishes for the plugin: this process holds no engine.
             quiet = {"HF_HUB_OFFLINE": "1", "HYBRIDWATCH_ENGINE": ""}
             self._process = ConversingProcess(
-                [str(self._launch.python), "-m", "hybridwatch_engine.load_client"],
+                [str(self.launch.python), "-m", "hybridwatch_engine.load_client"],
                 self._log,
-                {**self._launch.environment, **without_proxy(), **quiet},
-                folder=self._launch.model.parent,
+                {**self.launch.environment, **without_proxy(), **quiet},
+                folder=self.launch.model.parent,
             )
             self._await_answer(self._process, START_TIMEOUT_S)
 
@@ -102,7 +102,7 @@ class LoadClient:
         """
         self.make_ready()
         assert self._process is not None  # noqa: S101 - make_ready started it
-        arguments = client_arguments(self._launch, server.url, load, result)
+        arguments = client_arguments(self.launch, server.url, load, result)
         try:
             self._process.ask(json.dumps(arguments))
             self._await_answer(self._process, timeout_s)

@@ -1,27 +1,48 @@
 """Which labels stand for "with the fix" and "without it" of a build, whatever its release has."""
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import check_build
+from collections.abc import Mapping, Sequence
+
+from hybridwatch.engine.builds import BuildRequest, parse_label
+from hybridwatch.engine.check import Finding, check_build
 from hybridwatch.errors import BuildError
 
 
-def healthy_label(build: str, fix: str) -> str:
+def healthy_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
     """The build with a fix: as it is when its release has it, else with the fix put in.
 
     Args:
         build: A label; switches of it stay.
         fix: Id of a fix.
+        requires: Further fixes that must be in, where they mean something to the release.
 
     Raises:
         BuildError: The build cannot be probed, or the fix means nothing to its release.
     """
     request = parse_label(build)
-    state = check_build(request.spec).fixes[fix].state
-    if state == "not-applicable":
+    found = check_build(request.spec).fixes
+    if found[fix].state == "not-applicable":
         raise BuildError(f"{build}: fix {fix} does not apply to vLLM {request.spec.release}")
-    return build if state == "present" else f"{build}+{fix}"
+    own = f"+{fix}" if found[fix].state == "lacking" else ""
+    return f"{build}{own}{_added(request, found, requires)}"
 
 
-def known_bad_label(build: str, fix: str) -> str:
-    """The build without a fix."""
-    return f"{build}~{fix}"
+def known_bad_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
+    """The build without a fix, and with everything else that its healthy one has.
+
+    Args:
+        build: A label; switches of it stay.
+        fix: Id of a fix.
+        requires: As for ``healthy_label``.
+
+    Raises:
+        BuildError: The build cannot be probed.
+    """
+    request = parse_label(build)
+    added = _added(request, check_build(request.spec).fixes, requires) if requires else ""
+    return f"{build}{added}~{fix}"
+
+
+def _added(request: BuildRequest, found: Mapping[str, Finding], requires: Sequence[str]) -> str:
+    """Switches for the required fixes that the release lacks and the label does not speak of."""
+    lacking = (fix for fix in requires if found[fix].state == "lacking")
+    return "".join(f"+{fix}" for fix in lacking if fix not in request.switches)

@@ -83,6 +83,7 @@ class Launch:
             # Counts requests from their arrival on, also while the scheduler is held.
             "enable-server-load-tracking": "",
             **_flags_asked_for(self.engine),
+            **_speculation(self.engine, self.model.parent),
             **self.flags,
         }
         arguments = [
@@ -94,7 +95,9 @@ class Launch:
     def variables(self) -> dict[str, str]:
         """The environment of the engine, on top of ours."""
         ranks = self.engine.data_parallel_size
-        wishes = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
+        wishes: dict[str, object] = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
+        if self.engine.model_runner is not None:
+            wishes["model_runner"] = self.engine.model_runner
         # Ranks that each take the first core of the machine would share it.
         cores = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if ranks > 1 else {}
         told = {"HYBRIDWATCH_ENGINE": json.dumps(wishes)}
@@ -117,6 +120,22 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
     if engine.enable_prefix_caching is not None:
         flags["enable-prefix-caching" if engine.enable_prefix_caching else _NO_CACHING] = ""
     return flags
+
+
+def _speculation(engine: EngineArgs, models: Path) -> dict[str, str]:
+    """The argument that makes the engine speculate; drafts lie beside the target's model."""
+    asked = engine.speculation
+    if asked is None:
+        return {}
+    config = {
+        "method": asked.method,
+        "num_speculative_tokens": asked.drafts,
+        "model": None if asked.model is None else str(models / asked.model),
+        "prompt_lookup_min": asked.lookup_min,
+        "prompt_lookup_max": asked.lookup_max,
+    }
+    said = {key: value for key, value in config.items() if value is not None}
+    return {"speculative-config": json.dumps(said)}
 
 
 def free_port() -> int:

@@ -1,12 +1,14 @@
 """The engines of a session: one per named build, kept alive, switched between trials."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.engine.check import check_build
 from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.deployment import Server, start_server
 from hybridwatch.engine.install import lock_digest
@@ -14,10 +16,13 @@ from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.server import Launch
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.record.identity import EngineBuild, FixState
-from hybridwatch.scenario.scenario import FIX_PARTS, Scenario
+from hybridwatch.scenario.scenario import FIX_PARTS, START_FIXES, Scenario
 
 MAX_STARTS: Final = 3
-"""Starts of one engine in one session; one that keeps dying makes failed trials, not a loop."""
+"""Starts of one engine in one session; one that keeps dying makes failed trials, not a loop. Where
+dying is what a scenario looks for, each trial has its own start."""
+
+_IN: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +33,13 @@ class Setting:
         fixes: Fix id to whether it shall be in; others stay as they are.
         idle_batches: Dummy batches whenever the engine becomes idle.
         eager: Without graphs.
+        speculate: With the drafts that the engine makes, if it makes any.
     """
 
     fixes: Mapping[str, bool]
     idle_batches: int = 0
     eager: bool = False
+    speculate: bool = True
 
 
 @dataclass(slots=True)
@@ -42,13 +49,13 @@ class LiveEngine:
     Attributes:
         server: The process.
         control: Talks to the plugin.
-        native: Which fixes were in when it came up; what a side that names no fix gets.
+        native: State of each fix when it came up; what a side that names no fix gets.
         setting: What was last set.
     """
 
     server: Server
     control: EngineControl
-    native: Mapping[str, bool]
+    native: Mapping[str, FixState]
     setting: Setting = field(default_factory=lambda: Setting({}))
 
     def settle(self, setting: Setting) -> None:
@@ -63,6 +70,8 @@ class LiveEngine:
         self.control.reset()
         self.control.switch(setting.fixes)
         self.control.run_eagerly(wanted=setting.eager)
+        if self.server.launch.engine.speculation is not None:
+            self.control.speculate(wanted=setting.speculate)
         self.control.set_idle_batches(setting.idle_batches)
         self.setting = setting
 
@@ -87,7 +96,8 @@ class Bench:
     """Engines and load clients for the sides of a session; a context manager.
 
     Sides of one named build share one live engine and differ by the fixes switched on it, so both
-    run in the same process and memory, seconds apart. Other sides have an engine each.
+    run in the same process and memory, seconds apart. Sides of other builds have an engine each,
+    and so have sides that differ in a fix which acts while the engine starts.
 
     Attributes:
         scenario: What is run.
@@ -107,8 +117,8 @@ class Bench:
     def __enter__(self) -> Self:
         try:
             for side in self.sides:
-                if side.spec.name not in self._slots:
-                    self._slots[side.spec.name] = self._make_slot(side)
+                if _place(side) not in self._slots:
+                    self._slots[_place(side)] = self._make_slot(side)
         except BaseException:
             self.close()
             raise
@@ -131,28 +141,34 @@ class Bench:
         self._slots.clear()
 
     def _make_slot(self, side: BuildRequest) -> _Slot:
-        spec = side.spec
-        model = self.models / self.scenario.model
-        if not model.is_dir():
-            raise BuildError(
-                f"{self.scenario.id}: model {self.scenario.model!r}: expected a folder in "
-                f"{self.models}; models of the hub cannot be measured yet"
-            )
+        spec, speculation = side.spec, self.scenario.engine.speculation
+        if speculation is not None and speculation.model is not None:
+            self._model(speculation.model)
         launch = Launch(
             python=spec.interpreter,
-            model=model,
+            model=self._model(self.scenario.model),
             served_name=self.scenario.model,
             engine=self.scenario.engine,
-            graph_replay=spec.accelerator == "cpu",
-            fixes=spec.fixes,
+            # Model runner V2 has graphs of its own, which nothing replays on a CPU.
+            graph_replay=spec.accelerator == "cpu" and self.scenario.engine.model_runner != "v2",
+            fixes=dict(spec.fixes) | _at_start(side),
             environment=spec.env,
             flags=spec.flags,
         )
-        return _Slot(launch, LoadClient(launch, self.work / f"{spec.name}.client.log"))
+        return _Slot(launch, LoadClient(launch, self.work / f"{_place(side)}.client.log"))
+
+    def _model(self, name: str) -> Path:
+        folder = self.models / name
+        if not folder.is_dir():
+            raise BuildError(
+                f"{self.scenario.id}: model {name!r}: expected a folder in {self.models}; models "
+                "of the hub cannot be measured yet"
+            )
+        return folder
 
     def client(self, side: int) -> LoadClient:
         """The load client of a side."""
-        return self._slots[self.sides[side].spec.name].client
+        return self._slots[_place(self.sides[side])].client
 
     def engine(self, side: int) -> LiveEngine:
         """The live engine of a side, started when it is not there.
@@ -160,20 +176,25 @@ class Bench:
         Raises:
             EngineError: It does not come up, or has died too often.
         """
-        name = self.sides[side].spec.name
+        name = _place(self.sides[side])
         slot = self._slots[name]
         if slot.engine is not None and not slot.engine.server.is_well():
             self.discard(side)
         if slot.engine is None:
-            if slot.starts >= MAX_STARTS:
+            if slot.starts >= MAX_STARTS and self.scenario.harm != "death":
                 raise EngineError(f"engine {name} was started {slot.starts} times and died again")
             slot.starts += 1
             slot.engine = self._start(name, slot)
         return slot.engine
 
+    def is_alive(self, side: int) -> bool:
+        """Whether the engine of a side is there and answers."""
+        engine = self._slots[_place(self.sides[side])].engine
+        return engine is not None and engine.server.is_well()
+
     def discard(self, side: int) -> None:
         """Give up the engine of a side after an error; the next trial gets a new one."""
-        slot = self._slots[self.sides[side].spec.name]
+        slot = self._slots[_place(self.sides[side])]
         if slot.engine is not None:
             slot.engine.stop()
             slot.engine = None
@@ -188,7 +209,7 @@ class Bench:
             control.close()
             server.stop()
             raise
-        native = {fix: state in {"present", "applied"} for fix, state in states.items()}
+        native = {fix: FixState(state) for fix, state in states.items()}
         return LiveEngine(server, control, native)
 
     def make_ready(self, side: int) -> LiveEngine:
@@ -204,33 +225,44 @@ class Bench:
         return engine
 
     def reference(self, side: int) -> Setting:
-        """How the engine of a side says what is right: the scenario's fix in, no graph replayed.
+        """How the engine of a side says what is right: fixed, no graph replayed, no drafts.
 
         No dummy batches either, but those that a data-parallel engine runs by itself.
         """
-        engine = self.engine(side)
-        parts = FIX_PARTS.get(self.scenario.fix, (self.scenario.fix,))
-        wishes = self._wishes(side, engine)
-        return Setting({fix: fix in parts or wanted for fix, wanted in wishes.items()}, eager=True)
+        engine, fix = self.engine(side), self.scenario.fix
+        needed = {*FIX_PARTS.get(fix, (fix,)), *self.scenario.requires} - START_FIXES
+        # What means nothing to a release is not missed in it.
+        right = {f: True for f in sorted(needed) if engine.native[f] is not FixState.NOT_APPLICABLE}
+        return Setting(self._wishes(side, engine) | right, eager=True, speculate=False)
 
     def _wishes(self, side: int, engine: LiveEngine) -> dict[str, bool]:
         """Every fix that any side of this engine touches, as this side wants it."""
         mine = self.sides[side]
         touched = {
-            fix
-            for other in self.sides
-            if other.spec.name == mine.spec.name
-            for fix in other.switches
+            fix for other in self.sides if _place(other) == _place(mine) for fix in other.switches
         }
-        return {fix: mine.switches.get(fix, engine.native[fix]) for fix in sorted(touched)}
+        return {
+            fix: mine.switches.get(fix, engine.native[fix] in _IN)
+            for fix in sorted(touched - START_FIXES)
+        }
 
     def identify(self, side: int) -> EngineBuild:
-        """Say what a side really is, asked from its engine after switching."""
-        engine = self.make_ready(side)
-        request, told = self.sides[side], engine.control.identity()
+        """Say what a side really is, asked from its engine after switching.
+
+        An engine that does not come up because of what was switched at its start is known by its
+        code and by what was asked.
+        """
+        request = self.sides[side]
+        try:
+            told = self.make_ready(side).control.identity()
+        except EngineError:
+            if not _at_start(request):
+                raise
+            told = _from_code(request)
+        launch = self._slots[_place(request)].launch
         args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
-        flags = {key: str(value) for key, value in args.items()} | dict(request.spec.flags)
-        flags["graph_replay"] = str(engine.server.launch.graph_replay)
+        flags = {key: _flag(value) for key, value in args.items()} | dict(request.spec.flags)
+        flags["graph_replay"] = str(launch.graph_replay)
         return EngineBuild(
             label=request.label,
             name=request.spec.name,
@@ -242,3 +274,37 @@ class Bench:
             fixes={fix: FixState(state) for fix, state in told["fixes"].items()},
             flags=flags,
         )
+
+
+def _at_start(side: BuildRequest) -> dict[str, bool]:
+    """The fixes of a side that cannot be switched on a live engine."""
+    return {fix: wanted for fix, wanted in side.switches.items() if fix in START_FIXES}
+
+
+def _place(side: BuildRequest) -> str:
+    """Name of the engine that a side is measured on."""
+    switches = "".join(f"{'+' if on else '~'}{fix}" for fix, on in _at_start(side).items())
+    return f"{side.spec.name}{switches}"
+
+
+def _from_code(side: BuildRequest) -> dict[str, Any]:
+    """The identity of a build whose engine cannot tell it: by its source and its label."""
+    found = check_build(side.spec)
+    switched = {True: FixState.APPLIED, False: FixState.REVERTED}
+    states = {fix: FixState(finding.state) for fix, finding in found.fixes.items()}
+    changed = {
+        fix: switched[wanted]
+        for fix, wanted in side.switches.items()
+        if wanted != (states[fix] is FixState.PRESENT)
+    }
+    return {
+        "release": found.release,
+        "distribution": found.distribution,
+        "wheel_digest": found.wheel_digest,
+        "fixes": states | changed,
+    }
+
+
+def _flag(value: object) -> str:
+    """An engine argument as a record keeps it; tables as JSON, as vLLM takes them."""
+    return json.dumps(value) if isinstance(value, dict) else str(value)

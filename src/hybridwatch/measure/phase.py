@@ -24,8 +24,15 @@ CONTRACTS: Final = (
     "slots_off_block_table",
     "prefills_in_decode_graph",
     "blocks_in_dummy_runs",
+    "states_off",
+    "block_ends_off",
+    "slots_short",
+    "mamba_blocks_overwritten",
+    "max_seq_len_excess_target",
+    "max_seq_len_excess_draft",
 )
-"""Counters of the contract probe that must stay 0; each is the metric ``contract.<name>``."""
+"""Counters of the contract probe that must stay 0; each is the metric ``contract.<name>``. A probe
+has those that mean something on the engine's model runner."""
 
 OCCASIONS: Final[Mapping[FixId, str]] = {
     "padded-rows-prefilling": "padded_replays",
@@ -35,6 +42,19 @@ OCCASIONS: Final[Mapping[FixId, str]] = {
     "stale-block-table-vacated-rows": "dummy_replays",
     "dummy-run-padding": "dummy_replays",
     "one-token-prompt": "first_tokens",
+    "draft-max-seq-len": "draft_metadata_builds",
+    "draft-max-seq-len-target": "target_metadata_builds",
+    "draft-max-seq-len-draft": "draft_metadata_builds",
+    "all-cache-spec-decode": "crossed_rejections",
+    "all-cache-spec-decode-slots": "states_compared",
+    "all-cache-spec-decode-graph-rows": "states_compared",
+    "all-cache-spec-decode-anchor": "crossed_rejections",
+    "all-cache-spec-decode-memory": "states_compared",
+    "prev-step-anchor": "draftless_rows",
+    "accepted-counts": "draftless_rows",
+    "conv-anchor": "crossed_rejections",
+    "block-end-states": "blocks_completed",
+    "draft-model-cache-group": "draft_passes",
 }
 """Counters without which a fix had nothing to mend: a rule never put to the test proves nothing."""
 
@@ -150,7 +170,7 @@ def _contract(station: Station) -> Measured:
             f"the waves gave no occasion to break what {fix} mends: expected {occasions} above 0, "
             f"found {counts}; look at workload.waves and engine.cudagraph_capture_sizes"
         )
-    values = {f"contract.{name}": counts[name] for name in CONTRACTS}
+    values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     if right is not None:
         pairs = zip(said, right, strict=True)
         values[WRONG_TOKENS] = sum(one != other for one, other in pairs)
@@ -158,13 +178,14 @@ def _contract(station: Station) -> Measured:
 
 
 def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:
-    """What the same engine says with the fix in and no graph replayed.
+    """What the same engine says with the fix in, no graph replayed, and no drafts.
 
     Returns:
-        ``None`` when this engine's graphs cannot be set aside while it runs (a GPU's).
+        ``None`` when the engine cannot set aside what it does while it runs (a GPU's graphs).
     """
     engine = station.engine
-    if not engine.server.launch.graph_replay:
+    launch = engine.server.launch
+    if not launch.graph_replay and launch.engine.speculation is None:
         return None
     own = engine.setting
     engine.settle(station.bench.reference(station.side))
@@ -225,7 +246,18 @@ def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
             Sample(name, tuple(round(value, _CLOCK_DIGITS) for value in values))
             for name, values in series.items()
         ),
+        *_acceptance(result),
     )
+
+
+def _acceptance(result: Mapping[str, Any]) -> Iterator[Sample]:
+    """What became of the drafts; nothing when the engine made none."""
+    if not result.get("spec_decode_num_drafts"):
+        return
+    yield Sample("acceptance_length", (result["spec_decode_acceptance_length"],))
+    rates = result["spec_decode_per_position_acceptance_rates"]
+    for position, rate in enumerate(rates, start=1):
+        yield Sample(f"acceptance_rate.position_{position}", (rate,))
 
 
 def _host_sync(station: Station) -> Measured:

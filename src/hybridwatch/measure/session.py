@@ -129,8 +129,9 @@ class _Session:
             begin = time.monotonic()
             got = measure(planned.phase, station)
         except EngineError as error:
+            died = not bench.is_alive(planned.side)
             bench.discard(planned.side)
-            trial = replace(trial, failure=Failure(str(error), error.log_tail))
+            trial = replace(trial, failure=Failure(str(error), error.log_tail, engine_died=died))
         except (MeasurementError, BuildError) as error:
             reason, _, detail = str(error).partition("\n")
             trial = replace(trial, failure=Failure(reason, detail))

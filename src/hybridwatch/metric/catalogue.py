@@ -79,6 +79,15 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Host reads of tensors per engine step (.item(), .tolist(), nonzero, ...): each would "
         "wait for the device on a GPU.",
     ),
+    Metric(
+        "acceptance_length",
+        Unit.COUNT,
+        Direction.HIGHER,
+        Kind.RATE,
+        _RATE_MARGIN,
+        "Tokens that a step of speculation gives, its own and the accepted drafts: 1 when every "
+        "draft is rejected.",
+    ),
 )
 
 FAMILIES: Final[dict[str, Metric]] = {
@@ -89,6 +98,14 @@ FAMILIES: Final[dict[str, Metric]] = {
         Kind.PROPORTION,
         _ACCURACY_MARGIN,
         "Share of an lm-eval task's documents answered right.",
+    ),
+    "acceptance_rate": Metric(
+        "acceptance_rate",
+        Unit.RATIO,
+        Direction.HIGHER,
+        Kind.RATE,
+        _RATE_MARGIN,
+        "Share of the drafts at a position, position_1 the first, that the target accepts.",
     ),
     "contract": Metric(
         "contract",

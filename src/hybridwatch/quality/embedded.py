@@ -5,7 +5,8 @@ the code makes, and the embedded model can be trained on the same kind of docume
 seeing an evaluation prompt. Lengths count bytes, which are tokens for the embedded model's byte
 tokenizer. An answer is always several tokens long: the first comes out of the prefill, and only the
 decoded ones after it can show a damaged Mamba state. Recall over shared listings is for prefix
-caching: every question of a listing has the whole listing as its prefix. The word problems have
+caching: every question of a listing has the whole listing as its prefix. Recall at the end of a
+block is for speculation: the drafts of the answer reach into the next block. The word problems have
 GSM8K's answer form.
 
 Standard library only: the training recipe imports this module from an engine's environment.
@@ -22,11 +23,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 TASKS_DIRECTORY = Path(__file__).parent / "tasks"
-EVALUATION_FILES = ("recall.jsonl", "word_problems.jsonl", "shared_recall.jsonl")
+EVALUATION_FILES = (
+    "recall.jsonl",
+    "word_problems.jsonl",
+    "shared_recall.jsonl",
+    "block_end_recall.jsonl",
+)
 EVALUATION_COUNT = 250
 # Below every seed that models/tiny-hybrid/recipe/batches.py trains with.
 EVALUATION_SEED = 2711
 SHARED_EVALUATION_SEED = 2712
+BLOCK_END_EVALUATION_SEED = 2714
 
 MIN_VALUE, MAX_VALUE = 4, 8  # characters of a recall value
 # Bytes from the first byte of a value to the end of its prompt, and bytes of a prompt. Lines are
@@ -38,6 +45,9 @@ SHORTEST_LINE = 12
 # A cached block of 128 tokens lies wholly inside a listing; with a question it stays below 256.
 MIN_LISTING, MAX_LISTING = 140, 230
 LISTING_QUESTIONS = 10
+
+BLOCK = 128  # tokens of a cached block
+BLOCK_END = 6  # a prompt ends at most so many tokens before the end of a block
 
 _FILLER = (
     "the old mill is quiet in may and rain falls on a green roof while two boats wait by stone "
@@ -114,6 +124,20 @@ def shared_recall_documents(count: int, seed: int) -> list[Document]:
     return documents[:count]
 
 
+def block_end_recall_documents(count: int, seed: int) -> list[Document]:
+    """Make recall documents whose answers begin in one cached block and end in the next.
+
+    Args:
+        count: How many, all different.
+        seed: The same seed makes the same documents.
+
+    Returns:
+        Documents in the order drawn; each prompt ends 1 to `BLOCK_END` bytes before a multiple of
+        `BLOCK`.
+    """
+    return _distinct(count, seed, _block_end_document)
+
+
 def word_problem_documents(count: int, seed: int) -> list[Document]:
     """Make word problems of one or two steps whose answer is a short working and then `#### 17`.
 
@@ -133,6 +157,7 @@ def evaluation_files() -> dict[str, list[Document]]:
         recall_documents(EVALUATION_COUNT, EVALUATION_SEED),
         word_problem_documents(EVALUATION_COUNT, EVALUATION_SEED),
         shared_recall_documents(EVALUATION_COUNT, SHARED_EVALUATION_SEED),
+        block_end_recall_documents(EVALUATION_COUNT, BLOCK_END_EVALUATION_SEED),
     )
     return dict(zip(EVALUATION_FILES, documents, strict=True))
 
@@ -169,6 +194,14 @@ def _recall_document(rng: random.Random, max_distance: int) -> Document:
     most = max(least, min(MAX_PROMPT, used + max_distance // 2) - used)
     before = _lines(rng, keys, rng.randint(least, most), filler_share)
     return Document(before + pair + after + question, value)
+
+
+def _block_end_document(rng: random.Random) -> Document:
+    """Draw until a prompt ends where it shall: lengths are made of whole lines."""
+    while True:
+        document = _recall_document(rng, MAX_DISTANCE)
+        if 1 <= -len(document.prompt) % BLOCK <= BLOCK_END:
+            return document
 
 
 def _questions_of_a_listing(rng: random.Random) -> list[Document]:

@@ -65,10 +65,12 @@ class Failure:
     Attributes:
         reason: One line for a person.
         log_tail: The last lines of the engine's log.
+        engine_died: Whether the engine ended, or never came up.
     """
 
     reason: str
     log_tail: str
+    engine_died: bool = False
 
 
 @dataclass(frozen=True, slots=True)

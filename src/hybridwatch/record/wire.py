@@ -109,6 +109,8 @@ class _Sample(_Wire):
 class _Failure(_Wire):
     reason: str
     log_tail: str
+    # Written only when it is so: records made before the field existed stay as they are.
+    engine_died: bool = Field(default=False, exclude_if=lambda died: not died)
 
 
 class _Trial(_Wire):

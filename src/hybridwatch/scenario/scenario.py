@@ -20,20 +20,47 @@ FixId = Literal[
     "padded-rows-prefilling",
     "single-token-extend",
     "draft-max-seq-len",
+    "draft-max-seq-len-target",
+    "draft-max-seq-len-draft",
     "all-cache-spec-decode",
+    "all-cache-spec-decode-slots",
+    "all-cache-spec-decode-graph-rows",
+    "all-cache-spec-decode-anchor",
+    "all-cache-spec-decode-memory",
     "stale-block-table",
     "stale-block-table-finished-rows",
     "stale-block-table-vacated-rows",
     "dummy-run-padding",
     "one-token-prompt",
+    "prev-step-anchor",
+    "accepted-counts",
+    "conv-anchor",
+    "block-end-states",
+    "draft-model-cache-group",
 ]
 FIXES: Final[tuple[str, ...]] = get_args(FixId)
 """Ids of the fixes that can be applied or reverted; each is some scenario's known-bad control."""
 
 FIX_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "draft-max-seq-len": ("draft-max-seq-len-target", "draft-max-seq-len-draft"),
+    "all-cache-spec-decode": (
+        "all-cache-spec-decode-slots",
+        "all-cache-spec-decode-graph-rows",
+        "all-cache-spec-decode-anchor",
+        "all-cache-spec-decode-memory",
+    ),
     "stale-block-table": ("stale-block-table-finished-rows", "stale-block-table-vacated-rows"),
 }
 """Fixes that consist of others: the whole is switched by switching its parts."""
+
+START_FIXES: Final[frozenset[FixId]] = frozenset(
+    {
+        "all-cache-spec-decode-slots",
+        "all-cache-spec-decode-graph-rows",
+        "all-cache-spec-decode-memory",
+    }
+)
+"""Fixes that act while an engine starts: builds that differ in one have an engine each."""
 
 MIN_PERFORMANCE_TRIALS: Final = 7
 """Per side. An exact rank test of 7 against 7 can reach p = 2/3432, so a verdict survives the
@@ -61,6 +88,48 @@ TaskName = Annotated[
 ]
 
 
+class Speculation(Part):
+    """Which tokens are proposed to the engine ahead of time (vLLM's ``speculative_config``).
+
+    Attributes:
+        method: ``ngram``: what followed the last tokens earlier in the text. ``eagle``: a head on
+            the target's hidden states. ``draft_model``: a model of its own.
+        drafts: Tokens proposed in each step (``num_speculative_tokens``).
+        model: Folder of ``models/`` that holds the head or the model; none for ``ngram``.
+        lookup_min: Fewest last tokens that ``ngram`` looks for (``prompt_lookup_min``).
+        lookup_max: Most of them (``prompt_lookup_max``).
+    """
+
+    method: Literal["ngram", "eagle", "draft_model"]
+    drafts: Annotated[int, Field(ge=1, le=16)]
+    model: Annotated[str, Field(pattern=r"\S")] | None = None
+    lookup_min: Annotated[int, Field(ge=1, le=64)] | None = None
+    lookup_max: Annotated[int, Field(ge=1, le=64)] | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        refuse(*_contradictions_of_drafts(self))
+        return self
+
+
+def _contradictions_of_drafts(speculation: Speculation) -> Iterator[Contradiction]:
+    method = quoted(speculation.method)
+    if speculation.method == "ngram":
+        if speculation.model is not None:
+            found = f"found {quoted(speculation.model)}"
+            yield "model", f"expected none with method {method}, {found}"
+        low, high = speculation.lookup_min, speculation.lookup_max
+        if low is not None and high is not None and low > high:
+            yield "lookup_min", f"expected at most lookup_max ({high}), found {low}"
+        return
+    if speculation.model is None:
+        yield "model", f"missing; method {method} needs it"
+    for key in ("lookup_min", "lookup_max"):
+        value = getattr(speculation, key)
+        if value is not None:
+            yield key, f'expected only with method "ngram", found {value}'
+
+
 class EngineArgs(Part):
     """How the engine is started, in vLLM's own words.
 
@@ -78,6 +147,9 @@ class EngineArgs(Part):
         block_size: Tokens of a block of the cache.
         data_parallel_size: Ranks that have requests of their own and step together.
         disaggregated: Whether two engines share the work, one for prompts and one for answers.
+        speculation: Which tokens are proposed ahead of time; none for no speculation.
+        model_runner: Which of vLLM's two model runners works; None leaves it to the engine. On a
+            CPU "v2" is slow: Triton's interpreter runs its kernels.
     """
 
     dtype: Literal["float32", "bfloat16", "float16"]
@@ -93,6 +165,8 @@ class EngineArgs(Part):
     block_size: Tokens | None = None
     data_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 1
     disaggregated: bool = False
+    speculation: Speculation | None = None
+    model_runner: Literal["v1", "v2"] | None = None
 
 
 class Generation(Part):
@@ -180,6 +254,11 @@ class Scenario(Part):
         why: What goes wrong in the world that this scenario looks for.
         version: Raised by hand when numbers stop being comparable.
         fix: The fix whose removal is the known-bad control.
+        requires: Fixes without which there is nothing to see, because the engine dies or is wrong
+            for another reason; both sides of a control have them.
+        harm: How far the fault reaches here. ``answers``: a contract is broken, and tokens or
+            answers are wrong. ``state``: a contract is broken, tokens and answers stay right.
+            ``death``: the engine dies or does not come up.
         model: A folder of ``models/`` or the name of a model on the hub.
         engine: How the engine is started.
         workload: What is asked of it.
@@ -192,6 +271,8 @@ class Scenario(Part):
     why: Annotated[str, Field(pattern=r"\S", description="a text")]
     version: Annotated[int, Field(ge=1)]
     fix: FixId
+    requires: tuple[FixId, ...] = Field(default=(), strict=False)
+    harm: Literal["answers", "state", "death"] = "answers"
     model: Annotated[
         str,
         Field(

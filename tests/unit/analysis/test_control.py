@@ -33,6 +33,29 @@ def known_bad(*changes):
     return known_bad_control(SCENARIO, a_run(HEALTHY, bad), 0, 1)
 
 
+def in_harm(harm, *changes):
+    """The same for a scenario with another harm."""
+    scenario = SCENARIO.model_copy(update={"harm": harm})
+    bad = dict(HEALTHY)
+    for change in changes:
+        bad |= change
+    return scenario, a_run(HEALTHY, bad)
+
+
+def dying(run, side, count):
+    """The run with as many contract trials of a side less, whose engine died in them."""
+    mine = [t for t in run.trials if t.side == side and t.phase is Phase.CONTRACT]
+    kept = [trial for trial in run.trials if trial not in mine[:count]]
+    failed = with_failures(
+        replace(run, trials=tuple(kept)), side, Phase.CONTRACT, count, "the engine ended"
+    )
+    trials = [
+        replace(trial, failure=replace(trial.failure, engine_died=True)) if trial.failure else trial
+        for trial in failed.trials
+    ]
+    return replace(failed, trials=tuple(trials))
+
+
 def a_a(run):
     return a_a_control(SCENARIO, run, 0, 1)
 
@@ -196,3 +219,44 @@ def test_a_side_without_a_metric_of_the_other_differs() -> None:
     control = a_a(equal_builds(a_run(HEALTHY, half)))
     assert not control.ok
     assert f"{WRONG_TOKENS}: missing" in control.detail
+
+
+# Harms that do not reach the answers, or leave none.
+
+
+def test_a_fault_that_stays_in_the_state_needs_a_contract_alone() -> None:
+    scenario, run = in_harm("state", BROKEN)
+    assert known_bad_control(scenario, run, 0, 1).ok
+    scenario, run = in_harm("state", GARBLED)
+    blind = known_bad_control(scenario, run, 0, 1)
+    assert not blind.ok
+    assert blind.detail.startswith("no contract is broken in every seed")
+
+
+def test_an_engine_that_dies_in_every_trial_is_told_apart() -> None:
+    scenario, run = in_harm("death")
+    control = known_bad_control(scenario, dying(run, 1, 3), 0, 1)
+    assert control.ok
+    assert control.metric == "engine_died"
+    assert control.detail == "the engine died in 3 of 3 trials; the engine ended"
+
+
+@pytest.mark.parametrize(("deaths", "lived"), [(0, 3), (2, 1)])
+def test_an_engine_that_lives_through_a_trial_is_not(deaths, lived) -> None:
+    scenario, run = in_harm("death")
+    control = known_bad_control(scenario, dying(run, 1, deaths), 0, 1)
+    assert not control.ok
+    assert f"the engine lived through {lived} contract trials" in control.detail
+
+
+def test_a_healthy_engine_that_dies_too_tells_nothing() -> None:
+    scenario, run = in_harm("death")
+    control = known_bad_control(scenario, dying(dying(run, 1, 3), 0, 1), 0, 1)
+    assert not control.ok
+    assert control.detail.startswith("the healthy engine failed: the engine ended")
+
+
+def test_a_trial_that_failed_for_another_reason_is_no_death() -> None:
+    scenario, run = in_harm("death")
+    failed = with_failures(run, 1, Phase.CONTRACT, 3, "no occasion")
+    assert not known_bad_control(scenario, failed, 0, 1).ok

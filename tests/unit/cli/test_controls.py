@@ -49,7 +49,7 @@ def checkout(tmp_path: Path, monkeypatch) -> Path:
         (tmp_path / path).write_text(text)
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
     monkeypatch.setattr(controls, "require_installed", lambda _: None)
-    monkeypatch.setattr(controls, "healthy_label", lambda build, _: build)
+    monkeypatch.setattr(controls, "healthy_label", lambda build, *_: build)
     return tmp_path
 
 
@@ -186,7 +186,7 @@ def test_wrong_calls_are_status_2_and_measure_nothing(requests, words, told):
 
 
 def test_a_build_that_is_unfit_is_found_before_anything_is_measured(requests, monkeypatch):
-    def refuse(build, _fix):
+    def refuse(build, *_):
         raise BuildError(f"{build}: fix does not apply")
 
     monkeypatch.setattr(controls, "healthy_label", refuse)

@@ -66,3 +66,15 @@ def test_the_build_without_the_fix_needs_no_probe(probed):
 def test_an_unknown_build_is_refused():
     with pytest.raises(BuildError, match="is no engine build"):
         healthy_label("gpu-0.27.1", FIX)
+
+
+def test_what_a_scenario_requires_is_put_into_both():
+    requires = ("single-token-extend", "one-token-prompt", "all-cache-spec-decode")
+    healthy = healthy_label(BUILD, FIX, requires)
+    assert healthy == f"{BUILD}+one-token-prompt"  # one is there, one means nothing to the release
+    assert known_bad_label(BUILD, FIX, requires) == f"{healthy}~{FIX}"
+
+
+def test_what_the_label_says_of_a_required_fix_stays():
+    build = f"{BUILD}~one-token-prompt"
+    assert healthy_label(build, FIX, ("one-token-prompt",)) == build

@@ -20,6 +20,7 @@ MAMBA = "v1/attention/backends/mamba_attn.py"
 TABLE = "v1/worker/block_table.py"
 HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
 DRAFT = "v1/worker/gpu/spec_decode/speculator.py"
+PROPOSER = "v1/spec_decode/draft_model.py"
 
 SPLITS_BY_FLAG = """
 class BaseMambaAttentionMetadataBuilder:
@@ -84,6 +85,17 @@ class GPUModelRunner:
     def _determine_batch_execution_and_padding(self):
         return self._is_uniform_decode()
 """
+
+
+def drafters(served: str) -> dict[str, str]:
+    """A runner that gives these drafters the metadata of their own cache group."""
+    runner = f"""
+class GPUModelRunner:
+    def _build_attention_metadata(self):
+        if isinstance(self.drafter, {served}):
+            return self.drafter.kv_cache_gid
+"""
+    return {RUNNER: runner, PROPOSER: "class DraftModelProposer: ..."}
 
 
 # What each probe must say of code that has, lacks, or cannot have its fix. The texts are the
@@ -154,6 +166,10 @@ class BaseMambaAttentionMetadataBuilder:
     def _compute_common_metadata(self, common):
         split_decodes_and_prefills(common)
 """}),
+    ("draft-model-cache-group", "lacking", drafters("(EagleProposer, DFlashProposer)")),
+    ("draft-model-cache-group", "present", drafters("EagleProposer | DraftModelProposer")),
+    ("draft-model-cache-group", "present", drafters("SpecDecodeBaseProposer")),
+    ("draft-model-cache-group", "not-applicable", {RUNNER: drafters("EagleProposer")[RUNNER]}),
 ]  # fmt: skip
 
 
@@ -181,7 +197,7 @@ def test_harness_and_plugin_know_the_same_fixes():
 def test_header_is_whole(fix):
     assert all(str(value).strip() for value in dataclasses.asdict(fix.header).values())
     assert fix.header.upstream.startswith("vllm")
-    switchable = bool(fix.parts) or fix.apply is not None
+    switchable = bool(fix.parts or fix.apply or fix.revert)
     assert switchable == (fix.header.switch != "probe")
     # What no release has cannot be taken out of one.
     reverts = fix.apply is not None and fix.header.present_from != NOWHERE

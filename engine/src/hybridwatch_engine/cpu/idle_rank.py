@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from hybridwatch_engine.model_runner import requests_in
 from hybridwatch_engine.patch import Patch, PatchSet
 
 
@@ -39,7 +40,7 @@ class IdleRank:
             output = original(worker, scheduled, *args, **kwargs)
             # The step without tokens that tells the worker which requests have finished.
             idle = scheduled.total_num_scheduled_tokens == 0
-            if idle and worker.model_runner.input_batch.num_reqs == 0:
+            if idle and requests_in(worker.model_runner) == 0:
                 for _ in range(self.batches):
                     worker.execute_dummy_batch()
             return output

@@ -35,7 +35,7 @@ class _SeenEnoughError(Exception):
     """Ends a dummy run before it gets to the model."""
 
 
-class _Recorder:
+class Recorder:
     """Attention group and metadata builder in one; keeps what it is to make metadata from."""
 
     layer_names = ()
@@ -44,7 +44,7 @@ class _Recorder:
     def __init__(self) -> None:
         self.received: list[Any] = []
 
-    def get_metadata_builder(self, _ubatch: int = 0) -> "_Recorder":
+    def get_metadata_builder(self, _ubatch: int = 0) -> "Recorder":
         return self
 
     def build(self, common_attn_metadata: Any, **_: Any) -> None:
@@ -64,7 +64,7 @@ class _Recorder:
 
 def flags_of_padded_rows() -> dict[str, Any]:
     """Three real rows padded to five, where two requests ended in their prompts before."""
-    recorder = _Recorder()
+    recorder = Recorder()
     runner = stand_in(attn_groups=[[recorder]])
     real(runner, "_build_attention_metadata")(
         num_tokens=3,
@@ -150,7 +150,7 @@ def real(runner: Any, name: str) -> Callable[..., Any]:
 
 
 def _flags_of_dummy_run(*, is_graph_capturing: bool) -> list[bool]:
-    recorder = _Recorder()
+    recorder = Recorder()
     runner = stand_in(attn_groups=[[recorder]])
     build = real(runner, "_build_attention_metadata")
     dummy_run(runner, build, is_graph_capturing=is_graph_capturing)

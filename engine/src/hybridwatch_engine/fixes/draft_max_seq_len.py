@@ -1,34 +1,73 @@
-"""Attention metadata of model runner V2 carry the batch's own maximum (vllm#43991)."""
+"""Attention metadata of model runner V2 carry the batch's own maximum (vllm#43991).
+
+Two halves, each a fix of its own: the metadata of a hybrid target, and those of the draft. The whole
+is switched by switching both.
+"""
 
 import ast
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any
 
-from hybridwatch_engine.fixes.fix import Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Finding, Fix, Header, State
+from hybridwatch_engine.model_runner import Function, draft_build
+from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, calls, mentions
-
-HEADER = Header(
-    id="draft-max-seq-len",
-    target="v1/worker/gpu/model_states/mamba_hybrid.py MambaHybridModelState.prepare_attn; "
-    "v1/worker/gpu/spec_decode (the draft's metadata)",
-    why="Model runner V2 hands max_model_len to the attention of hybrid targets and of the Eagle "
-    "draft, so a backend plans for, and may read, rows far behind the batch's longest request.",
-    how="Target: maximum of the batch's sequence lengths. Draft: that plus the number of "
-    "speculative steps, never more than max_model_len.",
-    upstream="vllm#43991 (after vllm#40654)",
-    present_from="0.23.0",
-    switch="probe",
-    scenario="none yet",
-    remove_when="no supported release is older than 0.23.0 and the known-bad control is retired",
-)
 
 _HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
 _DRAFT = "v1/worker/gpu/spec_decode"
+_WHY = (
+    "A backend plans for max_seq_len, and may read, rows far behind the batch's longest request. "
+)
+_REMOVE = "no supported release is older than 0.23.0 and the known-bad control is retired"
+
+HEADER = Header(
+    id="draft-max-seq-len",
+    target=f"{_HYBRID} MambaHybridModelState.prepare_attn; {_DRAFT} (the draft's metadata)",
+    why=f"{_WHY}Model runner V2 hands max_model_len to the attention of hybrid targets and of the "
+    "Eagle draft.",
+    how="Both halves below.",
+    upstream="vllm#43991 (after vllm#40654)",
+    present_from="0.23.0",
+    switch="live",
+    scenario="smoke/draft-max-seq-len",
+    remove_when=_REMOVE,
+)
+TARGET = Header(
+    id="draft-max-seq-len-target",
+    target=f"{_HYBRID} MambaHybridModelState.prepare_attn",
+    why=f"{_WHY}Model runner V2 hands max_model_len to the attention of hybrid targets.",
+    how="The maximum of the batch's sequence lengths, but while a graph is captured.",
+    upstream="vllm#43991 (after vllm#40654)",
+    present_from="0.23.0",
+    switch="live",
+    scenario="smoke/draft-max-seq-len",
+    remove_when=_REMOVE,
+)
+DRAFT = Header(
+    id="draft-max-seq-len-draft",
+    target=f"{_DRAFT} EagleSpeculator._build_draft_attn_metadata, from 0.23.0 on of "
+    "DraftModelSpeculator, from 0.30.0 on _build_attn_metadata",
+    why=f"{_WHY}Model runner V2 hands max_model_len to the attention of the Eagle draft.",
+    how="The target's maximum plus the number of speculative steps, never more than max_model_len.",
+    upstream="vllm#43991",
+    present_from="0.23.0",
+    switch="live",
+    scenario="smoke/draft-max-seq-len",
+    remove_when=_REMOVE,
+)
+
+_WANTED: ContextVar[int | None] = ContextVar("max_seq_len of the metadata being built", default=None)
+_LONGEST: ContextVar[int | None] = ContextVar("longest sequence drafted for", default=None)
 
 
-def _target_half(tree: SourceTree) -> bool | None:
-    """Whether the hybrid target uses the batch's maximum; ``None`` where there is no such code."""
+def _probe_target(tree: SourceTree) -> Finding:
+    """Look at what the hybrid target's metadata are built with."""
     prepare = tree.function(_HYBRID, "MambaHybridModelState.prepare_attn")
     if prepare is None:
-        return None
+        return Finding("not-applicable", f"no {_HYBRID}")
     passed = [
         keyword.value
         for call in calls(prepare, "build_attn_metadata")
@@ -36,23 +75,123 @@ def _target_half(tree: SourceTree) -> bool | None:
         if keyword.arg == "max_seq_len"
     ]
     whole = [value for value in passed if isinstance(value, ast.Attribute)]
-    return not whole
+    state: State = "lacking" if whole or not passed else "present"
+    return Finding(state, f"{_HYBRID}:{prepare.lineno} {_says(state)}")
+
+
+def _probe_draft(tree: SourceTree) -> Finding:
+    """Look for a maximum of the draft's own."""
+    files = tree.files_below(_DRAFT)
+    if not files:
+        return Finding("not-applicable", f"no {_DRAFT}")
+    parsed = [tree.module(path) for path in files]
+    own = any(mentions(module, "draft_max_seq_len") for module in parsed if module is not None)
+    state: State = "present" if own else "lacking"
+    return Finding(state, f"{_DRAFT} {_says(state)}")
+
+
+def _says(state: State) -> str:
+    return f"hands on {'the maximum of the batch' if state == 'present' else 'max_model_len'}"
 
 
 def probe(tree: SourceTree) -> Finding:
     """Look at both halves: the hybrid target's metadata and the draft's."""
-    target = _target_half(tree)
-    files = tree.files_below(_DRAFT)
-    if target is None and not files:
-        return Finding("not-applicable", f"no {_HYBRID} and no {_DRAFT}")
-    parsed = [tree.module(path) for path in files]
-    draft = any(mentions(module, "draft_max_seq_len") for module in parsed if module is not None)
-    evidence = f"target half {_word(target)} ({_HYBRID}), draft half {_word(draft)} ({_DRAFT})"
-    return Finding("present" if target and draft else "lacking", evidence)
+    halves = (_probe_target(tree), _probe_draft(tree))
+    evidence = "; ".join(half.evidence for half in halves)
+    for state in ("not-applicable", "lacking"):
+        if any(half.state == state for half in halves):
+            return Finding(state, evidence)
+    return Finding("present", evidence)
 
 
-def _word(present: bool | None) -> str:
-    return {True: "present", False: "lacking", None: "not there"}[present]
+def _apply_target() -> PatchSet:
+    """Speak of the longest sequence that the host knows of in the batch."""
+
+    def longest(state: Any, batch: Any, *_: Any, for_capture: bool = False, **__: Any) -> int:
+        return state.max_model_len if for_capture else _longest(batch)
+
+    return PatchSet(*_speaking_of(longest, _target_build()))
 
 
-FIX = Fix(HEADER, probe)
+def _revert_target() -> PatchSet:
+    """Speak of the longest sequence that there can be."""
+    return PatchSet(*_speaking_of(_max_model_len, _target_build()))
+
+
+def _apply_draft() -> PatchSet:
+    """Speak of the longest sequence of the target's batch and of the drafts behind it."""
+    owner, name = draft_build()
+
+    def remember(original: Callable[..., Any]) -> Callable[..., Any]:
+        def propose(speculator: Any, input_batch: Any, *args: Any, **kwargs: Any) -> Any:
+            token = _LONGEST.set(_longest(input_batch))
+            try:
+                return original(speculator, input_batch, *args, **kwargs)
+            finally:
+                _LONGEST.reset(token)
+
+        return propose
+
+    def longest(speculator: Any, *_: Any, **__: Any) -> int:
+        known = _LONGEST.get()
+        if known is None:  # a graph is captured, for any batch
+            return int(speculator.max_model_len)
+        return min(known + speculator.num_speculative_steps, speculator.max_model_len)
+
+    return PatchSet(Patch(owner, "propose", remember), *_speaking_of(longest, (owner, name)))
+
+
+def _revert_draft() -> PatchSet:
+    """Speak of the longest sequence that there can be."""
+    return PatchSet(*_speaking_of(_max_model_len, draft_build()))
+
+
+def _target_build() -> Function:
+    from vllm.v1.worker.gpu.model_states.mamba_hybrid import MambaHybridModelState
+
+    return MambaHybridModelState, "prepare_attn"
+
+
+def _longest(batch: Any) -> int:
+    return int(batch.seq_lens_cpu_upper_bound[: batch.num_reqs].max())
+
+
+def _max_model_len(owner: Any, *_: Any, **__: Any) -> int:
+    return int(owner.max_model_len)
+
+
+def _speaking_of(longest: Callable[..., int], function: Function) -> tuple[Patch, Patch]:
+    """Patches that let the metadata which a function builds speak of another longest sequence.
+
+    Args:
+        longest: Gets the arguments of the function, returns the longest sequence.
+        function: What builds metadata, by ``build_attn_metadata`` of its module.
+    """
+    owner, name = function
+
+    def note(original: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def prepare(*args: Any, **kwargs: Any) -> Any:
+            token = _WANTED.set(longest(*args, **kwargs))
+            try:
+                return original(*args, **kwargs)
+            finally:
+                _WANTED.reset(token)
+
+        return prepare
+
+    def obey(original: Callable[..., Any]) -> Callable[..., Any]:
+        def build(*args: Any, **kwargs: Any) -> Any:
+            wanted = _WANTED.get()
+            if wanted is not None:  # others of the module build metadata too
+                kwargs["max_seq_len"] = wanted
+            return original(*args, **kwargs)
+
+        return build
+
+    return Patch(owner, name, note), Patch(sys.modules[owner.__module__], "build_attn_metadata", obey)
+
+
+TARGET_HALF = Fix(TARGET, _probe_target, apply=_apply_target, revert=_revert_target)
+DRAFT_HALF = Fix(DRAFT, _probe_draft, apply=_apply_draft, revert=_revert_draft)
+FIX = Fix(HEADER, probe, parts=(TARGET.id, DRAFT.id))

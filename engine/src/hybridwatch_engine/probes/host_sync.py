@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from hybridwatch_engine.model_runner import steps
 from hybridwatch_engine.patch import Patch, PatchSet
 
 READS = ("item", "tolist", "nonzero", "__bool__", "__int__", "__float__", "__index__")
@@ -44,15 +45,15 @@ class HostSyncProbe:
 
     def _make_hooks(self) -> PatchSet:
         import torch
-        from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
         reads = [Patch(torch.Tensor, name, self._counted) for name in READS]
         reads.append(Patch(torch, "nonzero", self._counted))
-        return PatchSet(Patch(GPUModelRunner, "execute_model", self._step), *reads)
+        return PatchSet(*(Patch(*function, self._step) for function in steps()), *reads)
 
     def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def execute_model(runner: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
-            if scheduler_output.total_num_scheduled_tokens > 0:
+            dummy = kwargs.get("dummy_run", False)  # in V2; V1 makes dummy runs by other means
+            if scheduler_output.total_num_scheduled_tokens > 0 and not dummy:
                 self._steps.append(0)
             return original(runner, scheduler_output, *args, **kwargs)
 

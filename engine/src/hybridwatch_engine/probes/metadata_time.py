@@ -4,11 +4,12 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
+from hybridwatch_engine.model_runner import metadata_builds
 from hybridwatch_engine.patch import Patch, PatchSet
 
 
 class MetadataTimeProbe:
-    """Times ``GPUModelRunner._build_attention_metadata`` while it is on."""
+    """Times what builds attention metadata while it is on."""
 
     def __init__(self) -> None:
         self._times_ns: list[int] = []
@@ -16,11 +17,9 @@ class MetadataTimeProbe:
 
     def start(self) -> None:
         """Time from now on."""
-        from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-
         self._times_ns = []
         # Made anew each time, so that it goes round whatever fix is in place now.
-        self._hooks = PatchSet(Patch(GPUModelRunner, "_build_attention_metadata", self._timed))
+        self._hooks = PatchSet(*(Patch(*function, self._timed) for function in metadata_builds()))
         self._hooks.install()
 
     def stop(self) -> dict[str, list[float]]:

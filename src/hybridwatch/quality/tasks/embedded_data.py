@@ -22,6 +22,11 @@ def load_shared_recall(**_options: Any) -> DatasetDict:
     return _load("shared_recall.jsonl")
 
 
+def load_block_end_recall(**_options: Any) -> DatasetDict:
+    """Return the documents of recall at the end of a block as the split `test`."""
+    return _load("block_end_recall.jsonl")
+
+
 def load_word_problems(**_options: Any) -> DatasetDict:
     """Return the word problems as the split `test`."""
     return _load("word_problems.jsonl")

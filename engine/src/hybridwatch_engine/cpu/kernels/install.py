@@ -1,0 +1,244 @@
+"""Puts the kernels in, call by call: what a compiled kernel serves right it goes on serving.
+
+So an engine without ``all`` mode and without speculation runs on the kernels of its release.
+``causal_conv1d_fn`` and ``causal_conv1d_update`` are bound by name in the mixer as well as where
+they are defined; the state update has its one seam in the dispatcher's CPU backend.
+
+Written for 0.27.1. A release that lacks a name is left alone there: before 0.31.0 some have no CPU
+backend of the state update, and with 0.32.0 ``all`` mode is gone, with it the arguments that lead
+here, while the seams of speculation and of ``align`` copies are the same.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from hybridwatch_engine.cpu.kernels import align, chunk_scan, convolution, state_update
+from hybridwatch_engine.cpu.kernels.ending import Ending
+from hybridwatch_engine.patch import Patch, PatchSet
+
+_OPS = "vllm.model_executor.layers.mamba.ops"
+_MIXER = "vllm.model_executor.layers.mamba.mamba_mixer2"
+
+
+def _serves_conv_update(conv_state: Any, weight: Any, named: dict[str, Any]) -> bool:
+    """Whether the compiled update does what is asked: one slot a row, nothing to choose from."""
+    asked = ("num_accepted_tokens", "query_start_loc", "block_idx_last_scheduled_token")
+    indices = named.get("conv_state_indices")
+    one_slot = indices is None or indices.dim() == 1 or indices.shape[1] == 1
+    plain = one_slot and conv_state.shape[-1] == weight.shape[1] - 1
+    return plain and all(named.get(name) is None for name in asked)
+
+
+def _conv_update(original: Callable[..., Any]) -> Callable[..., Any]:
+    def causal_conv1d_update(
+        x: Any, conv_state: Any, weight: Any, bias: Any = None, activation: Any = None, **named: Any
+    ) -> Any:
+        if x.dim() != 2 or _serves_conv_update(conv_state, weight, named):
+            return original(x, conv_state, weight, bias, activation, **named)
+        said = convolution.update(
+            x,
+            conv_state,
+            convolution.Filter(weight, bias, activation),
+            named["conv_state_indices"],
+            accepted=named.get("num_accepted_tokens"),
+            starts=named.get("query_start_loc"),
+            source_column=named.get("initial_state_idx"),
+            target_column=named.get("block_idx_last_scheduled_token"),
+            null_block=named.get("null_block_id", 0),
+        )
+        out = named.get("out")
+        return said if out is None else out.copy_(said)
+
+    return causal_conv1d_update
+
+
+def _conv_prefill(original: Callable[..., Any]) -> Callable[..., Any]:
+    def causal_conv1d_fn(
+        x: Any, weight: Any, bias: Any, conv_states: Any, query_start_loc: Any, **named: Any
+    ) -> Any:
+        last = named.get("block_idx_last_scheduled_token")
+        if last is None:
+            return original(x, weight, bias, conv_states, query_start_loc, **named)
+        blocks = convolution.Blocks(
+            named["block_idx_first_scheduled_token"],
+            last,
+            named["initial_state_idx"],
+            named["num_computed_tokens"],
+            named["block_size_to_align"],
+        )
+        layer = convolution.Filter(weight, bias, named.get("activation", "silu"))
+        return convolution.prefill(
+            x.t(),
+            conv_states,
+            layer,
+            named["cache_indices"],
+            query_start_loc,
+            named["has_initial_state"],
+            blocks,
+            named.get("null_block_id", 0),
+        ).t()
+
+    return causal_conv1d_fn
+
+
+def _chunk_scan(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mamba_chunk_scan_combined_fwd(
+        x: Any, dt: Any, a: Any, b: Any, c: Any, chunk_size: int, out: Any, **named: Any
+    ) -> Any:
+        if not named.get("return_intermediate_states"):
+            return original(x, dt, a, b, c, chunk_size, out, **named)
+        chunks = chunk_scan.Chunks.cut(named["cu_chunk_seqlens"], named["seq_idx"])
+        sizes = chunk_scan.step_sizes(
+            dt,
+            named.get("dt_bias"),
+            softplus=named.get("dt_softplus", False),
+            limits=named.get("dt_limit", (0.0, float("inf"))),
+        )
+        inputs = chunk_scan.Inputs.of(x, sizes, a, b, c)
+        said, states = chunk_scan.scan(chunks, inputs, named.get("initial_states"))
+        out.copy_(Ending(x, named.get("D"), named.get("z")).apply(said))
+        return states.to(named.get("state_dtype") or c.dtype)
+
+    return mamba_chunk_scan_combined_fwd
+
+
+def _serves_state_update(named: dict[str, Any]) -> bool:
+    """Whether the compiled update does what is asked: one slot a row, updated in its place."""
+    read, written = named.get("state_batch_indices"), named.get("dst_state_batch_indices")
+    one_slot = read is None or read.dim() == 1 or read.shape[1] == 1
+    in_place = written is None or written is read
+    asked = ("num_accepted_tokens", "cu_seqlens")
+    return one_slot and in_place and all(named.get(name) is None for name in asked)
+
+
+def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(
+        backend: Any,
+        state: Any,
+        x: Any,
+        dt: Any,
+        a: Any,
+        b: Any,
+        c: Any,
+        d: Any,
+        dt_bias: Any,
+        **named: Any,
+    ) -> None:
+        if _serves_state_update(named):
+            original(backend, state, x, dt, a, b, c, d, dt_bias, **named)
+            return
+        null_block = named.get("null_block_id", 0)
+        rows = state_update.rows_of(
+            named["state_batch_indices"],
+            named.get("dst_state_batch_indices"),
+            named.get("num_accepted_tokens"),
+            named.get("cu_seqlens"),
+            null_block,
+        )
+        softplus = named.get("dt_softplus", False)
+        step = state_update.Inputs.of(x, dt, a, b, c, bias=dt_bias, softplus=softplus)
+        ending = Ending(x, d, named.get("z"))
+        state_update.update(state, step, rows, ending, named["out"], null_block)
+
+    return call
+
+
+def _remember_states(original: Callable[..., None]) -> Callable[..., None]:
+    """Keep the tensors whose addresses the context is given."""
+
+    def initialize_from_forward_context(
+        context: Any, kv_cache_config: Any, layers: Any, funcs: Any, tables: Any, *rest: Any
+    ) -> None:
+        original(context, kv_cache_config, layers, funcs, tables, *rest)
+        caches = {
+            cache.data_ptr(): cache
+            for group in context.mamba_group_ids
+            for name in kv_cache_config.kv_cache_groups[group].layer_names
+            for cache in layers[name].kv_cache
+        }
+        context.hybridwatch_states = align.cached_states(context, caches, tables)
+
+    return initialize_from_forward_context
+
+
+def _precopy(original: Callable[..., None]) -> Callable[..., None]:
+    def run_fused_precopy(
+        context: Any,
+        num_reqs: int,
+        state_idx_gpu: Any,
+        src_col_gpu: Any,
+        token_bias_gpu: Any,
+        idx_mapping: Any = None,
+    ) -> None:
+        if idx_mapping is not None:  # model runner V2
+            original(context, num_reqs, state_idx_gpu, src_col_gpu, token_bias_gpu, idx_mapping)
+        elif num_reqs and context.is_initialized:
+            columns = (state_idx_gpu, src_col_gpu, token_bias_gpu)
+            align.move_before_step(
+                context.hybridwatch_states, *(column[:num_reqs].tolist() for column in columns)
+            )
+
+    return run_fused_precopy
+
+
+def _postprocess(_: Callable[..., None]) -> Callable[..., None]:
+    def run_fused_postprocess(
+        context: Any,
+        num_reqs: int,
+        num_accepted_tokens_gpu: Any,
+        mamba_state_idx_gpu: Any,
+        num_scheduled_tokens_gpu: Any,
+        num_computed_tokens_gpu: Any,
+        num_draft_tokens_gpu: Any,
+    ) -> None:
+        if not num_reqs or not context.is_initialized:
+            return
+        facts = (
+            mamba_state_idx_gpu,
+            num_computed_tokens_gpu,
+            num_scheduled_tokens_gpu,
+            num_draft_tokens_gpu,
+            num_accepted_tokens_gpu,
+        )
+        lists = (fact[:num_reqs].tolist() for fact in facts)
+        steps = [align.Stepped(*request) for request in zip(*lists, strict=True)]
+        counts = align.move_after_step(context.hybridwatch_states, steps, context.block_size)
+        accepted = context.num_accepted_tokens_out
+        accepted[:num_reqs] = accepted.new_tensor(counts)
+
+    return run_fused_postprocess
+
+
+def _align_patches() -> list[Patch]:
+    """Patches of the copies; none where the kernels can be launched, as in an interpreter."""
+    module = import_module("vllm.v1.worker.mamba_utils")
+    context = getattr(module, "MambaSpecDecodeGPUContext", None)
+    kernel = getattr(module, "postprocess_mamba_fused_kernel", None)
+    if context is None or hasattr(kernel, "__getitem__"):
+        return []
+    patches = {
+        "initialize_from_forward_context": _remember_states,
+        "run_fused_precopy": _precopy,
+        "run_fused_postprocess": _postprocess,
+    }
+    return [Patch(context, name, make) for name, make in patches.items() if hasattr(context, name)]
+
+
+@cache
+def speculation_kernels() -> PatchSet:
+    """All of them, made once per process; what this release does not have is left out."""
+    names: list[tuple[str, str, Callable[..., Any]]] = [
+        (f"{_OPS}.causal_conv1d", "causal_conv1d_fn", _conv_prefill),
+        (f"{_OPS}.causal_conv1d", "causal_conv1d_update", _conv_update),
+        (_MIXER, "causal_conv1d_fn", _conv_prefill),
+        (_MIXER, "causal_conv1d_update", _conv_update),
+        (f"{_OPS}.ssd_combined", "_mamba_chunk_scan_combined_fwd", _chunk_scan),
+    ]
+    found = [(import_module(module), name, make) for module, name, make in names]
+    patches = [Patch(owner, name, make) for owner, name, make in found if hasattr(owner, name)]
+    backend = getattr(import_module(f"{_OPS}.ssu_dispatch"), "CPUSSUBackend", None)
+    if backend is not None:
+        patches.append(Patch(backend, "__call__", _state_update))
+    return PatchSet(*patches, *_align_patches())

@@ -1,0 +1,44 @@
+"""Where the states of a batch row lie: columns of a block table and spans of tokens."""
+
+from collections.abc import Iterable
+from itertools import chain, pairwise
+
+import torch
+from torch import Tensor
+
+
+def column_slots(indices: Tensor, columns: Tensor | None) -> list[int]:
+    """One state slot of each row.
+
+    Args:
+        indices: Slots, (rows,) or (rows, columns).
+        columns: Which column of each row; the first one when absent.
+    """
+    if indices.dim() == 1:
+        return list(indices.tolist())
+    if columns is None:
+        return list(indices[:, 0].tolist())
+    return list(indices.gather(1, columns.long().unsqueeze(1)).squeeze(1).tolist())
+
+
+def row_bounds(rows: int, starts: Tensor | None) -> list[tuple[int, int]]:
+    """First token and number of tokens of each row; one token a row without ``starts``.
+
+    Args:
+        rows: How many rows, padded ones included.
+        starts: Cumulated lengths, (rows + 1,).
+    """
+    if starts is None:
+        return [(row, 1) for row in range(rows)]
+    bounds = starts.tolist()
+    return [(first, after - first) for first, after in pairwise(bounds)]
+
+
+def positions(spans: Iterable[tuple[int, int]]) -> Tensor:
+    """The integers of spans (first, count), one span after the other."""
+    return torch.tensor(list(chain.from_iterable(range(a, a + n) for a, n in spans)))
+
+
+def repeated(values: Iterable[tuple[int, int]]) -> Tensor:
+    """Each value as often as its count says."""
+    return torch.tensor(list(chain.from_iterable([value] * n for value, n in values)))

@@ -1,0 +1,201 @@
+"""State update of a decode step, with one state slot a row or, for drafts, one a token.
+
+Semantics are those of ``_selective_scan_update_kernel`` (``ops/mamba_ssm.py``) but for rows of the
+null block, whose outputs are left as they are. Every state is read before one is stored: rows of
+``all`` mode move from one slot to another, and the slot they leave is in the prefix cache.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from hybridwatch_engine.cpu.kernels.ending import Ending
+from hybridwatch_engine.cpu.kernels.slots import column_slots, positions, row_bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row that is worked on.
+
+    Attributes:
+        first: Its first token.
+        length: Its tokens, at least one.
+        source: Slot of the state it goes on from.
+        targets: Slot in which the state after each token is stored; the null block for none.
+    """
+
+    first: int
+    length: int
+    source: int
+    targets: Sequence[int]
+
+
+def rows_of(
+    sources: Tensor,
+    targets: Tensor | None,
+    accepted: Tensor | None,
+    starts: Tensor | None,
+    null_block: int,
+) -> list[Row]:
+    """The rows that have tokens and a state to go on from.
+
+    Args:
+        sources: Slots to read, (rows,) or (rows, columns); with ``accepted`` the column of the last
+            accepted token is read, else the first.
+        targets: Slots to write, likewise; with ``accepted`` one per token, else the first column
+            takes the state after the last token. The sources when absent.
+        accepted: Tokens accepted after the previous step, (rows,).
+        starts: Cumulated tokens of the rows, (rows + 1,); one token each when absent.
+        null_block: Slot that belongs to nobody.
+    """
+    count = len(sources) if starts is None else len(starts) - 1
+    columns = None if accepted is None else (accepted - 1).clamp(min=0)
+    read = column_slots(sources[:count], columns)
+    written = sources if targets is None else targets
+    written = written.unsqueeze(1) if written.dim() == 1 else written
+    found = []
+    for number, (first, length) in enumerate(row_bounds(count, starts)):
+        if length == 0 or read[number] == null_block:
+            continue
+        if accepted is None:
+            slots = [null_block] * (length - 1) + [int(written[number, 0])]
+        else:
+            slots = written[number, :length].tolist()
+        found.append(Row(first, length, read[number], slots))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a step adds to the states, for every token, in 32 bits.
+
+    Heads are split by groups that share B and C; an axis of one stands for all of its kind.
+
+    Attributes:
+        decay: What is left of a state, (tokens, groups, heads, channels or 1, entries or 1).
+        drive: Inputs times step size, (tokens, groups, heads, channels, 1).
+        b: (tokens, groups, 1, 1, entries).
+        c: (tokens, groups, entries, 1).
+    """
+
+    decay: Tensor
+    drive: Tensor
+    b: Tensor
+    c: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        x: Tensor,
+        dt: Tensor,
+        a: Tensor,
+        b: Tensor,
+        c: Tensor,
+        *,
+        bias: Tensor | None,
+        softplus: bool,
+    ) -> "Inputs":
+        """Prepare all tokens at once.
+
+        Args:
+            x: (tokens, heads, channels).
+            dt: Step sizes, like ``x``; what has been expanded over channels is computed once.
+            a: (heads, channels, entries), likewise.
+            b: (tokens, groups, entries).
+            c: Like ``b``.
+            bias: Added to ``dt``, (heads, channels), or nothing.
+            softplus: Whether the step size is the softplus of the sum.
+        """
+        tokens, heads, channels = x.shape
+        groups = b.shape[1]
+        sizes = _once(dt).float()
+        if bias is not None:
+            sizes = sizes + _once(bias).float()
+        if softplus:
+            sizes = functional.softplus(sizes)
+        decay = torch.exp(sizes.unsqueeze(-1) * _once(_once(a), -2).float())
+        drive = sizes * x.float()
+        split = (tokens, groups, heads // groups)
+        return cls(
+            decay.view(*split, *decay.shape[2:]),
+            drive.view(*split, channels, 1),
+            b.float().reshape(tokens, groups, 1, 1, -1),
+            c.float().unsqueeze(-1),
+        )
+
+
+def _once(tensor: Tensor, dim: int = -1) -> Tensor:
+    """The tensor with an axis of one where it was expanded."""
+    return tensor.narrow(dim, 0, 1) if tensor.stride(dim) == 0 else tensor
+
+
+def advance(states: Tensor, step: Inputs, rows: Sequence[Row], null_block: int = 0) -> Tensor:
+    """Run rows of tokens through the recurrence and store their states.
+
+    Args:
+        states: Cache, (slots, heads, channels, entries), changed where a row's targets say and
+            nowhere else.
+        step: Inputs of all tokens.
+        rows: Rows to work on, at least one.
+        null_block: A target that is not stored.
+
+    Returns:
+        What the states say of each token, (tokens, heads, channels), in 32 bits; undefined for
+        tokens of no row.
+    """
+    heads, channels, entries = states.shape[1:]
+    groups = step.b.shape[1]
+    live = list(rows)
+    work = states[torch.tensor([row.source for row in live])].float()
+    said = work.new_empty((step.b.shape[0], groups, heads // groups * channels, 1))
+    for place in range(max(row.length for row in rows)):
+        going = [row.length > place for row in live]
+        if not all(going):
+            work = work[torch.tensor(going)]
+            live = [row for row, goes in zip(live, going, strict=True) if goes]
+        tokens = torch.tensor([row.first + place for row in live])
+        split = work.view(len(live), groups, heads // groups, channels, entries)
+        split.mul_(step.decay[tokens]).addcmul_(step.drive[tokens], step.b[tokens])
+        said[tokens] = torch.matmul(split.flatten(2, 3), step.c[tokens])
+        _store(states, work, [row.targets[place] for row in live], null_block)
+    return said.view(-1, heads, channels)
+
+
+def _store(states: Tensor, work: Tensor, targets: Sequence[int], null_block: int) -> None:
+    """Put states into their slots, those of the null block nowhere."""
+    wanted = [place for place, slot in enumerate(targets) if slot != null_block]
+    if len(wanted) < len(targets):
+        work = work[torch.tensor(wanted, dtype=torch.long)]
+    slots = torch.tensor([targets[place] for place in wanted], dtype=torch.long)
+    states[slots] = work.to(states.dtype)
+
+
+def update(
+    states: Tensor,
+    step: Inputs,
+    rows: Sequence[Row],
+    ending: Ending,
+    out: Tensor,
+    null_block: int = 0,
+) -> None:
+    """The state update of a decode step.
+
+    Args:
+        states: Cache, (slots, heads, channels, entries).
+        step: Inputs of all tokens.
+        rows: Rows to work on.
+        ending: What goes past the states.
+        out: (tokens, heads, channels); changed at the tokens of the rows and nowhere else.
+        null_block: Slot that belongs to nobody.
+    """
+    if not rows:
+        return
+    said = ending.apply(advance(states, step, rows, null_block))
+    tokens = positions((row.first, row.length) for row in rows)
+    if len(tokens) == len(out):
+        out.copy_(said)
+    else:
+        out[tokens] = said[tokens].to(out.dtype)

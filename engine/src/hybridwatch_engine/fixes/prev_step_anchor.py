@@ -1,0 +1,157 @@
+"""A step without drafts continues from the last accepted token; beyond upstream.
+
+Two fixes of one cause. The runner hands the number of accepted drafts, and in mode ``all`` the
+block from which the previous step wrote, to the Mamba metadata builder only when some request has
+drafts in this step. In a step without any, mode ``all`` dies on an assertion (vllm#46424, open),
+and the other modes silently continue from the state of the first token of the step before.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header
+from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.source import SourceTree, calls, mentions
+
+_RUNNER = "v1/worker/gpu_model_runner.py"
+_BUILD = "GPUModelRunner._build_attention_metadata"
+_UTILS = "v1/worker/mamba_utils.py"
+
+ANCHOR = Header(
+    id="prev-step-anchor",
+    target=f"{_RUNNER} {_BUILD}, {_UTILS} postprocess_mamba_all",
+    why='With mamba_cache_mode="all" a speculating engine dies on an assertion in a step without '
+    "drafts, such as a prompt whose last token is computed alone. After a step with fewer drafts "
+    "than usual it forgets from which block that step wrote.",
+    how="The block is remembered after every step and handed on in every step, and so is the "
+    "number of accepted drafts.",
+    upstream="vllm#46424 (open)",
+    present_from=NOWHERE,
+    switch="live",
+    scenario="reported/i46424-lone-tail",
+    remove_when="no supported release has mamba_cache_mode='all'; 0.32.0 took it out",
+)
+COUNTS = Header(
+    id="accepted-counts",
+    target=f"{_RUNNER} {_BUILD}",
+    why="A speculating request has one state slot for each token of a step, and the number of "
+    "accepted drafts says which one counts. In a step in which no request has a draft, the Mamba "
+    "layers are not told that number and continue from the state of the first token.",
+    how="The number is handed on in every step.",
+    upstream="vllm#39273 (open) has the symptom with ngram",
+    present_from=NOWHERE,
+    switch="live",
+    scenario="reported/i39273-draftless-step",
+    remove_when="upstream has it in every supported release",
+)
+
+_CURRENT: ContextVar[Any] = ContextVar("runner of the metadata build in progress", default=None)
+
+
+def _told_always(tree: SourceTree) -> bool | None:
+    """Whether the counts go to the builder whatever this step has; ``None`` without such code."""
+    build = tree.function(_RUNNER, _BUILD)
+    if build is None or not mentions(build, "num_accepted_tokens"):
+        return None
+    return not mentions(build, "use_spec_decode")
+
+
+def _probe_counts(tree: SourceTree) -> Finding:
+    """Look for a hand-over that does not ask whether this step has drafts."""
+    always = _told_always(tree)
+    if always is None:
+        return Finding("not-applicable", f"{_RUNNER} tells no accepted counts to Mamba layers")
+    when = "in every step" if always else "in steps with drafts alone"
+    return Finding("present" if always else "lacking", f"{_RUNNER} tells accepted counts {when}")
+
+
+def _probe_anchor(tree: SourceTree) -> Finding:
+    """The same, where the anchor of the previous step is handed over."""
+    build = tree.function(_RUNNER, _BUILD)
+    if build is None or not mentions(build, "mamba_prev_last_scheduled_idx"):
+        return Finding("not-applicable", f"{_RUNNER} hands over no block of the previous step")
+    after = tree.function(_UTILS, "postprocess_mamba_all")
+    forgets = after is not None and bool(calls(after, "pop"))
+    if _told_always(tree) and not forgets:
+        return Finding("present", f"{_RUNNER} hands over the block in every step")
+    return Finding("lacking", f"{_RUNNER} hands over the block in steps with drafts alone")
+
+
+def _handing_on(*, by_block: bool) -> PatchSet:
+    """Give the Mamba2 builder what it is not told in a step without drafts.
+
+    Args:
+        by_block: For mode ``all``, with the block of the previous step; else for the others.
+    """
+    from vllm.v1.attention.backends.mamba2_attn import Mamba2AttentionMetadataBuilder
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+    def remember_runner(original: Callable[..., Any]) -> Callable[..., Any]:
+        def build(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            token = _CURRENT.set(runner)
+            try:
+                return original(runner, *args, **kwargs)
+            finally:
+                _CURRENT.reset(token)
+
+        return build
+
+    def tell(original: Callable[..., Any]) -> Callable[..., Any]:
+        def build(
+            builder: Any, common_prefix_len: int, common_attn_metadata: Any, **kwargs: Any
+        ) -> Any:
+            runner = _CURRENT.get()
+            mode = builder.vllm_config.cache_config.mamba_cache_mode
+            untold = builder.use_spec_decode and kwargs.get("num_accepted_tokens") is None
+            if runner is not None and untold and (mode == "all") == by_block:
+                rows = slice(0, common_attn_metadata.num_reqs)
+                kwargs["num_accepted_tokens"] = runner.num_accepted_tokens.gpu[rows]
+                if by_block:
+                    anchors = runner.mamba_prev_last_scheduled_idx.gpu
+                    kwargs["prev_last_scheduled_idx"] = anchors[rows]
+            return original(builder, common_prefix_len, common_attn_metadata, **kwargs)
+
+        return build
+
+    return PatchSet(
+        Patch(GPUModelRunner, "_build_attention_metadata", remember_runner),
+        Patch(Mamba2AttentionMetadataBuilder, "build", tell),
+    )
+
+
+def _apply_anchor() -> PatchSet:
+    """Remember the block after every step, and hand it on in every step."""
+    from vllm.v1.worker import mamba_utils
+
+    def remember(original: Callable[..., None]) -> Callable[..., None]:
+        def postprocess(
+            scheduled: Any,
+            cache_config: Any,
+            batch: Any,
+            requests: Any,
+            blocks: dict[str, int],
+            drafts: int,
+            rows: int,
+        ) -> None:
+            original(scheduled, cache_config, batch, requests, blocks, drafts, rows)
+            block_size = mamba_utils.get_mamba_groups(cache_config)[1].block_size
+            for request in batch.req_ids[:rows]:
+                tokens = scheduled.num_scheduled_tokens.get(request, 0)
+                if tokens:
+                    last = requests[request].num_computed_tokens + tokens - 1
+                    blocks[request] = last // block_size
+
+        return postprocess
+
+    hand_on = _handing_on(by_block=True)
+    return PatchSet(*hand_on.patches, Patch(mamba_utils, "postprocess_mamba_all", remember))
+
+
+def _apply_counts() -> PatchSet:
+    """Hand the counts on in every step."""
+    return _handing_on(by_block=False)
+
+
+FIX = Fix(ANCHOR, _probe_anchor, apply=_apply_anchor)
+ACCEPTED_COUNTS = Fix(COUNTS, _probe_counts, apply=_apply_counts)

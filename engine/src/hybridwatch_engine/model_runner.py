@@ -1,0 +1,79 @@
+"""vLLM's two model runners, and where each keeps what we ask of both.
+
+V1 (``v1/worker/gpu_model_runner.py``) has one batch, whose rows outlive their requests. V2
+(``v1/worker/gpu/model_runner.py``) keeps a state for each request and lays out every batch anew.
+"""
+
+import importlib
+from typing import Any, Final
+
+Function = tuple[Any, str]
+"""A function of the engine: its class, and its name there."""
+
+_STATES: Final = "vllm.v1.worker.gpu.model_states"
+_DRAFTS: Final = "vllm.v1.worker.gpu.spec_decode"
+
+
+def is_v2(runner: Any) -> bool:
+    """Which of the two a model runner is."""
+    return hasattr(runner, "req_states")
+
+
+def requests_in(runner: Any) -> int:
+    """How many requests a runner holds; finished ones leave with the next step."""
+    return int(runner.req_states.num_reqs if is_v2(runner) else runner.input_batch.num_reqs)
+
+
+def clear_rows(runner: Any) -> None:
+    """Forget what finished requests have left behind; only for a runner without requests."""
+    if is_v2(runner):
+        # Read by dummy runs; what belongs to a request is written anew when one comes.
+        for table in runner.block_tables.input_block_tables:
+            table.zero_()
+        return
+    batch = runner.input_batch
+    batch.num_computed_tokens_cpu_tensor.zero_()
+    batch.num_prompt_tokens_cpu_tensor.zero_()
+    for table in batch.block_table.block_tables:
+        table.block_table.cpu.zero_()
+        table.block_table.gpu.zero_()
+        table.num_blocks_per_row.fill(0)
+
+
+def steps() -> tuple[Function, ...]:
+    """What runs a step, in either runner."""
+    from vllm.v1.worker.gpu.model_runner import GPUModelRunner as RunnerV2
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner as RunnerV1
+
+    return (RunnerV1, "execute_model"), (RunnerV2, "execute_model")
+
+
+def metadata_builds() -> tuple[Function, ...]:
+    """What builds attention metadata, in either runner, for targets and drafts."""
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner as RunnerV1
+
+    return (RunnerV1, "_build_attention_metadata"), *target_builds(), draft_build()
+
+
+def target_builds() -> tuple[Function, ...]:
+    """What builds a target's metadata in runner V2: for plain models and for hybrid ones."""
+    return (
+        (importlib.import_module(f"{_STATES}.default").DefaultModelState, "prepare_attn"),
+        (importlib.import_module(f"{_STATES}.mamba_hybrid").MambaHybridModelState, "prepare_attn"),
+    )
+
+
+def draft_build() -> Function:
+    """What builds a draft's metadata in runner V2, whatever this release calls it.
+
+    Raises:
+        AttributeError: This release calls it something that is not known here.
+    """
+    try:
+        owner = importlib.import_module(f"{_DRAFTS}.speculator").DraftModelSpeculator
+    except ModuleNotFoundError:  # before 0.23.0
+        owner = importlib.import_module(f"{_DRAFTS}.eagle.speculator").EagleSpeculator
+    for name in ("_build_attn_metadata", "_build_draft_attn_metadata"):  # from 0.30.0 on, before
+        if hasattr(owner, name):
+            return owner, name
+    raise AttributeError(f"{owner.__name__} does not build a draft's metadata by a known name")

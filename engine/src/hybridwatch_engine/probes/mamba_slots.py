@@ -1,0 +1,131 @@
+"""Where the Mamba states of a batch lie, read off the metadata that the layers get.
+
+The rules are those of ``model_executor/layers/mamba/mamba_mixer2.py conv_ssm_forward``. In mode
+``all`` a row of the block table has a column for each block of the text and the speculative slots
+behind the last one; in the other modes a request has one slot and the speculative ones behind it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one request's state lies in the layers of one cache group.
+
+    Attributes:
+        state: Slot of the recurrent state.
+        window: Slot of the convolution's last inputs.
+        offset: Where in that slot they begin: behind as many as there were accepted drafts.
+    """
+
+    state: int
+    window: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class MambaGroup:
+    """The Mamba layers that share a block table, with the metadata of one step.
+
+    Attributes:
+        builder: vLLM's metadata builder of the group.
+        metadata: What it has built.
+        layers: vLLM's layers; ``kv_cache`` of each holds convolution windows and states.
+        rows: Requests in the batch; further rows are padding.
+    """
+
+    builder: Any
+    metadata: Any
+    layers: Sequence[Any]
+    rows: int
+
+    @property
+    def key(self) -> str:
+        """Tells the group from the others of the engine."""
+        return str(self.builder.layer_names[0])
+
+    @property
+    def by_block(self) -> bool:
+        """Whether the state of every block is kept (mode ``all``)."""
+        return bool(self.builder.vllm_config.cache_config.mamba_cache_mode == "all")
+
+    @property
+    def decodes(self) -> int:
+        """Requests that decode; they come first in the batch."""
+        return min(int(self.metadata.num_decodes), self.rows)
+
+    def read(self, row: int) -> Place | None:
+        """Where a decoding row reads; ``None`` when the metadata cannot tell."""
+        accepted = self.metadata.num_accepted_tokens
+        offset = 0 if accepted is None else int(accepted[row]) - 1
+        table = self.metadata.state_indices_tensor_d[row]
+        if not self.by_block:
+            return Place(int(table[offset]), int(table[0]), offset)
+        window = int(table[self.metadata.block_idx_last_computed_token[row]])
+        if not self.builder.use_spec_decode:
+            return Place(window, window, 0)
+        anchors = self.metadata.block_idx_last_scheduled_token_prev_step
+        if anchors is None:
+            return None
+        return Place(int(table[int(anchors[row]) + offset]), window, offset)
+
+    def written(self, row: int, token: int) -> Place:
+        """Where the state behind a token of a row was written.
+
+        Args:
+            row: Row of the batch.
+            token: Which of its tokens in this step, from 0; the last one for a row of the prompt.
+        """
+        if row >= self.decodes:
+            return self._written_by_prompt(row)
+        table = self.metadata.state_indices_tensor_d[row]
+        first = self.last_column(row) if self.by_block else 0
+        return Place(int(table[first + token]), int(table[first]), token)
+
+    def _written_by_prompt(self, row: int) -> Place:
+        slots = self.metadata.state_indices_tensor_p[row - int(self.metadata.num_decodes)]
+        slot = int(slots[self.last_column(row)] if self.by_block else slots)
+        return Place(slot, slot, 0)
+
+    def at_block_end(self, row: int, column: int) -> Place:
+        """Where the prefix cache finds the state at the end of a block (mode ``all``)."""
+        slot = int(self.metadata.state_indices_tensor_d[row, column])
+        return Place(slot, slot, 0)
+
+    def last_column(self, row: int) -> int:
+        """The column of the last token of a row in this step, drafts included (mode ``all``)."""
+        return int(self.metadata.block_idx_last_scheduled_token[row])
+
+    def before(self, row: int) -> int:
+        """Tokens of a decoding row that were computed before this step."""
+        starts = self.metadata.query_start_loc_d
+        tokens = 1 if starts is None else int(starts[row + 1] - starts[row])
+        return int(self.metadata.seq_lens[row]) - tokens
+
+    def slots_short(self) -> int:
+        """Slots that decoding rows need beyond those reserved, counted, and buffered for them."""
+        if not self.by_block:
+            return 0
+        spec, config = self.builder.kv_cache_spec, self.builder.vllm_config
+        counted = -(-spec.max_memory_usage_bytes(config) // spec.page_size_bytes)
+        reserved = min(counted, int(self.builder.state_indices_tensor_d.shape[1]))
+        drafts = int(self.builder.num_spec_tokens)
+        needs = (self.last_column(row) + 1 + drafts for row in range(self.decodes))
+        return sum(max(0, need - reserved) for need in needs)
+
+    def content(self, place: Place) -> tuple[Any, ...]:
+        """Copies of what lies at a place, layer after layer."""
+        return tuple(part for layer in self.layers for part in self._content(layer, place))
+
+    def _content(self, layer: Any, place: Place) -> Iterator[Any]:
+        from vllm.model_executor.layers.mamba.mamba_utils import is_conv_state_dim_first
+
+        windows, states = layer.kv_cache[:2]
+        window = windows[place.window]
+        if not is_conv_state_dim_first():
+            window = window.transpose(0, 1)  # channels first, inputs last
+        length = window.shape[1] - int(self.builder.num_spec_tokens)
+        yield window[:, place.offset : place.offset + length].clone()
+        yield states[place.state].clone()

@@ -1,0 +1,204 @@
+"""The probe of recurrent states: a request continues from the state that it was left with.
+
+A step leaves each request's Mamba state in some slot, with speculation one slot for each token. How
+many drafts were accepted says which of them counts; where the next step reads follows from metadata
+that is built anew. The two are compared by content, for every Mamba layer, so whatever comes
+between (a wrong slot, a wrong column of the block table, somebody else's write) is seen, in any
+cache mode and whatever the text.
+
+Two more rules with ``mamba_cache_mode="all"``: a block that is full holds the state at its end, for
+that is what the prefix cache hands out; and no request needs more slots than are reserved for it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.mamba_slots import MambaGroup
+
+Content = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Counts:
+    """Totals since the probe was started.
+
+    Attributes:
+        states_compared: Rows that continued from a state which a step before had left.
+        states_off: Of these, rows whose state was another one when they continued.
+        blocks_completed: Blocks that decoding filled, in mode ``all``.
+        block_ends_off: Of these, blocks that did not hold the state at their end.
+        slots_short: Slots that rows needed beyond those reserved for them, in mode ``all``.
+        draftless_rows: Rows of a speculating engine that decoded in a step without any draft.
+        crossed_rejections: Rows whose drafts reached into another block and were rejected there,
+            in mode ``all``.
+    """
+
+    states_compared: int = 0
+    states_off: int = 0
+    blocks_completed: int = 0
+    block_ends_off: int = 0
+    slots_short: int = 0
+    draftless_rows: int = 0
+    crossed_rejections: int = 0
+
+
+class RecurrentStateProbe:
+    """Counts states that changed between two steps of a request, while it is on."""
+
+    def __init__(self) -> None:
+        self._counts = Counts()
+        self._hooks: PatchSet | None = None
+        self._groups: list[MambaGroup] = []
+        self._left: Mapping[str, Mapping[str, Content]] = {}
+        self._runner: Any = None
+
+    def start(self) -> None:
+        """Count from zero."""
+        self._counts, self._groups, self._left, self._runner = Counts(), [], {}, None
+        if self._hooks is None:
+            self._hooks = self._make_hooks()
+        self._hooks.install()
+
+    def stop(self) -> dict[str, int]:
+        """Stop counting and tell."""
+        if self._hooks is not None:
+            self._hooks.remove()
+        self._groups, self._left, self._runner = [], {}, None
+        return asdict(self._counts)
+
+    def _make_hooks(self) -> PatchSet:
+        from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
+        from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+        builder = BaseMambaAttentionMetadataBuilder
+        return PatchSet(
+            Patch(GPUModelRunner, "execute_model", self._see_begin),
+            Patch(GPUModelRunner, "_build_attention_metadata", self._see_build),
+            Patch(builder, "_update_metadata_for_cudagraph_capture", self._see_metadata),
+            Patch(GPUModelRunner, "_update_states_after_model_execute", self._see_end),
+        )
+
+    def _see_begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute_model(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            # Dummy runs, which also build metadata, do not come this way.
+            self._runner, self._groups = runner, []
+            try:
+                return original(runner, *args, **kwargs)
+            finally:
+                self._runner = None
+
+        return execute_model
+
+    def _see_build(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def build(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            built = original(runner, *args, **kwargs)
+            if self._runner is not None:
+                self._compare(drafts=bool(kwargs.get("use_spec_decode")))
+            return built
+
+        return build
+
+    def _see_metadata(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def update(builder: Any, metadata: Any) -> Any:
+            final = original(builder, metadata)
+            if self._runner is not None:
+                layers = self._runner.compilation_config.static_forward_context
+                mine = [layers[name] for name in builder.layer_names]
+                rows = int(self._runner.input_batch.num_reqs)
+                self._groups.append(MambaGroup(builder, final, mine, rows))
+            return final
+
+        return update
+
+    def _see_end(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def update_states(runner: Any, token_ids: Any, *args: Any, **kwargs: Any) -> Any:
+            requests = list(runner.input_batch.req_ids[: token_ids.shape[0]])
+            accepted = (token_ids != -1).sum(dim=1).tolist()
+            left = self._states_left(requests, accepted)
+            ends = [end for group in self._groups for end in _ends_of_blocks(group, accepted)]
+            answer = original(runner, token_ids, *args, **kwargs)
+            self._left = left
+            self._counts.blocks_completed += len(ends)
+            self._counts.block_ends_off += sum(not end.is_kept() for end in ends)
+            return answer
+
+        return update_states
+
+    def _states_left(
+        self, requests: Sequence[str], accepted: Sequence[int]
+    ) -> dict[str, dict[str, Content]]:
+        left: dict[str, dict[str, Content]] = {}
+        for row, request in enumerate(requests):
+            token = max(0, accepted[row] - 1)
+            left[request] = {
+                group.key: group.content(group.written(row, token)) for group in self._groups
+            }
+        for group in self._groups[:1]:
+            self._counts.crossed_rejections += sum(
+                _rejected_in_next_block(group, row, accepted[row]) for row in range(group.decodes)
+            )
+        return left
+
+    def _compare(self, *, drafts: bool) -> None:
+        """Compare what each decoding row will read with what its request was left with."""
+        for number, group in enumerate(self._groups):
+            self._counts.slots_short += group.slots_short()
+            if number == 0 and group.builder.use_spec_decode and not drafts:
+                self._counts.draftless_rows += group.decodes
+        rows = self._groups[0].decodes if self._groups else 0
+        for row in range(rows):
+            left = self._left.get(self._runner.input_batch.req_ids[row])
+            if left is None:
+                continue
+            self._counts.states_compared += 1
+            self._counts.states_off += not all(
+                _continues(group, row, left[group.key]) for group in self._groups
+            )
+
+
+def _continues(group: MambaGroup, row: int, left: Content) -> bool:
+    place = group.read(row)
+    return place is not None and _same(group.content(place), left)
+
+
+def _same(one: Content, other: Content) -> bool:
+    return all(bool((a == b).all()) for a, b in zip(one, other, strict=True))
+
+
+def _rejected_in_next_block(group: MambaGroup, row: int, accepted: int) -> bool:
+    if not group.by_block:
+        return False
+    block_size = int(group.builder.kv_cache_spec.block_size)
+    last_accepted = group.before(row) + accepted - 1
+    return group.last_column(row) > last_accepted // block_size
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockEnd:
+    """A block that a step has filled, with the state as it was at its end."""
+
+    group: MambaGroup
+    row: int
+    column: int
+    content: Content
+
+    def is_kept(self) -> bool:
+        home = self.group.at_block_end(self.row, self.column)
+        return _same(self.group.content(home), self.content)
+
+
+def _ends_of_blocks(group: MambaGroup, accepted: Sequence[int]) -> list[_BlockEnd]:
+    """The blocks that decoding rows have filled with accepted tokens."""
+    if not group.by_block:
+        return []
+    block_size = int(group.builder.kv_cache_spec.block_size)
+    ends = []
+    for row in range(group.decodes):
+        before = group.before(row)
+        end = (before + accepted[row]) // block_size * block_size
+        if end > before:
+            place = group.written(row, end - before - 1)
+            ends.append(_BlockEnd(group, row, end // block_size - 1, group.content(place)))
+    return ends

@@ -1,0 +1,64 @@
+"""The Eagle head as a draft of its target: files, weights, and the target's matrices around it."""
+
+from pathlib import Path
+
+import torch
+from recipe import tokenizer
+from recipe.files import make_readable
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import GraniteMoeHybridForCausalLM, LlamaConfig
+
+from drafting.head import EagleHead
+from drafting.shape import draft_config
+
+MLP_SIZE = 128
+LAYERS = 2  # One binds a token to the one before it; the other looks up what followed such a pair.
+
+
+class EagleDraft:
+    """A head between its target's embedding and its target's output matrix.
+
+    Attributes:
+        trained: The head.
+        target: Whose matrices it uses.
+    """
+
+    def __init__(self, head: EagleHead, target: GraniteMoeHybridForCausalLM) -> None:
+        self.trained = head
+        self.target = target
+
+    def logits(
+        self, tokens: torch.Tensor, features: torch.Tensor, steps: int
+    ) -> list[torch.Tensor]:
+        """See `distil.Draft`."""
+        embedded = self.target.get_input_embeddings()(tokens)
+        known = features[:, : tokens.shape[1] - 1 - steps]
+        return [self.target.lm_head(foreseen) for foreseen in self.trained(known, embedded, steps)]
+
+
+def new_head(target: GraniteMoeHybridForCausalLM, seed: int) -> EagleHead:
+    """Return a head for the target with seeded random weights."""
+    torch.manual_seed(seed)
+    head = EagleHead(draft_config(target.config.hidden_size, MLP_SIZE, LAYERS))
+    for values in head.parameters():
+        if values.dim() == 2:
+            nn.init.normal_(values, std=head.config.initializer_range)
+    return head
+
+
+def save_head(head: EagleHead, directory: Path) -> None:
+    """Write weights, configuration and tokenizer as one directory that vLLM can load."""
+    directory.mkdir(parents=True, exist_ok=True)
+    weights = {name: values.contiguous() for name, values in head.state_dict().items()}
+    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
+    head.config.save_pretrained(directory)
+    tokenizer.write_tokenizer(directory)
+    make_readable(directory)
+
+
+def load_head(directory: Path) -> EagleHead:
+    """Read a head back."""
+    head = EagleHead(LlamaConfig.from_pretrained(directory))
+    head.load_state_dict(load_file(directory / "model.safetensors"))
+    return head

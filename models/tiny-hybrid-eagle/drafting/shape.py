@@ -1,0 +1,28 @@
+"""The configuration that drafts have in common: Llama layers that fit the target."""
+
+from recipe import tokenizer
+from transformers import LlamaConfig
+
+HEADS, HEAD_SIZE = 4, 32  # the target's: pages of all attention caches are then equally large
+
+
+def draft_config(hidden_size: int, mlp_size: int, layers: int) -> LlamaConfig:
+    """Return a Llama configuration with the target's vocabulary, length and attention heads."""
+    return LlamaConfig(
+        architectures=["LlamaForCausalLM"],  # For an Eagle head, vLLM puts "Eagle" in front of it.
+        vocab_size=tokenizer.VOCABULARY_SIZE,
+        hidden_size=hidden_size,
+        intermediate_size=mlp_size,
+        num_hidden_layers=layers,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        head_dim=HEAD_SIZE,
+        max_position_embeddings=tokenizer.MAX_LENGTH,
+        rms_norm_eps=1e-6,
+        initializer_range=0.05,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.PAD,
+        bos_token_id=tokenizer.BOS,
+        eos_token_id=tokenizer.EOS,
+        dtype="float32",
+    )

@@ -1,0 +1,38 @@
+"""Train the Eagle head of the tiny hybrid model, on CPU.
+
+    PYTHONPATH=src:models/tiny-hybrid OMP_NUM_THREADS=1 <engine python> \
+        models/tiny-hybrid-eagle/train.py --output build/tiny-hybrid-eagle
+
+The environment is a CPU engine's: torch and transformers. Seeded throughout.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+from drafting.corpus import TRAINING_SEED
+from drafting.course import train
+from drafting.distil import Phase
+from drafting.eagle import EagleDraft, new_head, save_head
+
+# To copy is found with the target's own features; to go on from its own is learned after that.
+PHASES = (Phase(300, 1.0, drafts=1, seed=1), Phase(120, 0.4, drafts=3, seed=2))
+
+
+def main() -> None:
+    """Train through all phases and keep the head in the output."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    train(
+        lambda target: EagleDraft(new_head(target, arguments.seed), target),
+        PHASES,
+        TRAINING_SEED,
+        lambda draft: save_head(draft.trained, arguments.output),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""A draft model beside a hybrid target: where it writes, and what becomes of the text."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.engine.builds import home, named_build
+from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.server import HOST
+from hybridwatch.process import ConversingProcess
+from tests.engine.conftest import BUILD
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+START_S, JOB_S = 180.0, 120.0
+REQUESTS = 24
+BLOCK = 128
+ENGINE = {
+    "dtype": "float32",
+    "enforce_eager": True,
+    "max_model_len": 512,
+    "max_num_seqs": 8,
+    "enable_prefix_caching": True,
+    "mamba_cache_mode": "align",
+    "speculative_config": {
+        "method": "draft_model",
+        "model": str(home() / "models" / "tiny-llama-draft"),
+        "num_speculative_tokens": 3,
+    },
+}
+
+
+def prompts() -> list[list[int]]:
+    """Texts of 3 to 164 letters; every third has a beginning of one block that others have too."""
+    common = [97 + place % 5 for place in range(BLOCK)]
+    return [
+        (common if number % 3 == 0 else [])
+        + [97 + (number * 31 + place * place * 7 + place) % 26 for place in range(3 + number * 7)]
+        for number in range(REQUESTS)
+    ]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    build = named_build(BUILD)
+    require_installed(build)
+    command = [
+        str(build.interpreter),
+        str(Path(__file__).with_name("draft_lab.py")),
+        str(home() / "models" / "tiny-hybrid"),
+        json.dumps(ENGINE),
+    ]
+    told = {"HYBRIDWATCH_ENGINE": json.dumps({"graph_replay": False, "fixes": {}})}
+    environment = {**build.env, **told, "VLLM_HOST_IP": HOST, "HF_HUB_OFFLINE": "1"}
+    process = ConversingProcess(command, tmp_path_factory.mktemp("lab") / "lab.log", environment)
+    assert json.loads(process.answer(START_S)) == {"ready": True}
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="module")
+def serve(lab):
+    """Give the requests to the engine, with its drafts or without."""
+
+    def do(*, fix, speculate=True):
+        job = {"fix": fix, "speculate": speculate, "prompts": prompts(), "max_tokens": 24}
+        lab.ask(json.dumps(job))
+        return json.loads(lab.answer(JOB_S))
+
+    return do
+
+
+@pytest.fixture(scope="module")
+def without_drafts(serve):
+    """What the target says alone. The draft model runs, so it must keep to its own blocks."""
+    return serve(fix=True, speculate=False)["tokens"]
+
+
+def test_with_the_fix_speculation_changes_no_token(serve, without_drafts):
+    answer = serve(fix=True)
+    assert answer["tokens"] == without_drafts
+    assert BLOCK in answer["cached"]
+    counts = answer["counts"]
+    assert counts["draft_passes"] > 3
+    assert counts["draft_blocks"] > counts["draft_passes"]
+    assert counts["mamba_blocks_overwritten"] == 0
+
+
+def test_the_released_engine_overwrites_state_and_says_other_things(serve, without_drafts):
+    answer = serve(fix=False)
+    wrong = sum(a != b for a, b in zip(answer["tokens"], without_drafts, strict=True))
+    assert wrong > REQUESTS / 2
+    assert answer["counts"]["mamba_blocks_overwritten"] > 0
+
+
+def test_damage_does_not_stay(serve, without_drafts):
+    serve(fix=False)
+    answer = serve(fix=True)
+    assert answer["tokens"] == without_drafts
+    assert answer["counts"]["mamba_blocks_overwritten"] == 0
