@@ -5,8 +5,9 @@ engine in which of its steps is said by the job and by nothing else, so a failin
 
 A job: ``waves`` (lists of requests ``{"prompt": [ids], "max_tokens": n, "at": step}``; a wave
 starts when the one before has left), ``chunk_budget`` (most tokens of a step), ``fixes`` (id to
-whether it shall be in), ``eager``, ``idle_batches``. The answer: ``tokens`` of each request in
-order, how many prompt tokens of each were ``cached``, and the ``contract`` counts.
+whether it shall be in), ``eager``, ``idle_batches``, and if need be ``speculate`` and ``probe``
+(which one; the contract probe if none is named). The answer: ``tokens`` of each request in order,
+how many prompt tokens of each were ``cached``, and what the probe counted, under its name.
 """
 
 import json
@@ -14,11 +15,14 @@ import os
 import sys
 from typing import Any
 
+from hybridwatch_engine.early import prepare
+
 
 def main(model: str, arguments: str) -> int:
     """Start the engine and work through the jobs."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # vLLM talks on standard output
+    prepare()
     from vllm import LLM
 
     engine = LLM(
@@ -49,13 +53,16 @@ def work(engine: Any, job: dict[str, Any]) -> dict[str, Any]:
         assert "error" not in answer, answer
     call("eager", job["eager"])
     call("idle_batches", job["idle_batches"])
+    if "speculate" in job:
+        call("speculate", job["speculate"])
     core.scheduler.max_num_scheduled_tokens = job["chunk_budget"]
-    call("probe_start", "contract")
+    probe = job.get("probe", "contract")
+    call("probe_start", probe)
     outputs = [out for number, wave in enumerate(job["waves"]) for out in run(engine, number, wave)]
     return {
         "tokens": [list(output.outputs[0].token_ids) for output in outputs],
         "cached": [output.num_cached_tokens for output in outputs],
-        "contract": call("probe_stop", "contract"),
+        probe: call("probe_stop", probe),
     }
 
 

@@ -12,6 +12,8 @@ pytestmark = pytest.mark.engine
 NATIVE = {
     "padded-rows-prefilling": "present",
     "single-token-extend": "present",
+    "draft-max-seq-len-target": "present",
+    "draft-max-seq-len-draft": "present",
     "stale-block-table-finished-rows": "present",
     "stale-block-table-vacated-rows": "present",
     "dummy-run-padding": "lacking",
@@ -49,6 +51,7 @@ SPOILED = [
     *((fix, "no patches") for fix in NATIVE),
     ("padded-rows-prefilling", "a probe that lies"),
     ("padded-rows-prefilling", "half of a fix"),
+    ("draft-max-seq-len-target", "half of a fix"),
     ("stale-block-table-finished-rows", "half of a fix"),
     ("dummy-run-padding", "half of a fix"),
     ("single-token-extend", "patches that stay"),

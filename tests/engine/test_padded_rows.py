@@ -115,8 +115,8 @@ def test_known_bad_reads_more_on_the_host(station):
 
 def test_a_fix_that_cannot_be_switched_is_refused_and_the_engine_lives(bench):
     engine = bench.make_ready(HEALTHY)
-    with pytest.raises(BuildError, match="draft-max-seq-len cannot be taken out"):
-        engine.control.switch({"draft-max-seq-len": False})
+    with pytest.raises(BuildError, match="no fix 'padded-rows'; known: padded-rows-prefilling"):
+        engine.control.switch({"padded-rows": False})
     assert engine.server.is_well()
 
 

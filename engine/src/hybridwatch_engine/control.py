@@ -20,7 +20,6 @@ from hybridwatch_engine.probes.max_seq_len import MaxSeqLenProbe
 from hybridwatch_engine.probes.metadata_time import MetadataTimeProbe
 from hybridwatch_engine.probes.recurrent_state import RecurrentStateProbe
 
-
 PROBES: dict[str, Probe] = {
     "contract": JointProbe((ContractProbe(), RecurrentStateProbe(), DraftWritesProbe())),
     "host-sync": HostSyncProbe(),
@@ -28,7 +27,7 @@ PROBES: dict[str, Probe] = {
 }
 
 PROBES_V2: dict[str, Probe] = {**PROBES, "contract": MaxSeqLenProbe()}
-"""On model runner V2, which has none of what the other contracts speak of."""
+"""On model runner V2, into which the hooks of the other contracts do not reach."""
 
 
 def _probe(runner: Any, name: str) -> Probe:

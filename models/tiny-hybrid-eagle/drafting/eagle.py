@@ -59,6 +59,6 @@ def save_head(head: EagleHead, directory: Path) -> None:
 
 def load_head(directory: Path) -> EagleHead:
     """Read a head back."""
-    head = EagleHead(LlamaConfig.from_pretrained(directory))
+    head = EagleHead(LlamaConfig.from_pretrained(directory, attn_implementation="sdpa"))
     head.load_state_dict(load_file(directory / "model.safetensors"))
     return head

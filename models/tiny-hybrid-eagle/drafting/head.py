@@ -49,8 +49,8 @@ class EagleHead(nn.Module):
             `k` (from 0) foresees the feature of token `p + k + 1`.
         """
         places = features.shape[1]
-        seen = torch.ones(places, places, dtype=torch.bool).tril()
-        itself = torch.eye(places, dtype=torch.bool)
+        seen = torch.full((places, places), -torch.inf).triu(1)
+        itself = torch.full((places, places), -torch.inf).fill_diagonal_(0.0)
         cache, foreseen = DynamicCache(), []
         for step in range(steps):
             following = embedded[:, step + 1 : step + 1 + places]

@@ -5,6 +5,8 @@ from transformers import LlamaConfig
 
 HEADS, HEAD_SIZE = 4, 32  # the target's: pages of all attention caches are then equally large
 
+ROPE_THETA = 1e6  # Most of a head's numbers hardly turn within a text: they compare content.
+
 
 def draft_config(hidden_size: int, mlp_size: int, layers: int) -> LlamaConfig:
     """Return a Llama configuration with the target's vocabulary, length and attention heads."""
@@ -20,9 +22,11 @@ def draft_config(hidden_size: int, mlp_size: int, layers: int) -> LlamaConfig:
         max_position_embeddings=tokenizer.MAX_LENGTH,
         rms_norm_eps=1e-6,
         initializer_range=0.05,
+        rope_parameters={"rope_type": "default", "rope_theta": ROPE_THETA},
         tie_word_embeddings=True,
         pad_token_id=tokenizer.PAD,
         bos_token_id=tokenizer.BOS,
         eos_token_id=tokenizer.EOS,
         dtype="float32",
+        attn_implementation="sdpa",
     )

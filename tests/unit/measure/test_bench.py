@@ -1,5 +1,6 @@
 """What a bench refuses before it starts anything, and the command line of an engine."""
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -47,3 +48,23 @@ def test_engine_is_started_on_loopback_with_the_flags_of_its_build(scenario):
     assert variables["HYBRIDWATCH_ENGINE"] == (
         '{"graph_replay": true, "fixes": {"padded-rows-prefilling": false}}'
     )
+
+
+@pytest.mark.parametrize(
+    ("runner", "replays", "wishes"),
+    [
+        (None, True, {"graph_replay": True, "fixes": {}}),
+        ("v1", True, {"graph_replay": True, "fixes": {}, "model_runner": "v1"}),
+        ("v2", False, {"graph_replay": False, "fixes": {}, "model_runner": "v2"}),
+    ],
+)
+def test_a_model_runner_is_asked_for_where_the_scenario_says_so(
+    scenario, tmp_path, runner, replays, wishes
+):
+    engine = scenario.engine.model_copy(update={"model_runner": runner})
+    asking = scenario.model_copy(update={"engine": engine})
+    sides = (parse_label("cpu-0.27.1"),)
+    with Bench(asking, sides, home() / "models", tmp_path, print) as bench:
+        launch = bench._make_slot(sides[0]).launch
+    assert launch.graph_replay is replays
+    assert json.loads(launch.variables()["HYBRIDWATCH_ENGINE"]) == wishes

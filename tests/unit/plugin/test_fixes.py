@@ -65,6 +65,37 @@ def stale_block_table_cases() -> list[tuple[str, str, dict[str, str]]]:
     ]
 
 
+def lengths(target: str, draft: str) -> dict[str, str]:
+    """A hybrid target and a draft whose metadata are built with these."""
+    return {
+        HYBRID: f"""
+class MambaHybridModelState:
+    def prepare_attn(self, batch):
+        build_attn_metadata(max_seq_len={target})
+""",
+        DRAFT: f"self.{draft} = 3",
+    }
+
+
+def draft_max_seq_len_cases() -> list[tuple[str, str, dict[str, str]]]:
+    """The whole is present when both halves are; each half looks at its own file alone."""
+    whole = "draft-max-seq-len"
+    target, draft = f"{whole}-target", f"{whole}-draft"
+    healthy = lengths("max_seq_len", "draft_max_seq_len")
+    bad_target = lengths("self.max_model_len", "draft_max_seq_len")
+    bad_draft = lengths("max_seq_len", "max_model_len")
+    absent = {RUNNER: ""}
+    return [
+        *((fix, "present", healthy) for fix in (whole, target, draft)),
+        *((fix, "lacking", bad_target) for fix in (whole, target)),
+        *((fix, "lacking", bad_draft) for fix in (whole, draft)),
+        (draft, "present", bad_target),
+        (target, "present", bad_draft),
+        *((fix, "not-applicable", absent) for fix in (whole, target, draft)),
+        (whole, "not-applicable", {DRAFT: bad_draft[DRAFT]}),
+    ]
+
+
 def dummy_run(rows: str) -> str:
     """A dummy run that calls this many rows real."""
     return f"""
@@ -133,22 +164,7 @@ class BaseMambaAttentionMetadataBuilder:
     def _compute_common_metadata(self, common):
         split_decodes_and_prefills(common)
 """}),
-    ("draft-max-seq-len", "present", {HYBRID: """
-class MambaHybridModelState:
-    def prepare_attn(self, batch):
-        build_attn_metadata(max_seq_len=max_seq_len)
-""", DRAFT: "self.draft_max_seq_len = 3"}),
-    ("draft-max-seq-len", "lacking", {HYBRID: """
-class MambaHybridModelState:
-    def prepare_attn(self, batch):
-        build_attn_metadata(max_seq_len=self.max_model_len)
-""", DRAFT: "self.draft_max_seq_len = 3"}),
-    ("draft-max-seq-len", "lacking", {HYBRID: """
-class MambaHybridModelState:
-    def prepare_attn(self, batch):
-        build_attn_metadata(max_seq_len=max_seq_len)
-""", DRAFT: "self.max_model_len = 3"}),
-    ("draft-max-seq-len", "not-applicable", {RUNNER: ""}),
+    *draft_max_seq_len_cases(),
     ("all-cache-spec-decode", "present", {MAMBA: """
 block_idx_last_scheduled_token = 1
 block_idx_last_scheduled_token_prev_step = 1

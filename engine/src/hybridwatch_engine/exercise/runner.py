@@ -45,12 +45,15 @@ class Recorder:
         self.received: list[Any] = []
 
     def get_metadata_builder(self, _ubatch: int = 0) -> "Recorder":
+        """The builder of the group."""
         return self
 
     def build(self, common_attn_metadata: Any, **_: Any) -> None:
+        """Take note, as a builder."""
         self.received.append(common_attn_metadata)
 
     def build_metadata(self, common_attn_metadata: Any, _ubatch: int = 0, **_: Any) -> None:
+        """Take note, as a group."""
         self.received.append(common_attn_metadata)
 
     build_for_cudagraph_capture = build

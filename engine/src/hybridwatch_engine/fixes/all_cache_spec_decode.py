@@ -40,7 +40,7 @@ HEADER = _header(
     "after a rejected draft the state is read from a slot that holds another step's state.",
     how="All four parts below.",
     switch="start",
-    scenario="curated/spec-decode-all-cache-start",
+    scenario="curated/spec-decode-all-cache",
 )
 SLOTS = _header(
     id="all-cache-spec-decode-slots",
@@ -49,7 +49,7 @@ SLOTS = _header(
     "those, so the engine dies while it captures.",
     how="The buffer is as wide as the blocks of the longest request and the drafts together.",
     switch="start",
-    scenario="curated/spec-decode-all-cache-start",
+    scenario="curated/spec-decode-slots",
 )
 GRAPH_ROWS = _header(
     id="all-cache-spec-decode-graph-rows",
@@ -59,7 +59,7 @@ GRAPH_ROWS = _header(
     "layers are given more rows than they have requests.",
     how="One row for each request of the graph, zero in those that are padding.",
     switch="start",
-    scenario="curated/spec-decode-all-cache-graph-rows",
+    scenario="curated/spec-decode-graph-rows",
 )
 ANCHOR = _header(
     id="all-cache-spec-decode-anchor",
@@ -78,7 +78,7 @@ MEMORY = _header(
     "a request of max_model_len fits into its memory.",
     how="The speculative slots are counted.",
     switch="start",
-    scenario="curated/spec-decode-all-cache-memory",
+    scenario="curated/spec-decode-memory",
 )
 
 

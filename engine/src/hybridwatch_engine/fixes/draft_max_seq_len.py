@@ -1,7 +1,7 @@
 """Attention metadata of model runner V2 carry the batch's own maximum (vllm#43991).
 
-Two halves, each a fix of its own: the metadata of a hybrid target, and those of the draft. The whole
-is switched by switching both.
+Two halves, each a fix of its own: the metadata of a hybrid target, and those of the draft. The
+whole is switched by switching both.
 """
 
 import ast
@@ -59,7 +59,9 @@ DRAFT = Header(
     remove_when=_REMOVE,
 )
 
-_WANTED: ContextVar[int | None] = ContextVar("max_seq_len of the metadata being built", default=None)
+_WANTED: ContextVar[int | None] = ContextVar(
+    "max_seq_len of the metadata being built", default=None
+)
 _LONGEST: ContextVar[int | None] = ContextVar("longest sequence drafted for", default=None)
 
 
@@ -108,7 +110,7 @@ def _apply_target() -> PatchSet:
     """Speak of the longest sequence that the host knows of in the batch."""
 
     def longest(state: Any, batch: Any, *_: Any, for_capture: bool = False, **__: Any) -> int:
-        return state.max_model_len if for_capture else _longest(batch)
+        return _max_model_len(state) if for_capture else _longest(batch)
 
     return PatchSet(*_speaking_of(longest, _target_build()))
 
@@ -135,8 +137,8 @@ def _apply_draft() -> PatchSet:
     def longest(speculator: Any, *_: Any, **__: Any) -> int:
         known = _LONGEST.get()
         if known is None:  # a graph is captured, for any batch
-            return int(speculator.max_model_len)
-        return min(known + speculator.num_speculative_steps, speculator.max_model_len)
+            return _max_model_len(speculator)
+        return min(known + int(speculator.num_speculative_steps), _max_model_len(speculator))
 
     return PatchSet(Patch(owner, "propose", remember), *_speaking_of(longest, (owner, name)))
 
@@ -189,7 +191,9 @@ def _speaking_of(longest: Callable[..., int], function: Function) -> tuple[Patch
 
         return build
 
-    return Patch(owner, name, note), Patch(sys.modules[owner.__module__], "build_attn_metadata", obey)
+    return Patch(owner, name, note), Patch(
+        sys.modules[owner.__module__], "build_attn_metadata", obey
+    )
 
 
 TARGET_HALF = Fix(TARGET, _probe_target, apply=_apply_target, revert=_revert_target)

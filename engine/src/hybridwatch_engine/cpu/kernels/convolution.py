@@ -87,53 +87,50 @@ def convolve(
     Returns:
         Outputs, (tokens, channels), in the type of ``x``.
     """
-    out = torch.zeros_like(x, memory_format=torch.contiguous_format)
     if not rows:
-        return out
+        return torch.zeros_like(x, memory_format=torch.contiguous_format)
     past = layer.weight.shape[1] - 1
     history = conv_state.transpose(1, 2)
-    ends = list(accumulate(past + row.length for row in rows))
-    bases = [end - past - row.length for end, row in zip(ends, rows, strict=True)]
-    tokens = positions((row.first, row.length) for row in rows)
-    stream = torch.zeros((ends[-1], x.shape[1]))
-    _lay_histories(stream, history, rows, bases, past)
-    stream[positions((b + past, r.length) for b, r in zip(bases, rows, strict=True))] = (
-        x[tokens].to(history.dtype).float()
-    )
+    bases = [0, *accumulate(past + row.length for row in rows)]
+    stream = _laid_out(x, history, rows, past)
     said = _filtered(stream, layer)
-    said = said[positions((b, r.length) for b, r in zip(bases, rows, strict=True))]
-    out[tokens] = said.to(out.dtype)
+    said = said.index_select(0, positions((b, r.length) for b, r in zip(bases, rows, strict=False)))
     if kept:
-        states = stream[positions((bases[keep.row] + keep.after, keep.entries) for keep in kept)]
+        where = positions((bases[keep.row] + keep.after, keep.entries) for keep in kept)
         slots = repeated((keep.slot, keep.entries) for keep in kept)
-        history[slots, positions((0, keep.entries) for keep in kept)] = states.to(history.dtype)
+        entries = positions((0, keep.entries) for keep in kept)
+        history[slots, entries] = stream.index_select(0, where).to(history.dtype)
+    if len(said) == len(x):
+        return said.to(x.dtype)
+    out = torch.zeros_like(x, memory_format=torch.contiguous_format)
+    out[positions((row.first, row.length) for row in rows)] = said.to(x.dtype)
     return out
 
 
-def _lay_histories(
-    stream: Tensor, history: Tensor, rows: Sequence[Row], bases: Sequence[int], past: int
-) -> None:
-    """Put what is cached of each row before its inputs; a row without history keeps zeros."""
-    cached = [
-        (base, row.slot, row.entry)
-        for base, row in zip(bases, rows, strict=True)
-        if row.slot is not None
-    ]
-    if not cached:
-        return
-    slots = repeated((slot, past) for _, slot, _ in cached)
-    entries = positions((entry, past) for _, _, entry in cached)
-    stream[positions((base, past) for base, _, _ in cached)] = history[slots, entries].float()
+def _laid_out(x: Tensor, history: Tensor, rows: Sequence[Row], past: int) -> Tensor:
+    """The stream, in 32 bits; zeros stand for the history of a row that has none."""
+    slots = [row.slot for row in rows if row.slot is not None]
+    cached = history.index_select(0, torch.tensor(slots, dtype=torch.long)).flatten(0, 1)
+    blank = cached.new_zeros((past, cached.shape[1]))
+    inputs, nothing = len(cached), len(cached) + len(x)
+    order, used = [], 0
+    for row in rows:
+        if row.slot is None:
+            order.append((nothing, past))
+        else:
+            order.append((used * history.shape[1] + row.entry, past))
+            used += 1
+        order.append((inputs + row.first, row.length))
+    return torch.cat((cached, x.to(cached.dtype), blank)).index_select(0, positions(order)).float()
 
 
 def _filtered(stream: Tensor, layer: Filter) -> Tensor:
     """The convolution of the whole stream; its first output has all of its inputs in the stream."""
-    width = layer.weight.shape[1]
-    taps = layer.weight.float().t()
-    count = stream.shape[0] - width + 1
+    taps = layer.weight.float().t().unbind()
+    count = stream.shape[0] - len(taps) + 1
     total = stream[:count] * taps[0]
-    for tap in range(1, width):
-        total.addcmul_(stream[tap : tap + count], taps[tap])
+    for place, tap in enumerate(taps[1:], 1):
+        total.addcmul_(stream[place : place + count], tap)
     if layer.bias is not None:
         total += layer.bias.float()
     return functional.silu(total, inplace=True) if layer.activation else total
@@ -170,8 +167,8 @@ def update(
     Returns:
         Outputs like ``x``.
     """
-    sources = column_slots(indices, source_column)
-    targets = column_slots(indices, target_column)
+    sources = column_slots(indices, source_column).tolist()
+    targets = column_slots(indices, target_column).tolist()
     offsets = [0] * len(sources) if accepted is None else [n - 1 for n in accepted.tolist()]
     past = layer.weight.shape[1] - 1
     rows: list[Row] = []
@@ -238,7 +235,7 @@ def prefill(
     past = layer.weight.shape[1] - 1
     rows: list[Row] = []
     kept: list[Kept] = []
-    sources = column_slots(indices, blocks.source)
+    sources = column_slots(indices, blocks.source).tolist()
     facts = (blocks.first.tolist(), blocks.last.tolist(), blocks.computed.tolist())
     for number, ((begin, length), source, cached, first, last, computed) in enumerate(
         zip(row_bounds(len(sources), starts), sources, has_history.tolist(), *facts, strict=False)

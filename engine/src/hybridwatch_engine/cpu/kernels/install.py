@@ -16,6 +16,7 @@ from typing import Any
 
 from hybridwatch_engine.cpu.kernels import align, chunk_scan, convolution, state_update
 from hybridwatch_engine.cpu.kernels.ending import Ending
+from hybridwatch_engine.cpu.kernels.slots import column_slots, move_states
 from hybridwatch_engine.patch import Patch, PatchSet
 
 _OPS = "vllm.model_executor.layers.mamba.ops"
@@ -32,21 +33,35 @@ def _serves_conv_update(conv_state: Any, weight: Any, named: dict[str, Any]) -> 
 
 
 def _conv_update(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Serve accepted counts; without them the compiled kernel serves, once the states have moved.
+
+    It knows one slot a row and a history without room for drafts.
+    """
+
     def causal_conv1d_update(
         x: Any, conv_state: Any, weight: Any, bias: Any = None, activation: Any = None, **named: Any
     ) -> Any:
-        if x.dim() != 2 or _serves_conv_update(conv_state, weight, named):
+        indices, null_block = named.get("conv_state_indices"), named.get("null_block_id", 0)
+        accepted, starts = named.get("num_accepted_tokens"), named.get("query_start_loc")
+        columns = (named.get("initial_state_idx"), named.get("block_idx_last_scheduled_token"))
+        if x.dim() != 2 or indices is None:
             return original(x, conv_state, weight, bias, activation, **named)
+        if accepted is None and starts is None:
+            history = conv_state[..., : weight.shape[1] - 1]
+            sources, targets = (column_slots(indices, column) for column in columns)
+            move_states(history, sources, targets, null_block)
+            rest = {**named, "conv_state_indices": targets}
+            return original(x, history, weight, bias, activation, **rest)
         said = convolution.update(
             x,
             conv_state,
             convolution.Filter(weight, bias, activation),
-            named["conv_state_indices"],
-            accepted=named.get("num_accepted_tokens"),
-            starts=named.get("query_start_loc"),
-            source_column=named.get("initial_state_idx"),
-            target_column=named.get("block_idx_last_scheduled_token"),
-            null_block=named.get("null_block_id", 0),
+            indices,
+            accepted=accepted,
+            starts=starts,
+            source_column=columns[0],
+            target_column=columns[1],
+            null_block=null_block,
         )
         out = named.get("out")
         return said if out is None else out.copy_(said)
@@ -104,16 +119,17 @@ def _chunk_scan(original: Callable[..., Any]) -> Callable[..., Any]:
     return mamba_chunk_scan_combined_fwd
 
 
-def _serves_state_update(named: dict[str, Any]) -> bool:
-    """Whether the compiled update does what is asked: one slot a row, updated in its place."""
-    read, written = named.get("state_batch_indices"), named.get("dst_state_batch_indices")
-    one_slot = read is None or read.dim() == 1 or read.shape[1] == 1
-    in_place = written is None or written is read
-    asked = ("num_accepted_tokens", "cu_seqlens")
-    return one_slot and in_place and all(named.get(name) is None for name in asked)
+def _one_a_head(*parameters: Any) -> bool:
+    """Whether all parameters are one number a head, expanded: the compiled update reads no more."""
+    return all(not any(parameter.stride()[1:]) for parameter in parameters)
 
 
 def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Serve accepted counts; without them the compiled kernel serves, once the states have moved.
+
+    It knows one slot a row, and updates the state where it has read it.
+    """
+
     def call(
         backend: Any,
         state: Any,
@@ -126,21 +142,24 @@ def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
         dt_bias: Any,
         **named: Any,
     ) -> None:
-        if _serves_state_update(named):
+        sources, written = named.get("state_batch_indices"), named.get("dst_state_batch_indices")
+        targets, null_block = sources if written is None else written, named.get("null_block_id", 0)
+        accepted, starts = named.get("num_accepted_tokens"), named.get("cu_seqlens")
+        counted = accepted is not None or starts is not None
+        in_place = targets is sources and (sources is None or sources[0].numel() == 1)
+        if in_place and not counted:
             original(backend, state, x, dt, a, b, c, d, dt_bias, **named)
-            return
-        null_block = named.get("null_block_id", 0)
-        rows = state_update.rows_of(
-            named["state_batch_indices"],
-            named.get("dst_state_batch_indices"),
-            named.get("num_accepted_tokens"),
-            named.get("cu_seqlens"),
-            null_block,
-        )
-        softplus = named.get("dt_softplus", False)
-        step = state_update.Inputs.of(x, dt, a, b, c, bias=dt_bias, softplus=softplus)
-        ending = Ending(x, d, named.get("z"))
-        state_update.update(state, step, rows, ending, named["out"], null_block)
+        elif not counted and _one_a_head(a, d, dt_bias) and dt.stride(-1) == 0:
+            sources, targets = column_slots(sources, None), column_slots(targets, None)
+            move_states(state, sources, targets, null_block)
+            rest = {"state_batch_indices": targets, "dst_state_batch_indices": targets}
+            original(backend, state, x, dt, a, b, c, d, dt_bias, **{**named, **rest})
+        else:
+            rows = state_update.rows_of(sources, targets, accepted, starts, null_block)
+            softplus = named.get("dt_softplus", False)
+            step = state_update.Inputs.of(x, dt, a, b, c, bias=dt_bias, softplus=softplus)
+            ending = Ending(x, d, named.get("z"))
+            state_update.update(state, step, rows, ending, named["out"], null_block)
 
     return call
 

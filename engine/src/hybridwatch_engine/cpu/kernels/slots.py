@@ -7,18 +7,37 @@ import torch
 from torch import Tensor
 
 
-def column_slots(indices: Tensor, columns: Tensor | None) -> list[int]:
-    """One state slot of each row.
+def column_slots(indices: Tensor, columns: Tensor | None) -> Tensor:
+    """One state slot of each row, (rows,).
 
     Args:
         indices: Slots, (rows,) or (rows, columns).
         columns: Which column of each row; the first one when absent.
     """
     if indices.dim() == 1:
-        return list(indices.tolist())
+        return indices
     if columns is None:
-        return list(indices[:, 0].tolist())
-    return list(indices.gather(1, columns.long().unsqueeze(1)).squeeze(1).tolist())
+        return indices[:, 0].contiguous()
+    return indices.gather(1, columns.long().unsqueeze(1)).squeeze(1)
+
+
+def move_states(cache: Tensor, sources: Tensor, targets: Tensor, null_block: int) -> None:
+    """Copy the states of rows that go on in another slot.
+
+    Args:
+        cache: States, (slots, ...).
+        sources: Slot of each row, (rows,).
+        targets: Slot in which it goes on, likewise; nothing moves into the null block.
+        null_block: Slot that belongs to nobody.
+    """
+    moves = [
+        (source, target)
+        for source, target in zip(sources.tolist(), targets.tolist(), strict=True)
+        if source != target and null_block not in (source, target)
+    ]
+    if moves:
+        before, after = torch.tensor(moves).unbind(1)
+        cache.index_copy_(0, after, cache.index_select(0, before))
 
 
 def row_bounds(rows: int, starts: Tensor | None) -> list[tuple[int, int]]:

@@ -35,7 +35,7 @@ class Row:
 
 def rows_of(
     sources: Tensor,
-    targets: Tensor | None,
+    targets: Tensor,
     accepted: Tensor | None,
     starts: Tensor | None,
     null_block: int,
@@ -46,16 +46,15 @@ def rows_of(
         sources: Slots to read, (rows,) or (rows, columns); with ``accepted`` the column of the last
             accepted token is read, else the first.
         targets: Slots to write, likewise; with ``accepted`` one per token, else the first column
-            takes the state after the last token. The sources when absent.
+            takes the state after the last token.
         accepted: Tokens accepted after the previous step, (rows,).
         starts: Cumulated tokens of the rows, (rows + 1,); one token each when absent.
         null_block: Slot that belongs to nobody.
     """
     count = len(sources) if starts is None else len(starts) - 1
     columns = None if accepted is None else (accepted - 1).clamp(min=0)
-    read = column_slots(sources[:count], columns)
-    written = sources if targets is None else targets
-    written = written.unsqueeze(1) if written.dim() == 1 else written
+    read = column_slots(sources[:count], columns).tolist()
+    written = targets.unsqueeze(1) if targets.dim() == 1 else targets
     found = []
     for number, (first, length) in enumerate(row_bounds(count, starts)):
         if length == 0 or read[number] == null_block:
@@ -78,7 +77,7 @@ class Inputs:
         decay: What is left of a state, (tokens, groups, heads, channels or 1, entries or 1).
         drive: Inputs times step size, (tokens, groups, heads, channels, 1).
         b: (tokens, groups, 1, 1, entries).
-        c: (tokens, groups, entries, 1).
+        c: (tokens, groups, 1, entries).
     """
 
     decay: Tensor
@@ -123,8 +122,13 @@ class Inputs:
             decay.view(*split, *decay.shape[2:]),
             drive.view(*split, channels, 1),
             b.float().reshape(tokens, groups, 1, 1, -1),
-            c.float().unsqueeze(-1),
+            c.float().unsqueeze(2),
         )
+
+    def of_tokens(self, tokens: Tensor) -> "Inputs":
+        """The inputs of these tokens."""
+        parts = (self.decay, self.drive, self.b, self.c)
+        return Inputs(*(part.index_select(0, tokens) for part in parts))
 
 
 def _once(tensor: Tensor, dim: int = -1) -> Tensor:
@@ -149,17 +153,19 @@ def advance(states: Tensor, step: Inputs, rows: Sequence[Row], null_block: int =
     heads, channels, entries = states.shape[1:]
     groups = step.b.shape[1]
     live = list(rows)
-    work = states[torch.tensor([row.source for row in live])].float()
-    said = work.new_empty((step.b.shape[0], groups, heads // groups * channels, 1))
+    work = states.index_select(0, torch.tensor([row.source for row in live])).float()
+    said = work.new_empty((step.b.shape[0], groups, 1, heads // groups * channels))
     for place in range(max(row.length for row in rows)):
-        going = [row.length > place for row in live]
-        if not all(going):
-            work = work[torch.tensor(going)]
-            live = [row for row, goes in zip(live, going, strict=True) if goes]
+        going = [number for number, row in enumerate(live) if row.length > place]
+        if len(going) < len(live):
+            work = work.index_select(0, torch.tensor(going))
+            live = [live[number] for number in going]
         tokens = torch.tensor([row.first + place for row in live])
+        now = step.of_tokens(tokens)
         split = work.view(len(live), groups, heads // groups, channels, entries)
-        split.mul_(step.decay[tokens]).addcmul_(step.drive[tokens], step.b[tokens])
-        said[tokens] = torch.matmul(split.flatten(2, 3), step.c[tokens])
+        split.mul_(now.decay).addcmul_(now.drive, now.b)
+        # The smaller matrix first: several times faster than the other way round.
+        said.index_copy_(0, tokens, now.c @ split.flatten(2, 3).mT)
         _store(states, work, [row.targets[place] for row in live], null_block)
     return said.view(-1, heads, channels)
 
@@ -168,9 +174,9 @@ def _store(states: Tensor, work: Tensor, targets: Sequence[int], null_block: int
     """Put states into their slots, those of the null block nowhere."""
     wanted = [place for place, slot in enumerate(targets) if slot != null_block]
     if len(wanted) < len(targets):
-        work = work[torch.tensor(wanted, dtype=torch.long)]
+        work = work.index_select(0, torch.tensor(wanted, dtype=torch.long))
     slots = torch.tensor([targets[place] for place in wanted], dtype=torch.long)
-    states[slots] = work.to(states.dtype)
+    states.index_copy_(0, slots, work.to(states.dtype))
 
 
 def update(

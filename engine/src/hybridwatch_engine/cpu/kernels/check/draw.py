@@ -1,0 +1,83 @@
+"""Random shapes, tensors and caches."""
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T")
+
+NULL_BLOCK = 0
+
+
+class Draw:
+    """A seeded source of everything a case is made of.
+
+    Args:
+        seed: Says all that comes out.
+        dtype: Type of inputs.
+    """
+
+    def __init__(self, seed: int, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self._random = random.Random(seed)  # noqa: S311 - cases, not secrets
+        self._torch = torch.Generator().manual_seed(seed)
+
+    def one(self, choices: Sequence[T]) -> T:
+        """One of the choices."""
+        return self._random.choice(choices)
+
+    def count(self, least: int, most: int) -> int:
+        """An integer, both ends included."""
+        return self._random.randint(least, most)
+
+    def chance(self, probability: float) -> bool:
+        """True as often as that."""
+        return self._random.random() < probability
+
+    def normal(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        """Normal values of the case's type or another."""
+        return torch.randn(*shape, generator=self._torch).to(dtype or self.dtype)
+
+    def uniform(self, least: float, most: float, *shape: int) -> Tensor:
+        """Uniform values, 32 bits."""
+        return least + (most - least) * torch.rand(*shape, generator=self._torch)
+
+    def slots(self, count: int, most: int) -> list[int]:
+        """Different slots up to ``most``, none of them the null block."""
+        return self._random.sample(range(NULL_BLOCK + 1, most + 1), count)
+
+    def state_dtype(self) -> torch.dtype:
+        """Type of a cache: that of the inputs or 32 bits."""
+        return self.one((self.dtype, torch.float32))
+
+    def cache(
+        self, slots: int, *shape: int, dtype: torch.dtype, values: torch.dtype | None = None
+    ) -> Tensor:
+        """A cache of so many slots besides the null block, with space between them as in pages.
+
+        The null block and the space hold no numbers: who reads them is found out.
+
+        Args:
+            slots: How many.
+            shape: Shape of one.
+            dtype: Type of the cache.
+            values: Type that the values were in before; that of the cache when absent.
+        """
+        numbers = 1
+        for size in shape:
+            numbers *= size
+        page = numbers + 8 * self.count(0, 3)  # compiled kernels need 16 aligned bytes
+        memory = torch.full((slots + 1, page), torch.nan, dtype=dtype)
+        memory[1:, :numbers] = self.normal(slots, numbers, dtype=values or dtype)
+        strides = [1]
+        for size in reversed(shape[1:]):
+            strides.insert(0, strides[0] * size)
+        return memory.as_strided((slots + 1, *shape), (page, *strides))
+
+
+def int32(values: Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
+    """A tensor of the type that vLLM's metadata has."""
+    return torch.tensor(values, dtype=torch.int32)

@@ -1,0 +1,133 @@
+"""Model runner V2 on a CPU: it says what V1 says, speculation loses nothing, and lengths are held.
+
+One engine with Eagle drafts on V2, its kernels interpreted, and for comparison one on V1.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.engine.builds import home, named_build
+from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.server import HOST
+from hybridwatch.process import ConversingProcess
+from tests.engine.conftest import BUILD
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+START_S, JOB_S = 180.0, 120.0
+ROOM, DRAFTS = 512, 3
+ARGUMENTS = {
+    "dtype": "float32",
+    "enforce_eager": True,
+    "enable_prefix_caching": False,
+    "max_model_len": ROOM,
+    "max_num_seqs": 4,
+}
+EAGLE = {
+    "method": "eagle",
+    "model": str(home() / "models" / "tiny-hybrid-eagle"),
+    "num_speculative_tokens": DRAFTS,
+}
+WAVE = [
+    {"prompt": [97 + place * 7 % 26 for place in range(length)], "max_tokens": 10, "at": at}
+    for length, at in ((5, 0), (23, 0), (70, 2), (1, 3))
+]
+ONE = [{"prompt": [97] * 8, "max_tokens": 4, "at": 0}]
+# Alone and without drafts: its steps have 8, 9, 10 and 11 tokens.
+LENGTHS = [8, 9, 10, 11]
+
+
+def open_lab(folder, runner, **arguments):
+    build = named_build(BUILD)
+    require_installed(build)
+    command = [
+        str(build.interpreter),
+        str(Path(__file__).with_name("lab.py")),
+        str(home() / "models" / "tiny-hybrid"),
+        json.dumps(ARGUMENTS | arguments),
+    ]
+    told = {"HYBRIDWATCH_ENGINE": json.dumps({"model_runner": runner})}
+    environment = {**build.env, **told, "VLLM_HOST_IP": HOST, "HF_HUB_OFFLINE": "1"}
+    process = ConversingProcess(command, folder / "lab.log", environment)
+    assert json.loads(process.answer(START_S)) == {"ready": True}
+    return process
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory):
+    """Give a wave to the engine on V2."""
+    lab = open_lab(tmp_path_factory.mktemp("v2"), "v2", speculative_config=EAGLE)
+    yield lambda wave, **job: ask(lab, wave, **job)
+    lab.stop()
+
+
+def ask(lab, wave, *, reverted=(), **job):
+    plain = {"eager": False, "idle_batches": 0, "chunk_budget": 64, "waves": [wave]}
+    fixes = {f"draft-max-seq-len-{half}": half not in reverted for half in ("target", "draft")}
+    lab.ask(json.dumps(plain | {"fixes": fixes} | job))
+    return json.loads(lab.answer(JOB_S))
+
+
+@pytest.fixture(scope="module")
+def healthy(serve):
+    return serve(WAVE, speculate=True)
+
+
+def test_runner_v2_says_what_v1_says_with_drafts_and_without(serve, healthy, tmp_path):
+    lab = open_lab(tmp_path, "v1")
+    try:
+        on_v1 = ask(lab, WAVE)
+    finally:
+        lab.stop()
+    assert "replays" in on_v1["contract"]  # the probe of V1: this is not V2 once more
+    assert serve(WAVE, speculate=False)["tokens"] == on_v1["tokens"]
+    assert healthy["tokens"] == on_v1["tokens"]
+
+
+def test_healthy_metadata_speak_of_nothing_that_is_not_there(healthy):
+    counts = healthy["contract"]
+    assert counts["max_seq_len_excess_target"] == counts["max_seq_len_excess_draft"] == 0
+    # The first draft of a step takes the target's metadata.
+    assert counts["draft_metadata_builds"] == (DRAFTS - 1) * counts["target_metadata_builds"] > 0
+
+
+@pytest.mark.parametrize("reverted", [("target",), ("draft",), ("target", "draft")])
+def test_each_half_is_counted_to_the_token(serve, reverted):
+    told = serve(ONE, speculate=False, reverted=reverted)
+    target = sum(ROOM - length for length in LENGTHS)
+    draft = sum(ROOM - length - DRAFTS for length in LENGTHS) * (DRAFTS - 1)
+    assert told["contract"] == {
+        "target_metadata_builds": len(LENGTHS),
+        "max_seq_len_excess_target": target if "target" in reverted else 0,
+        "draft_metadata_builds": len(LENGTHS) * (DRAFTS - 1),
+        "max_seq_len_excess_draft": draft if "draft" in reverted else 0,
+    }
+
+
+def test_a_wrong_length_changes_no_text_on_a_cpu(serve, healthy):
+    told = serve(WAVE, speculate=True, reverted=("target", "draft"))
+    assert told["tokens"] == healthy["tokens"]
+
+
+def test_dummy_batches_of_an_idle_engine_build_metadata_too(serve, healthy):
+    idle = serve(WAVE, speculate=True, idle_batches=2)
+    builds = healthy["contract"]["target_metadata_builds"]
+    assert idle["contract"]["target_metadata_builds"] == builds + 2
+    assert idle["contract"]["max_seq_len_excess_target"] == 0
+    assert idle["tokens"] == healthy["tokens"]
+
+
+def test_host_reads_are_those_of_the_engine_not_of_the_interpreter(serve):
+    told = serve(ONE, speculate=False, idle_batches=2, probe="host-sync")["host-sync"]
+    assert len(told["reads_per_step"]) == len(LENGTHS)
+    assert all(told["reads_per_step"])
+    assert not [site for site in told["sites"] if "/triton/" in site]
+    assert [site for site in told["sites"] if "MambaHybridModelState.prepare_attn" in site]
+
+
+def test_every_build_of_metadata_is_timed(serve):
+    told = serve(ONE, speculate=False, probe="metadata-time")["metadata-time"]
+    assert len(told["seconds"]) == len(LENGTHS) * DRAFTS
+    assert all(seconds > 0 for seconds in told["seconds"])
