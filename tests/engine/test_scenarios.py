@@ -8,6 +8,7 @@ import pytest
 from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
+from hybridwatch.errors import EngineError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import Station, measure
 from hybridwatch.metric.catalogue import WRONG_TOKENS
@@ -25,29 +26,62 @@ TELLING = {
     "curated/nixl-disagg": "contract.prefills_in_decode_graph",
     "reported/dummy-run-padding": "contract.blocks_in_dummy_runs",
     "reported/i57720-one-token-prompt": "contract.prefills_in_decode_graph",
+    "smoke/spec-decode-all-cache": "contract.states_off",
+    "smoke/draft-max-seq-len": "contract.max_seq_len_excess_target",
+    "curated/spec-decode-memory": "contract.slots_short",
+    "reported/i39273-draftless-step": "contract.states_off",
+    "reported/conv-anchor": "contract.states_off",
+    "reported/block-end-states": "contract.block_ends_off",
+    "reported/draft-model-overwrites-state": "contract.mamba_blocks_overwritten",
 }
 """Scenario to the contract that its known-bad breaks; the first one has a test file of its own."""
+
+DEADLY = (
+    "curated/spec-decode-all-cache",
+    "curated/spec-decode-slots",
+    "curated/spec-decode-graph-rows",
+    "reported/i46424-lone-tail",
+)
+"""Scenarios whose known-bad does not live."""
 
 
 def test_no_scenario_is_left_out():
     known = {scenario.id for scenario in find(home() / "scenarios", [])}
-    assert known - {"smoke/padded-graph-rows"} == set(TELLING)
+    assert known - {"smoke/padded-graph-rows"} == {*TELLING, *DEADLY}
 
 
 @pytest.mark.parametrize("scenario_id", TELLING)
 def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
-    (scenario,) = find(home() / "scenarios", [scenario_id])
-    require_installed(parse_label(BUILD).spec)
-    named = BUILD, scenario.fix, scenario.requires
-    labels = healthy_label(*named), known_bad_label(*named)
-    sides = tuple(parse_label(label) for label in labels)
-    with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
+    scenario, bench = _bench(scenario_id, tmp_path)
+    with bench:
         broken = _contract(bench, KNOWN_BAD, tmp_path)
         # After the known-bad, so that damage which stayed would be seen.
         healthy = _contract(bench, HEALTHY, tmp_path)
     assert set(healthy.values()) == {0.0}
     assert broken[TELLING[scenario_id]] > 0
-    assert broken[WRONG_TOKENS] > 0
+    assert (broken[WRONG_TOKENS] > 0) == (scenario.harm == "answers")
+
+
+@pytest.mark.parametrize("scenario_id", DEADLY)
+def test_known_bad_dies_and_healthy_lives(scenario_id, tmp_path):
+    scenario, bench = _bench(scenario_id, tmp_path)
+    assert scenario.harm == "death"
+    with bench:
+        with pytest.raises(EngineError):
+            _contract(bench, KNOWN_BAD, tmp_path)
+        assert not bench.is_alive(KNOWN_BAD)
+        bench.discard(KNOWN_BAD)
+        healthy = _contract(bench, HEALTHY, tmp_path)
+    assert set(healthy.values()) == {0.0}
+
+
+def _bench(scenario_id, work):
+    """A scenario with a bench for its healthy build and its known-bad."""
+    (scenario,) = find(home() / "scenarios", [scenario_id])
+    require_installed(parse_label(BUILD).spec)
+    named = BUILD, scenario.fix, scenario.requires
+    sides = tuple(parse_label(label(*named)) for label in (healthy_label, known_bad_label))
+    return scenario, Bench(scenario, sides, home() / "models", work, print)
 
 
 def _contract(bench, side, work):

@@ -18,8 +18,7 @@ HEADER = Header(
     "block continues from the state of some earlier token.",
     how="When accepted tokens fill a block, the state and the convolution's inputs behind its last "
     "token are copied into the block's own column.",
-    upstream="vllm#53912 (open) has the symptom: wrong answers from the prefix cache with "
-    "speculation",
+    upstream="vllm#41233 left it out; no report of it is known",
     present_from=NOWHERE,
     switch="live",
     scenario="reported/block-end-states",

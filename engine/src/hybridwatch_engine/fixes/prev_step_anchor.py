@@ -39,7 +39,7 @@ COUNTS = Header(
     "accepted drafts says which one counts. In a step in which no request has a draft, the Mamba "
     "layers are not told that number and continue from the state of the first token.",
     how="The number is handed on in every step.",
-    upstream="vllm#39273 (open) has the symptom with ngram",
+    upstream="vllm#39273, vllm#52942, vllm#56531 (all open)",
     present_from=NOWHERE,
     switch="live",
     scenario="reported/i39273-draftless-step",

@@ -156,10 +156,15 @@ def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
             original(backend, state, x, dt, a, b, c, d, dt_bias, **{**named, **rest})
         else:
             rows = state_update.rows_of(sources, targets, accepted, starts, null_block)
-            softplus = named.get("dt_softplus", False)
-            step = state_update.Inputs.of(x, dt, a, b, c, bias=dt_bias, softplus=softplus)
-            ending = Ending(x, d, named.get("z"))
-            state_update.update(state, step, rows, ending, named["out"], null_block)
+            if rows:
+                order = state_update.Order.of(rows, null_block)
+                # Expanded step sizes stay so: they are computed once.
+                dt = dt[..., :1] if dt.stride(-1) == 0 else dt
+                x, dt, b, c = (part.index_select(0, order.tokens) for part in (x, dt, b, c))
+                gate = None if named.get("z") is None else named["z"].index_select(0, order.tokens)
+                softplus = named.get("dt_softplus", False)
+                step = state_update.Inputs.of(x, dt, a, b, c, bias=dt_bias, softplus=softplus)
+                state_update.update(state, step, order, Ending(x, d, gate), named["out"])
 
     return call
 

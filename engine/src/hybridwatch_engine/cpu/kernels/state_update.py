@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hybridwatch_engine.cpu.kernels.ending import Ending
-from hybridwatch_engine.cpu.kernels.slots import column_slots, positions, row_bounds
+from hybridwatch_engine.cpu.kernels.slots import column_slots, row_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,46 @@ def rows_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
-    """What a step adds to the states, for every token, in 32 bits.
+class Order:
+    """The tokens of the rows in the order they are worked on: all first tokens, all second ones.
 
-    Heads are split by groups that share B and C; an axis of one stands for all of its kind.
+    The longest rows come first, so that the rows that go on are always the first ones.
+
+    Attributes:
+        tokens: Tokens of the batch in this order, (worked on,).
+        counts: How many rows have a first token, a second one and so on.
+        sources: Slot that each row goes on from, (rows,).
+        places: Places in this order of the states that are stored.
+        targets: Slots in which they are stored, likewise.
+    """
+
+    tokens: Tensor
+    counts: list[int]
+    sources: Tensor
+    places: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], null_block: int) -> "Order":
+        """Put the tokens of rows in order."""
+        longest_first = sorted(rows, key=lambda row: -row.length)
+        tokens, slots, counts = [], [], []
+        for place in range(longest_first[0].length):
+            live = [row for row in longest_first if row.length > place]
+            tokens += [row.first + place for row in live]
+            slots += [row.targets[place] for row in live]
+            counts.append(len(live))
+        stored = [(place, slot) for place, slot in enumerate(slots) if slot != null_block]
+        places, targets = torch.tensor(stored, dtype=torch.long).reshape(-1, 2).unbind(1)
+        sources = torch.tensor([row.source for row in longest_first])
+        return cls(torch.tensor(tokens), counts, sources, places, targets)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the tokens add to the states, in 32 bits; an axis of one stands for all of its kind.
+
+    Heads are split by groups that share B and C.
 
     Attributes:
         decay: What is left of a state, (tokens, groups, heads, channels or 1, entries or 1).
@@ -94,25 +130,23 @@ class Inputs:
         b: Tensor,
         c: Tensor,
         *,
-        bias: Tensor | None,
+        bias: Tensor,
         softplus: bool,
     ) -> "Inputs":
         """Prepare all tokens at once.
 
         Args:
             x: (tokens, heads, channels).
-            dt: Step sizes, like ``x``; what has been expanded over channels is computed once.
-            a: (heads, channels, entries), likewise.
+            dt: Step sizes, (tokens, heads, channels or 1).
+            a: (heads, channels, entries); what has been expanded is computed once.
             b: (tokens, groups, entries).
             c: Like ``b``.
-            bias: Added to ``dt``, (heads, channels), or nothing.
+            bias: Added to ``dt``, (heads, channels).
             softplus: Whether the step size is the softplus of the sum.
         """
         tokens, heads, channels = x.shape
         groups = b.shape[1]
-        sizes = _once(dt).float()
-        if bias is not None:
-            sizes = sizes + _once(bias).float()
+        sizes = dt.float() + _once(bias).float()
         if softplus:
             sizes = functional.softplus(sizes)
         decay = torch.exp(sizes.unsqueeze(-1) * _once(_once(a), -2).float())
@@ -125,83 +159,52 @@ class Inputs:
             c.float().unsqueeze(2),
         )
 
-    def of_tokens(self, tokens: Tensor) -> "Inputs":
-        """The inputs of these tokens."""
-        parts = (self.decay, self.drive, self.b, self.c)
-        return Inputs(*(part.index_select(0, tokens) for part in parts))
-
 
 def _once(tensor: Tensor, dim: int = -1) -> Tensor:
     """The tensor with an axis of one where it was expanded."""
     return tensor.narrow(dim, 0, 1) if tensor.stride(dim) == 0 else tensor
 
 
-def advance(states: Tensor, step: Inputs, rows: Sequence[Row], null_block: int = 0) -> Tensor:
-    """Run rows of tokens through the recurrence and store their states.
+def advance(states: Tensor, step: Inputs, order: Order) -> Tensor:
+    """Run the tokens through the recurrence and store their states.
 
     Args:
-        states: Cache, (slots, heads, channels, entries), changed where a row's targets say and
-            nowhere else.
-        step: Inputs of all tokens.
-        rows: Rows to work on, at least one.
-        null_block: A target that is not stored.
+        states: Cache, (slots, heads, channels, entries), changed at the targets and nowhere else.
+        step: Inputs of the tokens, in order.
+        order: Where they come from and where their states go.
 
     Returns:
-        What the states say of each token, (tokens, heads, channels), in 32 bits; undefined for
-        tokens of no row.
+        What the states say of each token, in order, (tokens, heads, channels), in 32 bits.
     """
     heads, channels, entries = states.shape[1:]
     groups = step.b.shape[1]
-    live = list(rows)
-    work = states.index_select(0, torch.tensor([row.source for row in live])).float()
-    said = work.new_empty((step.b.shape[0], groups, 1, heads // groups * channels))
-    for place in range(max(row.length for row in rows)):
-        going = [number for number, row in enumerate(live) if row.length > place]
-        if len(going) < len(live):
-            work = work.index_select(0, torch.tensor(going))
-            live = [live[number] for number in going]
-        tokens = torch.tensor([row.first + place for row in live])
-        now = step.of_tokens(tokens)
-        split = work.view(len(live), groups, heads // groups, channels, entries)
-        split.mul_(now.decay).addcmul_(now.drive, now.b)
-        # The smaller matrix first: several times faster than the other way round.
-        said.index_copy_(0, tokens, now.c @ split.flatten(2, 3).mT)
-        _store(states, work, [row.targets[place] for row in live], null_block)
-    return said.view(-1, heads, channels)
-
-
-def _store(states: Tensor, work: Tensor, targets: Sequence[int], null_block: int) -> None:
-    """Put states into their slots, those of the null block nowhere."""
-    wanted = [place for place, slot in enumerate(targets) if slot != null_block]
-    if len(wanted) < len(targets):
-        work = work.index_select(0, torch.tensor(wanted, dtype=torch.long))
-    slots = torch.tensor([targets[place] for place in wanted], dtype=torch.long)
-    states.index_copy_(0, slots, work.to(states.dtype))
+    passed = states.new_empty((sum(order.counts), *states.shape[1:]), dtype=torch.float)
+    split = passed.view(-1, groups, heads // groups, channels, entries)
+    held = states.index_select(0, order.sources).float().view(-1, *split.shape[1:])
+    parts = (part.split(order.counts) for part in (split, step.decay, step.drive, step.b))
+    for into, decay, drive, b in zip(*parts, strict=True):
+        torch.mul(held[: len(into)], decay, out=into)
+        held = into.addcmul_(drive, b)
+    states.index_copy_(0, order.targets, passed.index_select(0, order.places).to(states.dtype))
+    # The smaller matrix first: several times faster than the other way round.
+    return (step.c @ split.flatten(2, 3).mT).view(-1, heads, channels)
 
 
 def update(
     states: Tensor,
     step: Inputs,
-    rows: Sequence[Row],
+    order: Order,
     ending: Ending,
     out: Tensor,
-    null_block: int = 0,
 ) -> None:
     """The state update of a decode step.
 
     Args:
         states: Cache, (slots, heads, channels, entries).
-        step: Inputs of all tokens.
-        rows: Rows to work on.
-        ending: What goes past the states.
-        out: (tokens, heads, channels); changed at the tokens of the rows and nowhere else.
-        null_block: Slot that belongs to nobody.
+        step: Inputs of the tokens, in order.
+        order: Where they come from and where their states go.
+        ending: What goes past the states, in order.
+        out: Of the batch, (tokens, heads, channels); changed at the tokens worked on.
     """
-    if not rows:
-        return
-    said = ending.apply(advance(states, step, rows, null_block))
-    tokens = positions((row.first, row.length) for row in rows)
-    if len(tokens) == len(out):
-        out.copy_(said)
-    else:
-        out[tokens] = said[tokens].to(out.dtype)
+    said = ending.apply(advance(states, step, order))
+    out.index_copy_(0, order.tokens, said.to(out.dtype))

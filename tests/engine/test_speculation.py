@@ -1,0 +1,58 @@
+"""Speculation on a hybrid target leaves greedy tokens as they are, whatever drafts and is cached.
+
+`python -m hybridwatch_engine.lossless --requests 500` is the long form.
+"""
+
+import json
+import subprocess
+
+import pytest
+
+from hybridwatch.engine.builds import home, parse_label
+from tests.engine.conftest import BUILD
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+REQUESTS = 40
+EAGLE = ("--method", "eagle", "--draft", "models/tiny-hybrid-eagle")
+NGRAM = ("--method", "ngram")
+CASES = {
+    "none, ngram": ("--mode", "none", *NGRAM),
+    "align, ngram": ("--mode", "align", *NGRAM),
+    "align, eagle": ("--mode", "align", *EAGLE),
+    "all, ngram": ("--mode", "all", *NGRAM),
+    "all, eagle": ("--mode", "all", *EAGLE),
+}
+
+
+def compare(*words):
+    """Compare an engine that speculates with a plain one."""
+    spec = parse_label(BUILD).spec
+    command = [str(spec.interpreter), "-m", "hybridwatch_engine.lossless", "models/tiny-hybrid"]
+    done = subprocess.run(
+        [*command, "--requests", str(REQUESTS), *words],
+        cwd=home(), capture_output=True, text=True, timeout=500, check=False,
+    )  # fmt: skip
+    assert done.stdout, done.stderr[-3000:]
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("words", CASES.values(), ids=CASES)
+def test_tokens_equal_those_without_speculation(words):
+    status, told = compare(*words)
+    assert (status, told["requests"], told["equal"]) == (0, REQUESTS, REQUESTS)
+    assert told["num_drafts"] > told["num_accepted_tokens"] > 0  # some accepted, some rejected
+    assert told["states_compared"] > 0
+    assert (told["states_off"], told["block_ends_off"]) == (0, 0)
+    if "all" in words:
+        assert told["crossed_rejections"] > 0
+        assert told["blocks_completed"] > 0
+    assert (told["cached_tokens"] > 0) == ("none" not in words)
+
+
+def test_an_engine_without_a_fix_is_not_lossless():
+    """The planted defect: what the comparison is for."""
+    status, told = compare(*CASES["all, eagle"], "--without", "conv-anchor")
+    assert status == 1
+    assert told["equal"] < REQUESTS
+    assert told["states_off"] > 0
