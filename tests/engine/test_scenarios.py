@@ -31,6 +31,7 @@ TELLING = {
     "curated/spec-decode-memory": "contract.slots_short",
     "reported/i39273-draftless-step": "contract.states_off",
     "reported/conv-anchor": "contract.states_off",
+    "reported/cpu-speculative-states": "contract.token_states_off",
     "reported/block-end-states": "contract.block_ends_off",
     "reported/draft-model-overwrites-state": "contract.mamba_blocks_overwritten",
 }

@@ -19,9 +19,12 @@ from hybridwatch_engine.probes.joint import JointProbe, Probe
 from hybridwatch_engine.probes.max_seq_len import MaxSeqLenProbe
 from hybridwatch_engine.probes.metadata_time import MetadataTimeProbe
 from hybridwatch_engine.probes.recurrent_state import RecurrentStateProbe
+from hybridwatch_engine.probes.token_states import TokenStatesProbe
 
 PROBES: dict[str, Probe] = {
-    "contract": JointProbe((ContractProbe(), RecurrentStateProbe(), DraftWritesProbe())),
+    "contract": JointProbe(
+        (ContractProbe(), RecurrentStateProbe(), TokenStatesProbe(), DraftWritesProbe())
+    ),
     "host-sync": HostSyncProbe(),
     "metadata-time": MetadataTimeProbe(),
 }

@@ -22,6 +22,7 @@ def register() -> None:
     from hybridwatch_engine.cpu.collectives import collectives
     from hybridwatch_engine.cpu.graph_replay import replay
     from hybridwatch_engine.every_rank import every_rank
+    from hybridwatch_engine.fixes import cpu_speculative_states
     from hybridwatch_engine.fixes.switchboard import switchboard
     from hybridwatch_engine.loopback import loopback_rendezvous
     from hybridwatch_engine.nixl_rest import resting_progress
@@ -35,6 +36,9 @@ def register() -> None:
 
         collectives().install()
         speculation_kernels().install()
+        mended = cpu_speculative_states.HEADER.id
+        if switchboard().states()[mended] == "lacking":
+            switchboard().switch(mended, True)
     if wished.graph_replay:
         replay().install()
     for fix_id, wanted in wished.fixes.items():

@@ -7,6 +7,7 @@ from recipe import tokenizer
 from recipe.files import make_readable
 from transformers import LlamaForCausalLM
 
+from drafting.look_back import look_back, token_size
 from drafting.shape import draft_config
 
 HIDDEN_SIZE = 96
@@ -37,9 +38,19 @@ class LlamaDraft:
 
 
 def new_llama(seed: int) -> LlamaForCausalLM:
-    """Return the model with seeded random weights."""
+    """Return the model with seeded random weights that begins with copying."""
     torch.manual_seed(seed)
-    return LlamaForCausalLM(draft_config(HIDDEN_SIZE, MLP_SIZE, LAYERS))
+    model = LlamaForCausalLM(draft_config(HIDDEN_SIZE, MLP_SIZE, LAYERS))
+    with torch.no_grad():
+        embedding = model.get_input_embeddings().weight
+        size = token_size(HIDDEN_SIZE)
+        embedding.normal_()
+        embedding[:, size:] = 0
+        embedding[:, -1] = 1
+        answer = torch.zeros(HIDDEN_SIZE, HIDDEN_SIZE)
+        answer[:size, :size] = torch.eye(size)
+    look_back(*model.model.layers, embedding, answer, model.model.rotary_emb.inv_freq)
+    return model
 
 
 def save_llama(model: LlamaForCausalLM, directory: Path) -> None:

@@ -128,7 +128,8 @@ class _Outcome:
             for trial in run.trials
             if trial.failure is not None
         ]
-        healthy = run.builds[0].fixes.get(scenario.fix) in {FixState.PRESENT, FixState.APPLIED}
+        needed = {run.builds[0].fixes.get(fix) for fix in (scenario.fix, *scenario.requires)}
+        healthy = needed <= {FixState.PRESENT, FixState.APPLIED}
         broken = broken_expectations(run, 0, scenario.expect) if healthy else ()
         self.troubles = (
             *failures,

@@ -25,6 +25,7 @@ CONTRACTS: Final = (
     "prefills_in_decode_graph",
     "blocks_in_dummy_runs",
     "states_off",
+    "token_states_off",
     "block_ends_off",
     "slots_short",
     "mamba_blocks_overwritten",
@@ -54,6 +55,7 @@ OCCASIONS: Final[Mapping[FixId, str]] = {
     "accepted-counts": "draftless_rows",
     "conv-anchor": "crossed_rejections",
     "block-end-states": "blocks_completed",
+    "cpu-speculative-states": "token_states",
     "draft-model-cache-group": "draft_passes",
 }
 """Counters without which a fix had nothing to mend: a rule never put to the test proves nothing."""

@@ -36,6 +36,7 @@ FixId = Literal[
     "accepted-counts",
     "conv-anchor",
     "block-end-states",
+    "cpu-speculative-states",
     "draft-model-cache-group",
 ]
 FIXES: Final[tuple[str, ...]] = get_args(FixId)

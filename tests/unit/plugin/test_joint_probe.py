@@ -16,7 +16,7 @@ class Recorder:
 
 
 def test_all_begin_in_order_and_the_last_one_ends_first():
-    log = []
+    log: list[str] = []
     probe = JointProbe((Recorder("first", log), Recorder("second", log)))
     probe.start()
     assert probe.stop() == {"first": 4, "second": 3}

@@ -52,10 +52,11 @@ def anchors_without_drafts() -> dict[str, Any]:
 
 
 def states_at_block_ends() -> dict[str, Any]:
-    """Whose states three requests have in their columns after a step of three tokens.
+    """Whose states four requests have in their columns after a step of three tokens.
 
     The first fills its block 1 with the second token and has begun in block 2. The second fills
     the block 1 in which it has begun. The last token of the third would fill one, and is rejected.
+    The fourth begins behind a full block.
 
     Returns:
         By request: for each of the first columns, the one whose state it holds; the inputs of the
@@ -64,19 +65,19 @@ def states_at_block_ends() -> dict[str, Any]:
     """
     import torch
 
-    runner = _runner("all", [33, 32, 32], tokens=1 + DRAFTS)
-    states, windows = _cache(runner, slots=3 + 3 * _COLUMNS)
-    _build(runner, 3, tokens=1 + DRAFTS, drafted=True)
-    tokens = torch.tensor([[5, 5, 5], [5, 5, 5], [5, 5, -1]])
+    runner = _runner("all", [33, 32, 32, 35], tokens=1 + DRAFTS)
+    states, windows = _cache(runner, slots=3 + 4 * _COLUMNS)
+    _build(runner, 4, tokens=1 + DRAFTS, drafted=True)
+    tokens = torch.tensor([[5, 5, 5], [5, 5, 5], [5, 5, -1], [5, 5, 5]])
     scheduled = MagicMock(num_scheduled_tokens={})
     real(runner, "_update_states_after_model_execute")(tokens, scheduled)
-    first = torch.arange(3).unsqueeze(1) * _COLUMNS + 3
+    first = torch.arange(4).unsqueeze(1) * _COLUMNS + 3
     block = windows[first[:, 0] + 1, :_INPUTS, 0]
     return {
         "states": (states[first + torch.arange(5), 0] - first).tolist(),
         "inputs": (block - 10 * first).tolist(),
-        "accepted": runner.num_accepted_tokens.gpu[:3].tolist(),
-        "accepted_on_host": runner.input_batch.num_accepted_tokens_cpu_tensor[:3].tolist(),
+        "accepted": runner.num_accepted_tokens.gpu.tolist(),
+        "accepted_on_host": runner.input_batch.num_accepted_tokens_cpu_tensor.tolist(),
     }
 
 
@@ -109,6 +110,7 @@ def _runner(mode: str, lengths: Sequence[int], *, tokens: int) -> Any:
         mamba_prev_last_scheduled_idx=SimpleNamespace(gpu=torch.arange(2, 2 + rows)),
         mamba_state_idx={},
         num_accepted_tokens=SimpleNamespace(gpu=accepted),
+        num_decode_draft_tokens=SimpleNamespace(cpu=torch.full((rows,), tokens - 1)),
         num_spec_tokens=DRAFTS,
         optimistic_seq_lens_cpu=seq_lens,
         query_start_loc=MagicMock(gpu=starts, cpu=starts, np=starts.numpy()),
@@ -146,12 +148,12 @@ def _remembered() -> dict[str, int]:
     """What is remembered after two requests have computed two and three tokens."""
     from vllm.v1.worker import mamba_utils
 
-    blocks = {"short": 2}
+    blocks = {"short": 1}
     mamba_utils.postprocess_mamba_all(
         SimpleNamespace(num_scheduled_tokens={"short": 2, "full": 3}),
         _groups("all"),
         SimpleNamespace(req_ids=["short", "full"]),
-        {name: SimpleNamespace(num_computed_tokens=47) for name in ("short", "full")},
+        {name: SimpleNamespace(num_computed_tokens=46) for name in ("short", "full")},
         blocks,
         DRAFTS,
         2,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.fixes.switchboard import Switchboard
 
 Behaviour = Mapping[str, Any]
@@ -34,8 +35,9 @@ class Outcome:
         with_fix: What was seen with the fix; None when it could not be seen.
         without_fix: What was seen without it.
         ok: Both were as expected and the release was as before afterwards; also when the fix means
-            nothing to the release.
+            nothing to the release or cannot be switched in it.
         error: What kept the exercise from its end.
+        unseen: Why there was nothing to exercise, where that is as it must be.
     """
 
     native: str
@@ -43,6 +45,7 @@ class Outcome:
     without_fix: Behaviour | None = None
     ok: bool = False
     error: str = ""
+    unseen: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as it is printed."""
@@ -52,7 +55,8 @@ class Outcome:
             "without": self.without_fix,
             "ok": self.ok,
         }
-        return {**told, "error": self.error} if self.error else told
+        words = {"error": self.error, "unseen": self.unseen}
+        return {**told, **{name: text for name, text in words.items() if text}}
 
 
 def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> Outcome:
@@ -66,6 +70,10 @@ def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> Outcome:
     native = board.states()[fix_id]
     if native == "not-applicable":
         return Outcome(native, ok=True)
+    fix = FIXES[fix_id]
+    if (fix.revert if native == "present" else fix.apply) is None:
+        verb = "taken out of" if native == "present" else "put into"
+        return Outcome(native, ok=True, unseen=f"cannot be {verb} this release")
     try:
         return _observed(board, fix_id, exercise, native)
     except Exception as error:  # noqa: BLE001 - engine code may fail in any way; the rest goes on

@@ -1,4 +1,4 @@
-"""A step without drafts continues from the last accepted token; beyond upstream.
+"""A step without drafts continues from the last accepted token.
 
 Two fixes of one cause. The runner hands the number of accepted drafts, and in mode ``all`` the
 block from which the previous step wrote, to the Mamba metadata builder only when some request has
@@ -6,16 +6,18 @@ drafts in this step. In a step without any, mode ``all`` dies on an assertion (v
 and the other modes silently continue from the state of the first token of the step before.
 """
 
+import ast
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.source import SourceTree, calls, mentions
+from hybridwatch_engine.source import SourceTree, assigns, calls, mentions
 
 _RUNNER = "v1/worker/gpu_model_runner.py"
 _BUILD = "GPUModelRunner._build_attention_metadata"
+_EXECUTE = "GPUModelRunner.execute_model"
 _UTILS = "v1/worker/mamba_utils.py"
 
 ANCHOR = Header(
@@ -39,8 +41,8 @@ COUNTS = Header(
     "accepted drafts says which one counts. In a step in which no request has a draft, the Mamba "
     "layers are not told that number and continue from the state of the first token.",
     how="The number is handed on in every step.",
-    upstream="vllm#39273, vllm#52942, vllm#56531 (all open)",
-    present_from=NOWHERE,
+    upstream="vllm#39273 (vllm#52942 and vllm#56531 propose it; it is not known which brought it)",
+    present_from="0.32.0",
     switch="live",
     scenario="reported/i39273-draftless-step",
     remove_when="upstream has it in every supported release",
@@ -54,7 +56,16 @@ def _told_always(tree: SourceTree) -> bool | None:
     build = tree.function(_RUNNER, _BUILD)
     if build is None or not mentions(build, "num_accepted_tokens"):
         return None
-    return not mentions(build, "use_spec_decode")
+    return not mentions(build, "use_spec_decode") or not _asks_for_drafts(tree)
+
+
+def _asks_for_drafts(tree: SourceTree) -> bool:
+    """Whether a step is one of speculation only when it has drafts; 0.32.0 does not ask."""
+    step = tree.function(_RUNNER, _EXECUTE)
+    nodes = ast.walk(step) if step else ()
+    answers = [node for node in nodes if isinstance(node, ast.Assign)]
+    answers = [node for node in answers if assigns(node, "use_spec_decode")]
+    return not answers or any(mentions(node, "scheduled_spec_decode_tokens") for node in answers)
 
 
 def _probe_counts(tree: SourceTree) -> Finding:
@@ -135,12 +146,14 @@ def _apply_anchor() -> PatchSet:
             rows: int,
         ) -> None:
             original(scheduled, cache_config, batch, requests, blocks, drafts, rows)
-            block_size = mamba_utils.get_mamba_groups(cache_config)[1].block_size
+            groups = mamba_utils.get_mamba_groups(cache_config)
+            # A pair of group ids and their spec; in 0.31.0 the ids by their specs.
+            spec = next(iter(groups)) if isinstance(groups, dict) else groups[1]
             for request in batch.req_ids[:rows]:
                 tokens = scheduled.num_scheduled_tokens.get(request, 0)
                 if tokens:
                     last = requests[request].num_computed_tokens + tokens - 1
-                    blocks[request] = last // block_size
+                    blocks[request] = last // spec.block_size
 
         return postprocess
 
@@ -154,4 +167,5 @@ def _apply_counts() -> PatchSet:
 
 
 FIX = Fix(ANCHOR, _probe_anchor, apply=_apply_anchor)
+# 0.32.0 hands on the counts by a decision inside a long function, which no wrapper takes back.
 ACCEPTED_COUNTS = Fix(COUNTS, _probe_counts, apply=_apply_counts)

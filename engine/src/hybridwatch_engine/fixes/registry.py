@@ -6,6 +6,7 @@ from hybridwatch_engine.fixes import (
     all_cache_spec_decode,
     block_end_states,
     conv_anchor,
+    cpu_speculative_states,
     draft_max_seq_len,
     draft_model_cache_group,
     dummy_run_padding,
@@ -36,6 +37,7 @@ FIXES: Final[dict[str, Fix]] = {
         prev_step_anchor.ACCEPTED_COUNTS,
         conv_anchor.FIX,
         block_end_states.FIX,
+        cpu_speculative_states.FIX,
         draft_model_cache_group.FIX,
     )
 }

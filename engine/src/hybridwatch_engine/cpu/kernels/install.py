@@ -124,10 +124,29 @@ def _one_a_head(*parameters: Any) -> bool:
     return all(not any(parameter.stride()[1:]) for parameter in parameters)
 
 
-def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Serve accepted counts; without them the compiled kernel serves, once the states have moved.
+def advance(
+    state: Any, x: Any, dt: Any, a: Any, b: Any, c: Any, d: Any, dt_bias: Any, **named: Any
+) -> None:
+    """Our own state update, for whatever the dispatcher's CPU backend is called with."""
+    sources, written = named.get("state_batch_indices"), named.get("dst_state_batch_indices")
+    targets, null_block = sources if written is None else written, named.get("null_block_id", 0)
+    counts = named.get("num_accepted_tokens"), named.get("cu_seqlens")
+    rows = state_update.rows_of(sources, targets, *counts, null_block)
+    softplus = named.get("dt_softplus", False)
+    step = state_update.Inputs.of(x, dt, a, b, c, bias=dt_bias, softplus=softplus)
+    ending = Ending(x, d, named.get("z"))
+    state_update.update(state, step, rows, ending, named["out"], null_block)
 
-    It knows one slot a row, and updates the state where it has read it.
+
+def _speculates(named: dict[str, Any]) -> bool:
+    return named.get("num_accepted_tokens") is not None or named.get("cu_seqlens") is not None
+
+
+def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the compiled kernel serve one token a row, once the states have moved.
+
+    It knows one slot a row, and updates the state where it has read it. What it makes of drafts is
+    a fault of its own (``speculative_state_update``).
     """
 
     def call(
@@ -144,29 +163,38 @@ def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> None:
         sources, written = named.get("state_batch_indices"), named.get("dst_state_batch_indices")
         targets, null_block = sources if written is None else written, named.get("null_block_id", 0)
-        accepted, starts = named.get("num_accepted_tokens"), named.get("cu_seqlens")
-        counted = accepted is not None or starts is not None
         in_place = targets is sources and (sources is None or sources[0].numel() == 1)
-        if in_place and not counted:
+        if in_place or _speculates(named):
             original(backend, state, x, dt, a, b, c, d, dt_bias, **named)
-        elif not counted and _one_a_head(a, d, dt_bias) and dt.stride(-1) == 0:
+        elif _one_a_head(a, d, dt_bias) and dt.stride(-1) == 0:
             sources, targets = column_slots(sources, None), column_slots(targets, None)
             move_states(state, sources, targets, null_block)
             rest = {"state_batch_indices": targets, "dst_state_batch_indices": targets}
             original(backend, state, x, dt, a, b, c, d, dt_bias, **{**named, **rest})
         else:
-            rows = state_update.rows_of(sources, targets, accepted, starts, null_block)
-            if rows:
-                order = state_update.Order.of(rows, null_block)
-                # Expanded step sizes stay so: they are computed once.
-                dt = dt[..., :1] if dt.stride(-1) == 0 else dt
-                x, dt, b, c = (part.index_select(0, order.tokens) for part in (x, dt, b, c))
-                gate = None if named.get("z") is None else named["z"].index_select(0, order.tokens)
-                softplus = named.get("dt_softplus", False)
-                step = state_update.Inputs.of(x, dt, a, b, c, bias=dt_bias, softplus=softplus)
-                state_update.update(state, step, order, Ending(x, d, gate), named["out"])
+            advance(state, x, dt, a, b, c, d, dt_bias, **named)
 
     return call
+
+
+def _speculative_state_update(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(backend: Any, *tensors: Any, **named: Any) -> None:
+        if _speculates(named):
+            advance(*tensors, **named)
+        else:
+            original(backend, *tensors, **named)
+
+    return call
+
+
+def speculative_state_update() -> PatchSet:
+    """Serve accepted counts, which the compiled state update does not.
+
+    Raises:
+        AttributeError: This release has no CPU backend of the state update.
+    """
+    backend = import_module(f"{_OPS}.ssu_dispatch").CPUSSUBackend
+    return PatchSet(Patch(backend, "__call__", _speculative_state_update))
 
 
 def _remember_states(original: Callable[..., None]) -> Callable[..., None]:

@@ -55,9 +55,11 @@ def row_bounds(rows: int, starts: Tensor | None) -> list[tuple[int, int]]:
 
 def positions(spans: Iterable[tuple[int, int]]) -> Tensor:
     """The integers of spans (first, count), one span after the other."""
-    return torch.tensor(list(chain.from_iterable(range(a, a + n) for a, n in spans)))
+    places = chain.from_iterable(range(first, first + count) for first, count in spans)
+    return torch.tensor(list(places), dtype=torch.long)
 
 
 def repeated(values: Iterable[tuple[int, int]]) -> Tensor:
     """Each value as often as its count says."""
-    return torch.tensor(list(chain.from_iterable([value] * n for value, n in values)))
+    copies = chain.from_iterable([value] * count for value, count in values)
+    return torch.tensor(list(copies), dtype=torch.long)

@@ -1,8 +1,9 @@
 """State update of a decode step, with one state slot a row or, for drafts, one a token.
 
 Semantics are those of ``_selective_scan_update_kernel`` (``ops/mamba_ssm.py``) but for rows of the
-null block, whose outputs are left as they are. Every state is read before one is stored: rows of
-``all`` mode move from one slot to another, and the slot they leave is in the prefix cache.
+null block, whose outputs are left as they are. A row may go on in another slot than it comes from,
+which in ``all`` mode is in the prefix cache and stays as it is; no row reads what another writes,
+since blocks that are written have one owner.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hybridwatch_engine.cpu.kernels.ending import Ending
-from hybridwatch_engine.cpu.kernels.slots import column_slots, row_bounds
+from hybridwatch_engine.cpu.kernels.slots import column_slots, positions, row_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,42 +69,6 @@ def rows_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """The tokens of the rows in the order they are worked on: all first tokens, all second ones.
-
-    The longest rows come first, so that the rows that go on are always the first ones.
-
-    Attributes:
-        tokens: Tokens of the batch in this order, (worked on,).
-        counts: How many rows have a first token, a second one and so on.
-        sources: Slot that each row goes on from, (rows,).
-        places: Places in this order of the states that are stored.
-        targets: Slots in which they are stored, likewise.
-    """
-
-    tokens: Tensor
-    counts: list[int]
-    sources: Tensor
-    places: Tensor
-    targets: Tensor
-
-    @classmethod
-    def of(cls, rows: Sequence[Row], null_block: int) -> "Order":
-        """Put the tokens of rows in order."""
-        longest_first = sorted(rows, key=lambda row: -row.length)
-        tokens, slots, counts = [], [], []
-        for place in range(longest_first[0].length):
-            live = [row for row in longest_first if row.length > place]
-            tokens += [row.first + place for row in live]
-            slots += [row.targets[place] for row in live]
-            counts.append(len(live))
-        stored = [(place, slot) for place, slot in enumerate(slots) if slot != null_block]
-        places, targets = torch.tensor(stored, dtype=torch.long).reshape(-1, 2).unbind(1)
-        sources = torch.tensor([row.source for row in longest_first])
-        return cls(torch.tensor(tokens), counts, sources, places, targets)
-
-
-@dataclass(frozen=True, slots=True)
 class Inputs:
     """What the tokens add to the states, in 32 bits; an axis of one stands for all of its kind.
 
@@ -113,7 +78,7 @@ class Inputs:
         decay: What is left of a state, (tokens, groups, heads, channels or 1, entries or 1).
         drive: Inputs times step size, (tokens, groups, heads, channels, 1).
         b: (tokens, groups, 1, 1, entries).
-        c: (tokens, groups, 1, entries).
+        c: (tokens, groups, entries, 1).
     """
 
     decay: Tensor
@@ -137,8 +102,8 @@ class Inputs:
 
         Args:
             x: (tokens, heads, channels).
-            dt: Step sizes, (tokens, heads, channels or 1).
-            a: (heads, channels, entries); what has been expanded is computed once.
+            dt: Step sizes, like ``x``; what has been expanded over channels is computed once.
+            a: (heads, channels, entries), likewise.
             b: (tokens, groups, entries).
             c: Like ``b``.
             bias: Added to ``dt``, (heads, channels).
@@ -146,7 +111,7 @@ class Inputs:
         """
         tokens, heads, channels = x.shape
         groups = b.shape[1]
-        sizes = dt.float() + _once(bias).float()
+        sizes = _once(dt).float() + _once(bias).float()
         if softplus:
             sizes = functional.softplus(sizes)
         decay = torch.exp(sizes.unsqueeze(-1) * _once(_once(a), -2).float())
@@ -156,7 +121,7 @@ class Inputs:
             decay.view(*split, *decay.shape[2:]),
             drive.view(*split, channels, 1),
             b.float().reshape(tokens, groups, 1, 1, -1),
-            c.float().unsqueeze(2),
+            c.float().unsqueeze(-1),
         )
 
 
@@ -165,46 +130,64 @@ def _once(tensor: Tensor, dim: int = -1) -> Tensor:
     return tensor.narrow(dim, 0, 1) if tensor.stride(dim) == 0 else tensor
 
 
-def advance(states: Tensor, step: Inputs, order: Order) -> Tensor:
-    """Run the tokens through the recurrence and store their states.
+def advance(states: Tensor, step: Inputs, rows: Sequence[Row], null_block: int = 0) -> Tensor:
+    """Run rows of tokens through the recurrence and store their states.
+
+    Row by row and token by token, since one state fits into a processor's cache and many do not.
 
     Args:
-        states: Cache, (slots, heads, channels, entries), changed at the targets and nowhere else.
-        step: Inputs of the tokens, in order.
-        order: Where they come from and where their states go.
+        states: Cache, (slots, heads, channels, entries), changed where a row's targets say and
+            nowhere else.
+        step: Inputs of all tokens.
+        rows: Rows to work on.
+        null_block: A target that is not stored.
 
     Returns:
-        What the states say of each token, in order, (tokens, heads, channels), in 32 bits.
+        What the states say of each token, (tokens, heads, channels), in 32 bits; undefined for
+        tokens of no row.
     """
     heads, channels, entries = states.shape[1:]
     groups = step.b.shape[1]
-    passed = states.new_empty((sum(order.counts), *states.shape[1:]), dtype=torch.float)
-    split = passed.view(-1, groups, heads // groups, channels, entries)
-    held = states.index_select(0, order.sources).float().view(-1, *split.shape[1:])
-    parts = (part.split(order.counts) for part in (split, step.decay, step.drive, step.b))
-    for into, decay, drive, b in zip(*parts, strict=True):
-        torch.mul(held[: len(into)], decay, out=into)
-        held = into.addcmul_(drive, b)
-    states.index_copy_(0, order.targets, passed.index_select(0, order.places).to(states.dtype))
-    # The smaller matrix first: several times faster than the other way round.
-    return (step.c @ split.flatten(2, 3).mT).view(-1, heads, channels)
+    split = (groups, heads // groups, channels, entries)
+    scratch = states.new_empty(split, dtype=torch.float)
+    said = scratch.new_empty((len(step.b), groups, heads // groups * channels, 1))
+    parts = (step.decay, step.drive, step.b, step.c, said)
+    tokens = list(zip(*(part.unbind() for part in parts), strict=True))
+    for row in rows:
+        held = states[row.source].view(split)
+        for slot, (decay, drive, b, c, told) in zip(row.targets, tokens[row.first :], strict=False):
+            stored = states[slot].view(split)
+            direct = slot != null_block and states.dtype is torch.float
+            into = stored if direct else scratch
+            held = torch.mul(held, decay, out=into).addcmul_(drive, b)
+            torch.matmul(held.flatten(1, 2), c, out=told)
+            if slot != null_block and not direct:
+                stored.copy_(held)
+    return said.view(-1, heads, channels)
 
 
 def update(
     states: Tensor,
     step: Inputs,
-    order: Order,
+    rows: Sequence[Row],
     ending: Ending,
     out: Tensor,
+    null_block: int = 0,
 ) -> None:
     """The state update of a decode step.
 
     Args:
         states: Cache, (slots, heads, channels, entries).
-        step: Inputs of the tokens, in order.
-        order: Where they come from and where their states go.
-        ending: What goes past the states, in order.
-        out: Of the batch, (tokens, heads, channels); changed at the tokens worked on.
+        step: Inputs of all tokens.
+        rows: Rows to work on.
+        ending: What goes past the states.
+        out: (tokens, heads, channels); changed at the tokens of the rows and nowhere else.
+        null_block: Slot that belongs to nobody.
     """
-    said = ending.apply(advance(states, step, order))
-    out.index_copy_(0, order.tokens, said.to(out.dtype))
+    said = ending.apply(advance(states, step, rows, null_block))
+    worked = sum(row.length for row in rows)
+    if worked == len(out):
+        out.copy_(said)
+    else:
+        tokens = positions((row.first, row.length) for row in rows)
+        out[tokens] = said[tokens].to(out.dtype)

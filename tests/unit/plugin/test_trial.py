@@ -1,0 +1,40 @@
+"""What an exercise makes of a release in which there is nothing to switch."""
+
+from dataclasses import replace
+
+import pytest
+from hybridwatch_engine.exercise.trial import Exercise, Outcome, attempt
+from hybridwatch_engine.fixes.fix import Finding
+from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine.fixes.switchboard import Switchboard
+from hybridwatch_engine.source import SourceTree
+
+FIX = "padded-rows-prefilling"
+
+
+def unobservable():
+    raise AssertionError("nothing is to be looked at")
+
+
+@pytest.mark.parametrize(
+    ("state", "unseen"),
+    [
+        ("not-applicable", ""),
+        ("lacking", "cannot be put into this release"),
+        ("present", "cannot be taken out of this release"),
+    ],
+)
+def test_what_cannot_be_switched_is_told_and_is_no_fault(monkeypatch, tmp_path, state, unseen):
+    stuck = replace(FIXES[FIX], probe=lambda _: Finding(state, "seen"), apply=None, revert=None)
+    monkeypatch.setitem(FIXES, FIX, stuck)
+    outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, Exercise(unobservable, {}, {}))
+    assert outcome == Outcome(state, ok=True, unseen=unseen)
+    assert outcome.to_json().get("unseen", "") == unseen
+
+
+def test_a_fix_that_can_be_switched_is_looked_at(monkeypatch, tmp_path):
+    switchable = replace(FIXES[FIX], probe=lambda _: Finding("lacking", "seen"))
+    monkeypatch.setitem(FIXES, FIX, switchable)
+    outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, Exercise(unobservable, {}, {}))
+    assert outcome.error == "AssertionError: nothing is to be looked at"
+    assert not outcome.ok
