@@ -3,6 +3,7 @@
 One engine in one process decodes a batch; the patches that would put a fix into a release that
 lacks it go in and out of the running engine between short stretches of steps, off on on off, so
 both see the same machine. Where the release has the fix the patches change nothing but the time.
+Fixes that act when an engine starts cannot be measured so.
 Prints one JSON object: for each fix the ratio of median step times with and without the patches.
 """
 
@@ -11,6 +12,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -18,39 +20,55 @@ from hybridwatch_engine.fixes.registry import FIXES
 
 STEPS = 30
 ROWS = 3
+LIVE = [id_ for id_, fix in FIXES.items() if fix.apply and fix.header.switch == "live"]
 
 
 def main() -> None:
-    """Start the engine, measure every fix, print."""
+    """Start the engine, measure the fixes, print."""
     parser = argparse.ArgumentParser(prog="python -m hybridwatch_engine.fix_cost")
     parser.add_argument("model")
     parser.add_argument("--rounds", type=int, default=60, help="stretches of each kind, per fix")
+    parser.add_argument("--fix", action="append", choices=LIVE, help="this one; else all")
+    parser.add_argument(
+        "--engine",
+        type=json.loads,
+        default={},
+        help="more of the engine's arguments, as JSON: speculative_config, mamba_cache_mode",
+    )
     options = parser.parse_args()
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # vLLM talks on standard output
-    engine = start(options.model)
-    answer.write(json.dumps(compare_all(engine, options.rounds), indent=2) + "\n")
+    engine = start(options.model, options.engine)
+    ratios = compare(engine, options.fix or LIVE, options.rounds)
+    answer.write(json.dumps(ratios, indent=2) + "\n")
 
 
-def start(model: str) -> Any:
-    """An engine whose steps are made by hand."""
+def start(model: str, more: Mapping[str, Any]) -> Any:
+    """An engine whose steps are made by hand.
+
+    Args:
+        model: Folder of the model.
+        more: Arguments that differ from those here, or come on top.
+    """
     from vllm import LLM
 
-    graphs = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": [4, 8]}
-    return LLM(
-        model=model,
-        dtype="float32",
-        max_model_len=1024,
-        max_num_seqs=16,
-        compilation_config=graphs,
-        enable_prefix_caching=False,
-        disable_log_stats=True,
-    ).llm_engine
+    sizes = [4, 8, 16]  # up to 16 for three requests with three drafts each
+    graphs = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": sizes}
+    arguments: dict[str, Any] = {
+        "dtype": "float32",
+        "max_model_len": 1024,
+        "max_num_seqs": 16,
+        "compilation_config": graphs,
+        "enable_prefix_caching": False,
+        "disable_log_stats": True,
+    }
+    return LLM(model=model, **{**arguments, **more}).llm_engine
 
 
-def compare_all(engine: Any, rounds: int) -> dict[str, float]:
+def compare(engine: Any, fix_ids: Sequence[str], rounds: int) -> dict[str, float]:
     """Ratio of step times by fix id, and of nothing against nothing as ``none``."""
-    patches = {fix_id: fix.apply() for fix_id, fix in FIXES.items() if fix.apply is not None}
+    makers = {fix_id: FIXES[fix_id].apply for fix_id in fix_ids}
+    patches = {fix_id: make() for fix_id, make in makers.items() if make}
     return {name: ratio(engine, patches.get(name), rounds) for name in ("none", *patches)}
 
 

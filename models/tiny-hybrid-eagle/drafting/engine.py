@@ -18,6 +18,7 @@ ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_HOST_IP": "127.0.0.1",
+    "NUMBA_NUM_THREADS": "1",
 }
 
 Texts = dict[str, list[Row]]

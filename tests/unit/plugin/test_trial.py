@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hybridwatch_engine.exercise.trial import Exercise, Outcome, attempt
+from hybridwatch_engine.exercise.trial import Exercise, NotBuiltError, Outcome, attempt
 from hybridwatch_engine.fixes.fix import Finding
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.fixes.switchboard import Switchboard
@@ -38,3 +38,12 @@ def test_a_fix_that_can_be_switched_is_looked_at(monkeypatch, tmp_path):
     outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, Exercise(unobservable, {}, {}))
     assert outcome.error == "AssertionError: nothing is to be looked at"
     assert not outcome.ok
+
+
+def test_what_is_not_built_is_told_and_is_no_fault(monkeypatch, tmp_path):
+    def not_built():
+        raise NotBuiltError("this engine has no kernel")
+
+    monkeypatch.setitem(FIXES, FIX, replace(FIXES[FIX], probe=lambda _: Finding("lacking", "seen")))
+    outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, Exercise(not_built, {}, {}))
+    assert outcome == Outcome("lacking", ok=True, unseen="this engine has no kernel")

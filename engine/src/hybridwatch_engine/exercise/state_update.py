@@ -3,6 +3,9 @@
 from typing import Any
 from unittest.mock import MagicMock
 
+from hybridwatch_engine.exercise.trial import NotBuiltError
+
+_KERNEL = "selective_state_update_cpu"
 _SIZE = 16
 """Channels, and entries of a state; as many as the compiled kernel takes at once."""
 
@@ -12,10 +15,15 @@ def states_behind_tokens() -> dict[str, Any]:
 
     The state is read from slot 1, where the last accepted token left it; behind the tokens it
     belongs into the slots 1, 2 and 3.
+
+    Raises:
+        NotBuiltError: This engine has no compiled kernel for a CPU.
     """
     import torch
     from vllm.model_executor.layers.mamba.ops.ssu_dispatch import CPUSSUBackend
 
+    if not hasattr(torch.ops._C, _KERNEL):  # noqa: SLF001 - where vLLM keeps its kernels
+        raise NotBuiltError(f"this engine has no {_KERNEL}")
     states = torch.zeros(4, 1, _SIZE, _SIZE)
     tokens = torch.ones(3, 1, _SIZE)
     out = torch.zeros_like(tokens)

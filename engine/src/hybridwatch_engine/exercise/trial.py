@@ -11,6 +11,10 @@ Behaviour = Mapping[str, Any]
 """What an exercise saw, in values that JSON has."""
 
 
+class NotBuiltError(Exception):
+    """What an exercise runs is compiled, and not a part of this engine."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exercise:
     """How to see a fix.
@@ -35,7 +39,7 @@ class Outcome:
         with_fix: What was seen with the fix; None when it could not be seen.
         without_fix: What was seen without it.
         ok: Both were as expected and the release was as before afterwards; also when the fix means
-            nothing to the release or cannot be switched in it.
+            nothing to the release, or can be neither switched nor seen in it.
         error: What kept the exercise from its end.
         unseen: Why there was nothing to exercise, where that is as it must be.
     """
@@ -76,6 +80,8 @@ def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> Outcome:
         return Outcome(native, ok=True, unseen=f"cannot be {verb} this release")
     try:
         return _observed(board, fix_id, exercise, native)
+    except NotBuiltError as error:
+        return Outcome(native, ok=True, unseen=str(error))
     except Exception as error:  # noqa: BLE001 - engine code may fail in any way; the rest goes on
         return Outcome(native, error=f"{type(error).__name__}: {error}")
 

@@ -1,6 +1,7 @@
 """Puts the kernels in, call by call: what a compiled kernel serves right it goes on serving.
 
-So an engine without ``all`` mode and without speculation runs on the kernels of its release.
+So an engine without ``all`` mode and without speculation runs on the kernels of its release. Two
+sets, since the state update of speculation is a fix that can be switched.
 ``causal_conv1d_fn`` and ``causal_conv1d_update`` are bound by name in the mixer as well as where
 they are defined; the state update has its one seam in the dispatcher's CPU backend.
 
@@ -21,15 +22,6 @@ from hybridwatch_engine.patch import Patch, PatchSet
 
 _OPS = "vllm.model_executor.layers.mamba.ops"
 _MIXER = "vllm.model_executor.layers.mamba.mamba_mixer2"
-
-
-def _serves_conv_update(conv_state: Any, weight: Any, named: dict[str, Any]) -> bool:
-    """Whether the compiled update does what is asked: one slot a row, nothing to choose from."""
-    asked = ("num_accepted_tokens", "query_start_loc", "block_idx_last_scheduled_token")
-    indices = named.get("conv_state_indices")
-    one_slot = indices is None or indices.dim() == 1 or indices.shape[1] == 1
-    plain = one_slot and conv_state.shape[-1] == weight.shape[1] - 1
-    return plain and all(named.get(name) is None for name in asked)
 
 
 def _conv_update(original: Callable[..., Any]) -> Callable[..., Any]:

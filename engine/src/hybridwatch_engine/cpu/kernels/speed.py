@@ -114,14 +114,19 @@ class Layers:
 
     def times(self, what: str, sides: Sequence[Callable[[], None]], batch: int) -> Timed:
         """Time the compiled side and ours, one after the other in every round."""
-        from hybridwatch_engine.cpu.kernels.install import speculation_kernels
+        from hybridwatch_engine.cpu.kernels.install import (
+            speculation_kernels,
+            speculative_state_update,
+        )
 
-        kernels, rounds = speculation_kernels(), []
+        kernels, rounds = (speculation_kernels(), speculative_state_update()), []
         for _ in range(ROUNDS):
-            kernels.remove()
             compiled = _microseconds(sides[0]) / len(self._layers)
-            kernels.install()
+            for patches in kernels:
+                patches.install()
             rounds.append((compiled, _microseconds(sides[1]) / len(self._layers)))
+            for patches in kernels:
+                patches.remove()
         compiled, ours = (median(side) for side in zip(*rounds, strict=True))
         return Timed(what, batch, compiled, ours, median(b / a for a, b in rounds))
 
@@ -151,6 +156,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m hybridwatch_engine.cpu.kernels.speed")
     parser.add_argument("model", help="folder of the model")
     options = parser.parse_args(arguments)
+    os.environ.pop("HYBRIDWATCH_ENGINE", None)  # or the plugin would put the kernels in
     # One thread and one process, so that a thread's processor time is the step's.
     os.environ |= {
         "OMP_NUM_THREADS": "1",

@@ -17,7 +17,10 @@ from hybridwatch_engine.cpu.kernels.check.compare import errors, written_errors
 from hybridwatch_engine.cpu.kernels.check.drawing import draw_case
 from hybridwatch_engine.cpu.kernels.check.planted import DEFECTS
 from hybridwatch_engine.cpu.kernels.check.report import Report
-from hybridwatch_engine.cpu.kernels.install import speculation_kernels
+from hybridwatch_engine.cpu.kernels.install import (
+    speculation_kernels,
+    speculative_state_update,
+)
 
 INTERPRETING_S: Final = 600
 """Longest time that the interpreter may take."""
@@ -58,6 +61,7 @@ def installed_kernels() -> Kernels:
     from vllm.model_executor.layers.mamba.ops.ssu_dispatch import CPUSSUBackend
 
     speculation_kernels().install()
+    speculative_state_update().install()
     unconfigured: Any = None
     return kernels_of(
         Functions(

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hybridwatch_engine.cpu.kernels.check.case import Case
 from hybridwatch_engine.cpu.kernels.check.compare import LIMITS, Error
+
+MOST_SHOWN: Final = 20
+"""Failures in the text; the JSON has all."""
 
 
 @dataclass(slots=True)
@@ -105,6 +108,8 @@ class Report:
         lines += [
             f"FAILED case {f.number}: {f.kernel} ({f.form}), {f.tensor} {f.dtype} against the"
             f" {f.reference}: {f.error:.1e}"
-            for f in self.failures
+            for f in self.failures[:MOST_SHOWN]
         ]
+        if len(self.failures) > MOST_SHOWN:
+            lines.append(f"and {len(self.failures) - MOST_SHOWN} more")
         return "\n".join(lines)
