@@ -15,8 +15,8 @@ from drafting.course import train
 from drafting.distil import Phase
 from drafting.eagle import EagleDraft, new_head, save_head
 
-# To copy is found with the target's own features; to go on from its own is learned after that.
-PHASES = (Phase(300, 1.0, drafts=1, seed=1), Phase(120, 0.4, drafts=3, seed=2))
+# First to draft from the target's features, then to go on from its own.
+PHASES = (Phase(150, 0.5, drafts=1, seed=1), Phase(200, 0.5, drafts=3, seed=2))
 
 
 def main() -> None:

@@ -3,15 +3,13 @@
 from pathlib import Path
 
 import torch
-from recipe import tokenizer
-from recipe.files import make_readable
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import GraniteMoeHybridForCausalLM, LlamaConfig
 
 from drafting.head import EagleHead
 from drafting.look_back import look_back, token_size
-from drafting.shape import draft_config
+from drafting.shape import draft_config, finish
 
 MLP_SIZE = 128
 TEXT = [ord("\n"), *range(ord(" "), ord("~") + 1)]
@@ -76,8 +74,7 @@ def save_head(head: EagleHead, directory: Path) -> None:
     weights = {name: values.contiguous() for name, values in head.state_dict().items()}
     save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
     head.config.save_pretrained(directory)
-    tokenizer.write_tokenizer(directory)
-    make_readable(directory)
+    finish(directory)
 
 
 def load_head(directory: Path) -> EagleHead:

@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import torch
-from recipe import tokenizer
-from recipe.files import make_readable
 from transformers import LlamaForCausalLM
 
 from drafting.look_back import look_back, token_size
-from drafting.shape import draft_config
+from drafting.shape import draft_config, finish
 
 HIDDEN_SIZE = 96
 MLP_SIZE = 160
@@ -58,5 +56,4 @@ def new_llama(seed: int) -> LlamaForCausalLM:
 def save_llama(model: LlamaForCausalLM, directory: Path) -> None:
     """Write weights, configuration and tokenizer as one directory that vLLM can load."""
     model.save_pretrained(directory)
-    tokenizer.write_tokenizer(directory)
-    make_readable(directory)
+    finish(directory)

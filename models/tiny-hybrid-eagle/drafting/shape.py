@@ -1,6 +1,9 @@
-"""The configuration that drafts have in common: Llama layers that fit the target."""
+"""What drafts have in common: a configuration of Llama layers that fit the target; its files."""
+
+from pathlib import Path
 
 from recipe import tokenizer
+from recipe.files import edit_json, make_readable
 from transformers import LlamaConfig
 
 HEADS, HEAD_SIZE = 4, 32  # the target's: pages of all attention caches are then equally large
@@ -30,3 +33,14 @@ def draft_config(hidden_size: int, mlp_size: int, layers: int) -> LlamaConfig:
         dtype="float32",
         attn_implementation="sdpa",
     )
+
+
+def finish(directory: Path) -> None:
+    """Complete a directory of weights and configuration, so that every vLLM release loads it.
+
+    transformers 5 writes the base of the rotary embedding to a newer place; the older one is filled
+    too.
+    """
+    edit_json(directory / "config.json", {"rope_theta": ROPE_THETA})
+    tokenizer.write_tokenizer(directory)
+    make_readable(directory)

@@ -3,5 +3,5 @@
 Probes read code; here it runs. Each exercise drives real functions of the vLLM at hand on small
 CPU tensors, without an engine or a model, and observes the same thing with the fix in and with it
 out. ``python -m hybridwatch_engine.exercise`` runs them. ``exercises`` says what is expected,
-``runner``, ``builder`` and ``rows`` hold the stand-ins, ``trial`` switches and judges.
+``runner``, ``builder``, ``rows`` and ``steps`` hold the stand-ins, ``trial`` switches and judges.
 """

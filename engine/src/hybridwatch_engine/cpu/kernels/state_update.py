@@ -120,7 +120,7 @@ class Inputs:
         return cls(
             decay.view(*split, *decay.shape[2:]),
             drive.view(*split, channels, 1),
-            b.float().reshape(tokens, groups, 1, 1, -1),
+            b.float().reshape(tokens, groups, 1, 1, b.shape[2]),
             c.float().unsqueeze(-1),
         )
 

@@ -21,6 +21,7 @@ from hybridwatch_engine.cpu.kernels.install import (
     speculation_kernels,
     speculative_state_update,
 )
+from hybridwatch_engine.patch import PatchSet
 
 INTERPRETING_S: Final = 600
 """Longest time that the interpreter may take."""
@@ -33,26 +34,33 @@ def check(cases: int, seed: int, interpreted: int, defect: str | None = None) ->
         cases: How many.
         seed: Says which.
         interpreted: How many of them, at most, the Triton kernels run as well.
-        defect: Planted before.
+        defect: Planted for as long as it takes.
 
     Raises:
         KeyError: No such defect.
         subprocess.CalledProcessError: The interpreter failed.
     """
-    if defect is not None:
-        DEFECTS[defect]().install()
     report = Report(seed, cases)
+    planted = PatchSet(*([] if defect is None else [DEFECTS[defect]()]))
+    planted.install()
+    try:
+        _compare(report, interpreted)
+    finally:
+        planted.remove()
+    return report
+
+
+def _compare(report: Report, interpreted: int) -> None:
     ours, loops = installed_kernels(), _loops()
-    drawn = [draw_case(number, seed) for number in range(cases)]
+    drawn = [draw_case(number, report.seed) for number in range(report.cases)]
     for number, case in enumerate(drawn):
         told = errors(case, case.run(ours), case.run(loops, precise=True))
         report.add(number, case, "plain loop", told)
     numbers = _sample(drawn, interpreted)
     if numbers:
-        for number, result in zip(numbers, _interpreted(seed, numbers), strict=True):
+        for number, result in zip(numbers, _interpreted(report.seed, numbers), strict=True):
             case = drawn[number]
             report.add(number, case, "Triton", written_errors(case.run(ours), result))
-    return report
 
 
 def installed_kernels() -> Kernels:

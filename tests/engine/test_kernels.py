@@ -1,0 +1,121 @@
+"""The CPU kernels of ``all`` mode and of speculation, against loops and Triton; no engine."""
+
+import json
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.engine
+
+LIMITS = {"float32": 1e-5, "bfloat16": 1e-2, "int32": 0}
+CASES, INTERPRETED = 180, 12
+KERNELS = [
+    "align_after",
+    "align_before",
+    "chunk_scan",
+    "conv_prefill",
+    "conv_update",
+    "state_update",
+]
+DEFECTS = {
+    "history-one-early": "conv_update",
+    "block-end-one-late": "conv_prefill",
+    "accepted-one-less": "state_update",
+    "last-state-everywhere": "state_update",
+    "written-before-read": "state_update",
+    "chunk-of-the-row-before": "chunk_scan",
+    "accepted-drafts-forgotten": "align_",
+}
+"""What may be planted, and the kernels in which it is."""
+
+# All defects in one process, since vLLM takes ten seconds to import.
+PLANTER = f"""
+import json
+from hybridwatch_engine.cpu.kernels.check.checking import check
+from hybridwatch_engine.cpu.kernels.check.planted import DEFECTS
+
+found = {{name: check({CASES}, 0, 0, name).to_json() for name in DEFECTS}}
+print(json.dumps(found | {{"": check({CASES}, 0, 0).to_json()}}))
+"""
+
+# The demonstration of the fault, with a loop in place of the compiled kernel.
+MENDED = """
+import sys
+import vllm._custom_ops
+from hybridwatch_engine.cpu.kernels import fault
+from hybridwatch_engine.cpu.kernels.check import plain
+
+def mended(state, x, dt, a, b, c, d, z, bias, softplus, read, write, null, out, accepted, starts):
+    plain.state_update(
+        state, x, dt, a, b, c, d, bias, z=z, dt_softplus=softplus, out=out,
+        state_batch_indices=read, dst_state_batch_indices=write,
+        num_accepted_tokens=accepted, cu_seqlens=starts,
+    )
+
+vllm._custom_ops.selective_state_update_cpu = mended
+sys.exit(fault.main())
+"""
+
+
+@pytest.fixture(scope="module")
+def call(sides):
+    """Run the engine's Python; vLLM's talk is kept from the answer."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(sides[0].spec.interpreter), *words],
+            capture_output=True, text=True, timeout=200, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def planted(call):
+    """What the check says of every defect, and of none."""
+    done = call("-c", PLANTER)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_outputs_and_states_are_those_of_the_loops_and_of_triton(call):
+    sizes = ("--cases", str(CASES), "--interpreted", str(INTERPRETED))
+    done = call("-m", "hybridwatch_engine.cpu.kernels.check", *sizes, "--seed", "1", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    told = json.loads(done.stdout)
+    assert (told["cases"], told["failures"]) == (CASES, [])
+    compared = {(worst["kernel"], worst["reference"]) for worst in told["worst"]}
+    assert compared == {(kernel, by) for kernel in KERNELS for by in ("plain loop", "Triton")}
+    for worst in told["worst"]:
+        assert worst["error"] <= LIMITS[worst["dtype"]]
+
+
+def test_every_defect_is_planted(planted):
+    assert set(planted) == {"", *DEFECTS}
+    assert planted[""]["ok"]
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_planted_defect_is_found_where_it_is(planted, defect):
+    told = planted[defect]
+    assert not told["ok"]
+    found = {failure["kernel"] for failure in told["failures"]}
+    assert all(kernel.startswith(DEFECTS[defect]) for kernel in found), found
+
+
+def test_the_compiled_state_update_is_shown_to_be_at_fault(call):
+    done = call("-m", "hybridwatch_engine.cpu.kernels.fault")
+    assert done.returncode == 0, done.stderr[-2000:]
+    wrong = [line.split("  ")[0] for line in done.stdout.splitlines() if line.endswith("WRONG")]
+    assert wrong == [
+        "three tokens, a slot each",
+        "two tokens accepted before",
+        "two rows, two slots each",
+        "another slot to write to",
+    ]
+
+
+def test_a_mended_state_update_is_not(call):
+    done = call("-c", MENDED)
+    assert done.returncode == 1, done.stderr[-2000:]
+    assert "WRONG" not in done.stdout
