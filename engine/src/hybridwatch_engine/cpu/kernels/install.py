@@ -5,7 +5,7 @@ sets, since the state update of speculation is a fix that can be switched.
 ``causal_conv1d_fn`` and ``causal_conv1d_update`` are bound by name in the mixer as well as where
 they are defined; the state update has its one seam in the dispatcher's CPU backend.
 
-Written for 0.27.1. A release that lacks a name is left alone there: before 0.31.0 some have no CPU
+Written for 0.27.1. A release that lacks a name is left alone there: up to 0.23.0 there is no CPU
 backend of the state update, and with 0.32.0 ``all`` mode is gone, with it the arguments that lead
 here, while the seams of speculation and of ``align`` copies are the same.
 """
