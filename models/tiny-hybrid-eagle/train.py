@@ -16,7 +16,7 @@ from drafting.distil import Phase
 from drafting.eagle import EagleDraft, new_head, save_head
 
 # First to draft from the target's features, then to go on from its own.
-PHASES = (Phase(150, 0.5, drafts=1, seed=1), Phase(200, 0.5, drafts=3, seed=2))
+PHASES = (Phase(150, 0.5, drafts=1, seed=1), Phase(150, 0.4, drafts=3, seed=2))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from drafting.distil import Phase
 from drafting.llama import LlamaDraft, new_llama, save_llama
 
 # It drafts from the text alone, so whoever foresees one token well foresees three.
-PHASES = (Phase(350, 0.5, drafts=1, seed=1),)
+PHASES = (Phase(300, 0.5, drafts=1, seed=1),)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from drafting.shape import draft_config, finish
 MLP_SIZE = 128
 TEXT = [ord("\n"), *range(ord(" "), ord("~") + 1)]
 TOKEN_SCALE, FEATURE_SCALE = 3.0, 0.05  # At first; features are eight times as long as embeddings.
+COPY_GAIN = 12.0
 LAYERS = 2  # One binds a token to the one before it; the other looks up what followed such a pair.
 
 
@@ -63,7 +64,7 @@ def _begin_with_copying(head: EagleHead, embedding: torch.Tensor) -> None:
     joint[-1, :hidden] = TOKEN_SCALE * one
     joint[:, hidden:] *= FEATURE_SCALE
     answer = torch.zeros(hidden, hidden)
-    answer[:, :size] = part.T
+    answer[:, :size] = COPY_GAIN * part.T
     tokens = embedding @ joint[:, :hidden].T
     look_back(*head.layers, tokens, answer, head.rotary.inv_freq)
 

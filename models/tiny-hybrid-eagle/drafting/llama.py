@@ -11,6 +11,7 @@ from drafting.shape import draft_config, finish
 HIDDEN_SIZE = 96
 MLP_SIZE = 160
 LAYERS = 2
+COPY_GAIN = 5.0
 SURE = 0.2  # Of its copies, at first: the last norm's weight, which the logits go with.
 
 
@@ -48,7 +49,7 @@ def new_llama(seed: int) -> LlamaForCausalLM:
         embedding[:, -1] = 1
         model.model.norm.weight.fill_(SURE)
         answer = torch.zeros(HIDDEN_SIZE, HIDDEN_SIZE)
-        answer[:size, :size] = torch.eye(size)
+        answer[:size, :size] = COPY_GAIN * torch.eye(size)
     look_back(*model.model.layers, embedding, answer, model.model.rotary_emb.inv_freq)
     return model
 

@@ -19,7 +19,6 @@ FAST_PAIRS = 4  # of a head's numbers: they turn so fast that neighbours differ
 SLOW_PAIRS = 10  # these hardly turn within a text
 NEIGHBOUR_SCORE = 80.0  # nats for the place looked for, and a few less for those beside it
 MATCH_SCORE = 30.0
-COPY_GAIN = 5.0
 
 
 def token_size(hidden_size: int) -> int:
@@ -42,8 +41,8 @@ def look_back(
         second: The upper layer.
         tokens: How each token looks to the first layer's attention, divided as said above:
             (vocabulary, hidden size).
-        answer: Turns a token as it looks there into what the layers shall say for it:
-            (hidden size, hidden size).
+        answer: Turns a token as it looks there into what the layers shall say for it, as loudly as
+            they shall: (hidden size, hidden size).
         frequencies: How far each pair of a head's numbers turns from place to place, in radians.
     """
     size, hidden = first.self_attn.head_dim, tokens.shape[1]
@@ -65,7 +64,7 @@ def look_back(
         attention.q_proj.weight[rows] = sum(mixed[lag - 1] @ now[lag - 1] for lag in LAGS)
         attention.k_proj.weight[rows] = sum(mixed[lag - 1] @ now[lag] for lag in LAGS)
     nn.init.orthogonal_(attention.v_proj.weight)
-    attention.o_proj.weight.copy_(COPY_GAIN * answer @ attention.v_proj.weight.T)
+    attention.o_proj.weight.copy_(answer @ attention.v_proj.weight.T)
 
 
 def _tell(
