@@ -114,11 +114,15 @@ def test_stopped_run_leaves_no_process_and_no_half_record(tmp_path, number, stat
         [*HYBRIDWATCH, "run", SCENARIO, "--results", str(tmp_path)],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
-    # Well into the engine's start: server, engine core and worker are there.
-    wait_until(lambda: len(family_of(run.pid)) >= 4 or run.poll() is not None, 60)
-    family = family_of(run.pid)
-    run.send_signal(number)
-    output, _ = run.communicate(timeout=60)
+    try:
+        # Well into the engine's start: server, engine core and worker are there.
+        wait_until(lambda: len(family_of(run.pid)) >= 4 or run.poll() is not None, 120)
+        family = family_of(run.pid)
+        run.send_signal(number)
+        output, _ = run.communicate(timeout=60)
+    finally:
+        run.kill()  # a run that outlives a failed test would disturb those after it
+        run.wait()
     assert run.returncode == status, output
     _, alive = psutil.wait_procs(family, timeout=30)
     assert [process.cmdline() for process in alive] == []

@@ -1,19 +1,12 @@
 """A draft model beside a hybrid target: where it writes, and what becomes of the text."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from hybridwatch.engine.builds import home, named_build
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.server import HOST
-from hybridwatch.process import ConversingProcess
-from tests.engine.conftest import BUILD
+from hybridwatch.engine.builds import home
+from tests.engine.laboratory import Laboratory
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
-START_S, JOB_S = 180.0, 120.0
 REQUESTS = 24
 BLOCK = 128
 ENGINE = {
@@ -42,33 +35,17 @@ def prompts() -> list[list[int]]:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    build = named_build(BUILD)
-    require_installed(build)
-    command = [
-        str(build.interpreter),
-        str(Path(__file__).with_name("draft_lab.py")),
-        str(home() / "models" / "tiny-hybrid"),
-        json.dumps(ENGINE),
-    ]
-    told = {"HYBRIDWATCH_ENGINE": json.dumps({"graph_replay": False, "fixes": {}})}
-    environment = {**build.env, **told, "VLLM_HOST_IP": HOST, "HF_HUB_OFFLINE": "1"}
-    process = ConversingProcess(command, tmp_path_factory.mktemp("lab") / "lab.log", environment)
-    assert json.loads(process.answer(START_S)) == {"ready": True}
-    yield process
-    process.stop()
-
-
-@pytest.fixture(scope="module")
-def serve(lab):
+def serve(tmp_path_factory):
     """Give the requests to the engine, with its drafts or without."""
+    lab = Laboratory(tmp_path_factory.mktemp("lab"), {"graph_replay": False}, ENGINE)
+    wave = [{"prompt": prompt, "max_tokens": 24, "at": 0} for prompt in prompts()]
 
     def do(*, fix, speculate=True):
-        job = {"fix": fix, "speculate": speculate, "prompts": prompts(), "max_tokens": 24}
-        lab.ask(json.dumps(job))
-        return json.loads(lab.answer(JOB_S))
+        fixes = {"draft-model-cache-group": fix}
+        return lab.do({"waves": [wave], "fixes": fixes, "speculate": speculate})
 
-    return do
+    yield do
+    lab.stop()
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +58,7 @@ def test_with_the_fix_speculation_changes_no_token(serve, without_drafts):
     answer = serve(fix=True)
     assert answer["tokens"] == without_drafts
     assert BLOCK in answer["cached"]
-    counts = answer["counts"]
+    counts = answer["contract"]
     assert counts["draft_passes"] > 3
     assert counts["draft_blocks"] > counts["draft_passes"]
     assert counts["mamba_blocks_overwritten"] == 0
@@ -91,7 +68,7 @@ def test_the_released_engine_overwrites_state_and_says_other_things(serve, witho
     answer = serve(fix=False)
     wrong = sum(a != b for a, b in zip(answer["tokens"], without_drafts, strict=True))
     assert wrong > REQUESTS / 2
-    counts = answer["counts"]
+    counts = answer["contract"]
     assert counts["mamba_blocks_overwritten"] == counts["draft_blocks"] > counts["draft_passes"]
 
 
@@ -99,4 +76,4 @@ def test_damage_does_not_stay(serve, without_drafts):
     serve(fix=False)
     answer = serve(fix=True)
     assert answer["tokens"] == without_drafts
-    assert answer["counts"]["mamba_blocks_overwritten"] == 0
+    assert answer["contract"]["mamba_blocks_overwritten"] == 0

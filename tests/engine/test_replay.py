@@ -5,19 +5,13 @@ counted in engine steps; every request must get the same greedy tokens, and no c
 "Healthy" is with the two fixes in that upstream does not have (docs/findings.md).
 """
 
-import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hybridwatch.engine.builds import home, named_build
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.server import HOST
-from hybridwatch.process import ConversingProcess
-from tests.engine.conftest import BUILD
+from tests.engine.laboratory import Laboratory
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -30,20 +24,31 @@ BROKEN = (
     "blocks_in_dummy_runs",
 )
 HEALTHY = {"dummy-run-padding": True, "one-token-prompt": True}
-START_S, JOB_S = 180.0, 120.0
+ENGINE = {
+    "dtype": "float32",
+    "max_model_len": 512,
+    "max_num_seqs": 8,
+    "compilation_config": {
+        "mode": 0,
+        "cudagraph_mode": "FULL_DECODE_ONLY",
+        "cudagraph_capture_sizes": [2, 4, 8],
+    },
+}
 
 
-@dataclass
-class Lab:
-    """An engine stepped by hand (``lab.py``), and how many requests it compared."""
+class Replays(Laboratory):
+    """An engine that replays graphs, and how many requests were compared on it.
 
-    process: ConversingProcess
-    compared: int = 0
+    Attributes:
+        compared: Requests served with graphs and without.
+    """
+
+    def __init__(self, folder: Path, **arguments: object) -> None:
+        super().__init__(folder, {"graph_replay": True}, ENGINE | arguments)
+        self.compared = 0
 
     def serve(self, job, *, eager, fixes=None):
-        wishes = {**HEALTHY, **(fixes or {})}
-        self.process.ask(json.dumps({**job, "eager": eager, "fixes": wishes}))
-        return json.loads(self.process.answer(JOB_S))
+        return self.do({**job, "eager": eager, "fixes": {**HEALTHY, **(fixes or {})}})
 
     def compare(self, job):
         """Serve a job without and with graphs and hold the answers against each other."""
@@ -54,44 +59,25 @@ class Lab:
         return replayed
 
 
-def open_lab(folder: Path, **arguments) -> Lab:
-    build = named_build(BUILD)
-    require_installed(build)
-    graphs = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": [2, 4, 8]}
-    common = {"dtype": "float32", "max_model_len": 512, "max_num_seqs": 8}
-    engine = {**common, "compilation_config": graphs, **arguments}
-    told = {"HYBRIDWATCH_ENGINE": json.dumps({"graph_replay": True, "fixes": {}})}
-    command = [
-        str(build.interpreter),
-        str(Path(__file__).with_name("lab.py")),
-        str(home() / "models" / "tiny-hybrid"),
-        json.dumps(engine),
-    ]
-    environment = {**build.env, **told, "VLLM_HOST_IP": HOST, "HF_HUB_OFFLINE": "1"}
-    process = ConversingProcess(command, folder / "lab.log", environment)
-    assert json.loads(process.answer(START_S)) == {"ready": True}
-    return Lab(process)
-
-
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """Without prefix caching: chunks may be as small as one likes."""
-    opened = open_lab(tmp_path_factory.mktemp("lab"), enable_prefix_caching=False)
+    opened = Replays(tmp_path_factory.mktemp("lab"), enable_prefix_caching=False)
     yield opened
-    opened.process.stop()
+    opened.stop()
 
 
 @pytest.fixture(scope="module")
 def caching_lab(tmp_path_factory):
     """With prefix caching and so few blocks that they go from hand to hand."""
-    opened = open_lab(
+    opened = Replays(
         tmp_path_factory.mktemp("lab"),
         enable_prefix_caching=True,
         mamba_cache_mode="align",
         num_gpu_blocks_override=64,
     )
     yield opened
-    opened.process.stop()
+    opened.stop()
 
 
 def text(seed: int, tokens: int) -> list[int]:

@@ -3,20 +3,13 @@
 One engine with Eagle drafts on V2, its kernels interpreted, and for comparison one on V1.
 """
 
-import json
-from pathlib import Path
-
 import pytest
 
-from hybridwatch.engine.builds import home, named_build
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.server import HOST
-from hybridwatch.process import ConversingProcess
-from tests.engine.conftest import BUILD
+from hybridwatch.engine.builds import home
+from tests.engine.laboratory import Laboratory
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
-START_S, JOB_S = 180.0, 120.0
 ROOM, DRAFTS = 512, 3
 ARGUMENTS = {
     "dtype": "float32",
@@ -40,19 +33,7 @@ LENGTHS = [8, 9, 10, 11]
 
 
 def open_lab(folder, runner, **arguments):
-    build = named_build(BUILD)
-    require_installed(build)
-    command = [
-        str(build.interpreter),
-        str(Path(__file__).with_name("lab.py")),
-        str(home() / "models" / "tiny-hybrid"),
-        json.dumps(ARGUMENTS | arguments),
-    ]
-    told = {"HYBRIDWATCH_ENGINE": json.dumps({"model_runner": runner})}
-    environment = {**build.env, **told, "VLLM_HOST_IP": HOST, "HF_HUB_OFFLINE": "1"}
-    process = ConversingProcess(command, folder / "lab.log", environment)
-    assert json.loads(process.answer(START_S)) == {"ready": True}
-    return process
+    return Laboratory(folder, {"model_runner": runner}, ARGUMENTS | arguments)
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +45,8 @@ def serve(tmp_path_factory):
 
 
 def ask(lab, wave, *, reverted=(), **job):
-    plain = {"eager": False, "idle_batches": 0, "chunk_budget": 64, "waves": [wave]}
     fixes = {f"draft-max-seq-len-{half}": half not in reverted for half in ("target", "draft")}
-    lab.ask(json.dumps(plain | {"fixes": fixes} | job))
-    return json.loads(lab.answer(JOB_S))
+    return lab.do({"chunk_budget": 64, "waves": [wave], "fixes": fixes, **job})
 
 
 @pytest.fixture(scope="module")

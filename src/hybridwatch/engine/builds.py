@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import BuildError
 from hybridwatch.scenario.explain import closest, explain, quoted
-from hybridwatch.scenario.scenario import FIX_PARTS, FIXES, FixId
+from hybridwatch.scenario.fixes import FIX_PARTS, FIXES, FixId
 
 HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 DEFAULT_BUILD: Final = "cpu-0.27.1"

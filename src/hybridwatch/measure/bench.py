@@ -16,7 +16,8 @@ from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.server import Launch
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.record.identity import EngineBuild, FixState
-from hybridwatch.scenario.scenario import FIX_PARTS, START_FIXES, Scenario
+from hybridwatch.scenario.fixes import FIX_PARTS, START_FIXES
+from hybridwatch.scenario.scenario import Scenario
 
 MAX_STARTS: Final = 3
 """Starts of one engine in one session; one that keeps dying makes failed trials, not a loop. Where

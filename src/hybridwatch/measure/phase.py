@@ -14,7 +14,8 @@ from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.quality.harness import TaskRequest, run_tasks
 from hybridwatch.record.run import Answer, Phase, Sample
 from hybridwatch.scenario.expansion import PlannedWave, expand
-from hybridwatch.scenario.scenario import FixId, Scenario
+from hybridwatch.scenario.fixes import FixId
+from hybridwatch.scenario.scenario import Scenario
 
 LOAD_TIMEOUT_S: Final = 120.0
 TASKS_TIMEOUT_S: Final = 300.0

@@ -5,8 +5,9 @@ two contents apart, ``explain`` words what is wrong with a file. Nothing here st
 """
 
 from hybridwatch.scenario.digest import digest, ref_fields
+from hybridwatch.scenario.fixes import FIXES
 from hybridwatch.scenario.load import Survey, find, load_all, load_scenario, survey
-from hybridwatch.scenario.scenario import FIXES, Scenario
+from hybridwatch.scenario.scenario import Scenario
 
 __all__ = [
     "FIXES",

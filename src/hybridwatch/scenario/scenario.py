@@ -6,62 +6,17 @@ strict: ``"7"`` is not a number and ``true`` is not 1.
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Final, Literal, Self, get_args
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.metric import Direction, Kind, Metric, metric_of
 from hybridwatch.scenario.explain import quoted
+from hybridwatch.scenario.fixes import FixId
 from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, Seed, Tokens, refuse
 from hybridwatch.scenario.pattern import MAX_RANKS, Wave
-
-FixId = Literal[
-    "padded-rows-prefilling",
-    "single-token-extend",
-    "draft-max-seq-len",
-    "draft-max-seq-len-target",
-    "draft-max-seq-len-draft",
-    "all-cache-spec-decode",
-    "all-cache-spec-decode-slots",
-    "all-cache-spec-decode-graph-rows",
-    "all-cache-spec-decode-anchor",
-    "all-cache-spec-decode-memory",
-    "stale-block-table",
-    "stale-block-table-finished-rows",
-    "stale-block-table-vacated-rows",
-    "dummy-run-padding",
-    "one-token-prompt",
-    "prev-step-anchor",
-    "accepted-counts",
-    "conv-anchor",
-    "block-end-states",
-    "cpu-speculative-states",
-    "draft-model-cache-group",
-]
-FIXES: Final[tuple[str, ...]] = get_args(FixId)
-"""Ids of the fixes that can be applied or reverted; each is some scenario's known-bad control."""
-
-FIX_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "draft-max-seq-len": ("draft-max-seq-len-target", "draft-max-seq-len-draft"),
-    "all-cache-spec-decode": (
-        "all-cache-spec-decode-slots",
-        "all-cache-spec-decode-graph-rows",
-        "all-cache-spec-decode-anchor",
-        "all-cache-spec-decode-memory",
-    ),
-    "stale-block-table": ("stale-block-table-finished-rows", "stale-block-table-vacated-rows"),
-}
-"""Fixes that consist of others: the whole is switched by switching its parts."""
-
-START_FIXES: Final[frozenset[FixId]] = frozenset(
-    {
-        "all-cache-spec-decode-slots",
-        "all-cache-spec-decode-graph-rows",
-        "all-cache-spec-decode-memory",
-    }
-)
-"""Fixes that act while an engine starts: builds that differ in one have an engine each."""
+from hybridwatch.scenario.speculation import Speculation
 
 MIN_PERFORMANCE_TRIALS: Final = 7
 """Per side. An exact rank test of 7 against 7 can reach p = 2/3432, so a verdict survives the
@@ -87,48 +42,6 @@ TaskName = Annotated[
         pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$", description="lower-case words joined by underscores"
     ),
 ]
-
-
-class Speculation(Part):
-    """Which tokens are proposed to the engine ahead of time (vLLM's ``speculative_config``).
-
-    Attributes:
-        method: ``ngram``: what followed the last tokens earlier in the text. ``eagle``: a head on
-            the target's hidden states. ``draft_model``: a model of its own.
-        drafts: Tokens proposed in each step (``num_speculative_tokens``).
-        model: Folder of ``models/`` that holds the head or the model; none for ``ngram``.
-        lookup_min: Fewest last tokens that ``ngram`` looks for (``prompt_lookup_min``).
-        lookup_max: Most of them (``prompt_lookup_max``).
-    """
-
-    method: Literal["ngram", "eagle", "draft_model"]
-    drafts: Annotated[int, Field(ge=1, le=16)]
-    model: Annotated[str, Field(pattern=r"\S")] | None = None
-    lookup_min: Annotated[int, Field(ge=1, le=64)] | None = None
-    lookup_max: Annotated[int, Field(ge=1, le=64)] | None = None
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        refuse(*_contradictions_of_drafts(self))
-        return self
-
-
-def _contradictions_of_drafts(speculation: Speculation) -> Iterator[Contradiction]:
-    method = quoted(speculation.method)
-    if speculation.method == "ngram":
-        if speculation.model is not None:
-            found = f"found {quoted(speculation.model)}"
-            yield "model", f"expected none with method {method}, {found}"
-        low, high = speculation.lookup_min, speculation.lookup_max
-        if low is not None and high is not None and low > high:
-            yield "lookup_min", f"expected at most lookup_max ({high}), found {low}"
-        return
-    if speculation.model is None:
-        yield "model", f"missing; method {method} needs it"
-    for key in ("lookup_min", "lookup_max"):
-        value = getattr(speculation, key)
-        if value is not None:
-            yield key, f'expected only with method "ngram", found {value}'
 
 
 class EngineArgs(Part):

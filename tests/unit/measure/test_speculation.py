@@ -13,7 +13,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import samples_of_client
 from hybridwatch.scenario.load import load_scenario
-from hybridwatch.scenario.scenario import Speculation
+from hybridwatch.scenario.speculation import Speculation
 
 CLIENT = {
     "ttfts": [0.1],

@@ -13,7 +13,8 @@ from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree
 
 from hybridwatch.record.identity import FixState
-from hybridwatch.scenario.scenario import FIXES as SCENARIO_FIXES
+from hybridwatch.scenario.fixes import FIXES as SCENARIO_FIXES
+from hybridwatch.scenario.fixes import START_FIXES
 from tests.unit.plugin import speculation_sources
 
 RUNNER = "v1/worker/gpu_model_runner.py"
@@ -207,6 +208,8 @@ def test_every_fix_and_state_has_a_case():
 
 def test_harness_and_plugin_know_the_same_fixes():
     assert set(SCENARIO_FIXES) == set(FIXES)
+    parts = {fix.header.id: fix.header.switch for fix in FIXES.values() if not fix.parts}
+    assert {fix for fix, switch in parts.items() if switch == "start"} == START_FIXES
 
 
 @pytest.mark.parametrize("fix", FIXES.values(), ids=lambda fix: fix.header.id)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenario import Scenario, load_scenario
 from hybridwatch.scenario.expansion import expand
+from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenario.pattern import Span, Wave
-from hybridwatch.scenario.scenario import FIX_PARTS, FIXES
 
 EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
 GOOD = EXAMPLE.read_text(encoding="utf-8")

@@ -14,11 +14,12 @@ Occasions are counted too: a rule that had none to break proves nothing.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from hybridwatch_engine.cpu.graph_replay import REPLAYS, CapturedGraph
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.counting import CountingProbe
 
 
 @dataclass(slots=True)
@@ -72,30 +73,28 @@ class _Step:
     expected: dict[str, Any]
 
 
-class ContractProbe:
+class ContractProbe(CountingProbe[Counts]):
     """Counts broken rules while it is on."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
+        super().__init__(Counts)
         self._step: _Step | None = None
         self._in_dummy_run = False
-        self._hooks: PatchSet | None = None
 
     def start(self) -> None:
         """Count from zero."""
-        self._counts = Counts()
-        if self._hooks is None:
-            self._hooks = self._make_hooks()
-        if not self._hooks.in_place:
-            self._hooks.install()
+        super().start()
+        if self._audit not in REPLAYS.observers:
             REPLAYS.observers.append(self._audit)
 
     def stop(self) -> dict[str, int]:
         """Stop counting and tell."""
-        if self._hooks is not None and self._hooks.in_place:
+        if self._audit in REPLAYS.observers:
             REPLAYS.observers.remove(self._audit)
-            self._hooks.remove()
-        return asdict(self._counts)
+        return super().stop()
+
+    def _forget(self) -> None:
+        self._step = None
 
     def _make_hooks(self) -> PatchSet:
         from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder

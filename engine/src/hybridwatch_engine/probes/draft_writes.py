@@ -6,10 +6,11 @@ just before it writes, by the slots that it is about to write.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.counting import CountingProbe
 
 
 @dataclass(slots=True)
@@ -27,26 +28,12 @@ class Counts:
     mamba_blocks_overwritten: int = 0
 
 
-class DraftWritesProbe:
+class DraftWritesProbe(CountingProbe[Counts]):
     """Counts the drafter's writes while it is on; model runner V1."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
+        super().__init__(Counts)
         self._runner: Any = None
-        self._hooks: PatchSet | None = None
-
-    def start(self) -> None:
-        """Count from zero."""
-        self._counts = Counts()
-        if self._hooks is None:
-            self._hooks = self._make_hooks()
-        self._hooks.install()
-
-    def stop(self) -> dict[str, int]:
-        """Stop counting and tell."""
-        if self._hooks is not None:
-            self._hooks.remove()
-        return asdict(self._counts)
 
     def _make_hooks(self) -> PatchSet:
         from vllm.v1.spec_decode.llm_base_proposer import SpecDecodeBaseProposer

@@ -8,11 +8,12 @@ drafts that will be rejected count until the device has told.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from hybridwatch_engine.model_runner import draft_build, target_builds
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.counting import CountingProbe
 
 
 @dataclass(slots=True)
@@ -46,27 +47,16 @@ class _Need:
     tokens: int
 
 
-class MaxSeqLenProbe:
+class MaxSeqLenProbe(CountingProbe[Counts]):
     """Counts tokens that nobody has, while it is on."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
+        super().__init__(Counts)
         self._longest = 0  # sequence of the batch that the target's metadata was last built for
         self._need: _Need | None = None
-        self._hooks: PatchSet | None = None
 
-    def start(self) -> None:
-        """Count from zero."""
-        self._counts, self._need = Counts(), None
-        if self._hooks is None:
-            self._hooks = self._make_hooks()
-        self._hooks.install()
-
-    def stop(self) -> dict[str, int]:
-        """Stop counting and tell."""
-        if self._hooks is not None:
-            self._hooks.remove()
-        return asdict(self._counts)
+    def _forget(self) -> None:
+        self._need = None
 
     def _make_hooks(self) -> PatchSet:
         from vllm.v1.worker.gpu import attn_utils

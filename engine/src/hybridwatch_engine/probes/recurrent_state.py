@@ -11,10 +11,11 @@ that is what the prefix cache hands out; and no request needs more slots than ar
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.counting import CountingProbe
 from hybridwatch_engine.probes.mamba_slots import MambaGroup
 
 Content = tuple[Any, ...]
@@ -44,29 +45,17 @@ class Counts:
     crossed_rejections: int = 0
 
 
-class RecurrentStateProbe:
+class RecurrentStateProbe(CountingProbe[Counts]):
     """Counts states that changed between two steps of a request, while it is on."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
-        self._hooks: PatchSet | None = None
+        super().__init__(Counts)
         self._groups: list[MambaGroup] = []
         self._left: Mapping[str, Mapping[str, Content]] = {}
         self._runner: Any = None
 
-    def start(self) -> None:
-        """Count from zero."""
-        self._counts, self._groups, self._left, self._runner = Counts(), [], {}, None
-        if self._hooks is None:
-            self._hooks = self._make_hooks()
-        self._hooks.install()
-
-    def stop(self) -> dict[str, int]:
-        """Stop counting and tell."""
-        if self._hooks is not None:
-            self._hooks.remove()
+    def _forget(self) -> None:
         self._groups, self._left, self._runner = [], {}, None
-        return asdict(self._counts)
 
     def _make_hooks(self) -> PatchSet:
         from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder

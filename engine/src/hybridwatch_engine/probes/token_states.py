@@ -6,11 +6,12 @@ slots that it may touch. What the engine left in those slots is then compared wi
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.counting import CountingProbe
 
 _TOLERANCE: Final = 1e-2
 """Of the largest entry of a state: far above rounding, in bfloat16 too, and far below a token."""
@@ -31,28 +32,16 @@ class Counts:
     token_states_off: int = 0
 
 
-class TokenStatesProbe:
+class TokenStatesProbe(CountingProbe[Counts]):
     """Counts states that the update got wrong, while it is on; nothing without a CPU's update."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
-        self._hooks: PatchSet | None = None
+        super().__init__(Counts)
 
-    def start(self) -> None:
-        """Count from zero."""
-        self._counts = Counts()
-        if self._hooks is None:
-            dispatch = import_module("vllm.model_executor.layers.mamba.ops.ssu_dispatch")
-            backend = getattr(dispatch, "CPUSSUBackend", None)
-            patches = [] if backend is None else [Patch(backend, "__call__", self._see)]
-            self._hooks = PatchSet(*patches)
-        self._hooks.install()
-
-    def stop(self) -> dict[str, int]:
-        """Stop counting and tell."""
-        if self._hooks is not None:
-            self._hooks.remove()
-        return asdict(self._counts)
+    def _make_hooks(self) -> PatchSet:
+        dispatch = import_module("vllm.model_executor.layers.mamba.ops.ssu_dispatch")
+        backend = getattr(dispatch, "CPUSSUBackend", None)
+        return PatchSet(*([] if backend is None else [Patch(backend, "__call__", self._see)]))
 
     def _see(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(backend: Any, state: Any, *tensors: Any, **named: Any) -> None:

@@ -1,0 +1,51 @@
+"""The table of a scenario that makes an engine speculate."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hybridwatch.scenario.explain import quoted
+from hybridwatch.scenario.part import Contradiction, Part, refuse
+
+
+class Speculation(Part):
+    """Which tokens are proposed to the engine ahead of time (vLLM's ``speculative_config``).
+
+    Attributes:
+        method: ``ngram``: what followed the last tokens earlier in the text. ``eagle``: a head on
+            the target's hidden states. ``draft_model``: a model of its own.
+        drafts: Tokens proposed in each step (``num_speculative_tokens``).
+        model: Folder of ``models/`` that holds the head or the model; none for ``ngram``.
+        lookup_min: Fewest last tokens that ``ngram`` looks for (``prompt_lookup_min``).
+        lookup_max: Most of them (``prompt_lookup_max``).
+    """
+
+    method: Literal["ngram", "eagle", "draft_model"]
+    drafts: Annotated[int, Field(ge=1, le=16)]
+    model: Annotated[str, Field(pattern=r"\S")] | None = None
+    lookup_min: Annotated[int, Field(ge=1, le=64)] | None = None
+    lookup_max: Annotated[int, Field(ge=1, le=64)] | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        refuse(*_contradictions_of_drafts(self))
+        return self
+
+
+def _contradictions_of_drafts(speculation: Speculation) -> Iterator[Contradiction]:
+    method = quoted(speculation.method)
+    if speculation.method == "ngram":
+        if speculation.model is not None:
+            found = f"found {quoted(speculation.model)}"
+            yield "model", f"expected none with method {method}, {found}"
+        low, high = speculation.lookup_min, speculation.lookup_max
+        if low is not None and high is not None and low > high:
+            yield "lookup_min", f"expected at most lookup_max ({high}), found {low}"
+        return
+    if speculation.model is None:
+        yield "model", f"missing; method {method} needs it"
+    for key in ("lookup_min", "lookup_max"):
+        value = getattr(speculation, key)
+        if value is not None:
+            yield key, f'expected only with method "ngram", found {value}'
