@@ -1,0 +1,285 @@
+"""The way in: checks what it is given, chooses the scale, and puts what was found into words."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from hybridwatch.analysis.change_point import slope
+from hybridwatch.analysis.change_point.history import ChangePoint, History, State
+from hybridwatch.analysis.change_point.noise import (
+    CLIP,
+    Array,
+    Noise,
+    bounded,
+    noise_of,
+    scores_of,
+    spread_of,
+)
+from hybridwatch.analysis.change_point.segmentation import (
+    Levels,
+    Stretch,
+    levels_of,
+    merge_small,
+    stretch_of,
+)
+from hybridwatch.analysis.verdict import Interval
+from hybridwatch.errors import HistoryError
+from hybridwatch.metric import Kind
+
+ENOUGH_POINTS: Final = 10
+"""Below, noise and change cannot be told apart."""
+MOST_POINTS: Final = 200_000
+
+_CONFIDENCE: Final = 0.95
+_YOUNGEST: Final = 4
+"""Points on a new level before it can be confirmed: one more than it takes to suspect it."""
+_CLEAR: Final = 1.1
+"""Strength that confirms."""
+_RELEVANT: Final[Mapping[Kind | None, float]] = {Kind.COUNT: 0.005}
+_RELEVANT_ELSE: Final = 0.01
+"""Changes of level below 1 % (1 point for proportions) are kept to ourselves."""
+_DRIFTS: Final = 4.0
+_ALIKE: Final = 0.3
+_UNIT_FACTORS: Final = (60.0, 1000.0, 1024.0, 3600.0, 1e6, 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """A checked series on the scale on which levels are compared.
+
+    Attributes:
+        values: Logarithms where a ratio means something, else as given.
+        spreads: Standard errors on the same scale.
+        is_log: Whether they are logarithms.
+        relevant: Smallest difference of levels that matters.
+        noise: Of the values.
+    """
+
+    values: Array
+    spreads: Array | None
+    is_log: bool
+    relevant: float
+    noise: Noise
+
+    def effect(self, difference: float) -> float:
+        """Turn a difference of levels into what a reader is told."""
+        return math.expm1(difference) if self.is_log else difference
+
+
+def change_points(
+    values: npt.ArrayLike,
+    times: npt.ArrayLike | None = None,
+    *,
+    kind: Kind | str | None = None,
+    spreads: npt.ArrayLike | None = None,
+) -> tuple[ChangePoint, ...]:
+    """Find where the level of a series changed; ``examine`` also tells drift and doubts.
+
+    Args:
+        values: One number per run, oldest first. Fewer than 10 give nothing.
+        times: When each run was made, strictly ascending. Only their order is used.
+        kind: Of the metric. Exact metrics change whenever the value does; proportions are
+            compared by difference; others by ratio where all values are positive.
+        spreads: Standard error of each value from the repeats within its run. A run that is
+            itself uncertain then weighs less.
+
+    Returns:
+        The change points, oldest first.
+
+    Raises:
+        HistoryError: The input makes no series; the message says where and what was expected.
+    """
+    return examine(values, times, kind=kind, spreads=spreads).points
+
+
+def examine(
+    values: npt.ArrayLike,
+    times: npt.ArrayLike | None = None,
+    *,
+    kind: Kind | str | None = None,
+    spreads: npt.ArrayLike | None = None,
+) -> History:
+    """Say all there is to say of a series: change points, drift and doubts.
+
+    Args and errors as for ``change_points``.
+    """
+    wanted = _kind(kind)
+    numbers = _numbers("values", values)
+    _check_times(times, numbers.size)
+    errors = None if spreads is None else _errors(spreads, numbers.size)
+    if wanted is Kind.EXACT:
+        return History(tuple(_steps(numbers)))
+    if numbers.size < ENOUGH_POINTS:
+        found = f"Not enough data: {numbers.size} points, at least {ENOUGH_POINTS} needed."
+        return History(doubts=(found,))
+    series = _scaled(numbers, errors, wanted)
+    levels = levels_of(series.values, series.spreads, series.noise)
+    levels = merge_small(series.values, levels, series.relevant)
+    points = tuple(_point(series, levels, place) for place in range(len(levels.cuts)))
+    drift = _drift(series, levels)
+    return History(points, drift, tuple(_doubts(series, levels, drift)))
+
+
+def _kind(kind: Kind | str | None) -> Kind | None:
+    try:
+        return None if kind is None else Kind(kind)
+    except ValueError:
+        known = ", ".join(one.value for one in Kind)
+        raise HistoryError(f"kind: expected one of {known}, found {kind!r}") from None
+
+
+def _numbers(name: str, given: npt.ArrayLike) -> Array:
+    try:
+        numbers = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise HistoryError(f"{name}: expected numbers, found {error}") from None
+    if numbers.ndim != 1:
+        raise HistoryError(f"{name}: expected one row of numbers, found {numbers.ndim} dimensions")
+    if numbers.size > MOST_POINTS:
+        raise HistoryError(
+            f"{name}: expected at most {MOST_POINTS} points, found {numbers.size}: "
+            "look at a shorter time, or at one point a day"
+        )
+    broken = np.flatnonzero(~np.isfinite(numbers))
+    if broken.size:
+        place = int(broken[0])
+        raise HistoryError(f"{name}[{place}]: expected a finite number, found {numbers[place]}")
+    return numbers
+
+
+def _errors(spreads: npt.ArrayLike, n: int) -> Array:
+    errors = _numbers("spreads", spreads)
+    if errors.size != n:
+        raise HistoryError(f"spreads: expected {n} numbers, one per value, found {errors.size}")
+    if n and errors.min() < 0:
+        place = int(errors.argmin())
+        raise HistoryError(f"spreads[{place}]: expected 0 or more, found {errors[place]:g}")
+    return errors
+
+
+def _check_times(times: npt.ArrayLike | None, n: int) -> None:
+    if times is None:
+        return
+    when: npt.NDArray[Any] = np.asarray(times)
+    if when.dtype.kind != "M":
+        when = _numbers("times", times)
+    if when.shape != (n,):
+        raise HistoryError(f"times: expected {n}, one per value, found {when.size}")
+    late = np.flatnonzero(when[1:] <= when[:-1])
+    if late.size:
+        place = int(late[0]) + 1
+        word = "a repeat of" if when[place] == when[place - 1] else "before"
+        raise HistoryError(
+            f"times[{place}]: expected later than {when[place - 1]}, found {when[place]}, {word} "
+            "it: sort by time, and give repeats of a run as one value with its spread"
+        )
+
+
+def _scaled(numbers: Array, errors: Array | None, kind: Kind | None) -> _Series:
+    if kind in {Kind.TIME, Kind.RATE} and numbers.min() <= 0:
+        place = int(numbers.argmin())
+        raise HistoryError(f"values[{place}]: expected more than 0, found {numbers[place]:g}")
+    is_log = kind is not Kind.PROPORTION and bool(numbers.min() > 0)
+    if is_log:
+        errors = None if errors is None else errors / numbers
+        numbers = np.log(numbers)
+    # Differences of values that are no ratios and no shares have no size that matters by itself.
+    relevant = _RELEVANT.get(kind, _RELEVANT_ELSE) if is_log or kind is Kind.PROPORTION else 0.0
+    return _Series(numbers, errors, is_log, relevant, noise_of(numbers))
+
+
+def _steps(numbers: Array) -> Iterator[ChangePoint]:
+    """Every change of a value that has no noise."""
+    for place in np.flatnonzero(numbers[1:] != numbers[:-1]) + 1:
+        effect = float(numbers[place] - numbers[place - 1])
+        yield ChangePoint(
+            int(place), effect, Interval(effect, effect, _CONFIDENCE), State.CONFIRMED
+        )
+
+
+def _point(series: _Series, levels: Levels, place: int) -> ChangePoint:
+    edges = levels.edges(series.values.size)
+    start, cut, end = edges[place : place + 3]
+    stretch = stretch_of(series.values, series.spreads, start, end, series.noise)
+    difference, reach = _difference(stretch, cut - start)
+    old = end - cut >= _YOUNGEST or end < series.values.size
+    clear = old and levels.strengths[place] >= _CLEAR
+    return ChangePoint(
+        index=cut,
+        effect=series.effect(difference),
+        interval=Interval(
+            series.effect(difference - reach), series.effect(difference + reach), _CONFIDENCE
+        ),
+        state=State.CONFIRMED if clear else State.SUSPECTED,
+    )
+
+
+def _difference(stretch: Stretch, cut: int) -> tuple[float, float]:
+    """Estimate the difference of two levels, and half the width of the interval around it."""
+    scale, n = stretch.noise.scale, stretch.values.size
+    left, right = stretch.values[:cut], stretch.values[cut:]
+    low, high = slope.level_of(left, scale), slope.level_of(right, scale)
+    if scale == 0:
+        return high - low, 0.0
+    rest = bounded(np.concatenate((left - low, right - high)) / scale, CLIP)
+    deviation = scale * spread_of(rest, (cut,), stretch.noise.correlation).deviation
+    quantile = float(special.stdtrit(n - 2, (1 + _CONFIDENCE) / 2))
+    return high - low, quantile * deviation * math.sqrt(1 / cut + 1 / (n - cut))
+
+
+def _drift(series: _Series, levels: Levels) -> float | None:
+    """How far a straight line leads since the last change, if it leads anywhere."""
+    start = levels.edges(series.values.size)[-2]
+    n = series.values.size - start
+    if n < slope.FEWEST:
+        return None
+    stretch = stretch_of(series.values, series.spreads, start, start + n, series.noise)
+    if not stretch.has_noise():
+        return None
+    scores = scores_of(stretch.values, stretch.unit)
+    if abs(slope.tilt_of(scores)) < _DRIFTS / 2:
+        return None
+    line = slope.line_of(stretch.values, stretch.unit)
+    total = float(line[-1] - line[0])
+    rest = scores_of(stretch.values - line, stretch.unit)
+    spread = spread_of(rest, (), stretch.noise.correlation)
+    error = stretch.noise.scale * spread.deviation * math.sqrt(12 / n)
+    if abs(total) < max(_DRIFTS * error, series.relevant):
+        return None
+    return series.effect(total)
+
+
+def _doubts(series: _Series, levels: Levels, drift: float | None) -> Iterator[str]:
+    n = series.values.size
+    if drift is not None:
+        since = n - levels.edges(n)[-2]
+        size = f"{drift:+.1%}" if series.is_log else f"{drift:+.3g}"
+        yield (
+            f"The level drifts ({size} over the last {since} points) rather than steps: "
+            "look for a slow cause, and at the machine."
+        )
+    alike = series.noise.correlation
+    if alike >= _ALIKE and not levels.cuts:
+        yield (
+            f"Neighbouring points resemble each other (correlation {alike:.1f}), so a change takes "
+            "more points to show: look for what lasts from run to run."
+        )
+    if series.is_log and n > 1:
+        yield from _about_units(series.values)
+
+
+def _about_units(logs: Array) -> Iterator[str]:
+    steps = np.abs(logs[1:] - logs[:-1])
+    place = int(steps.argmax())
+    for factor in _UNIT_FACTORS:
+        if abs(steps[place] - math.log(factor)) < 0.1:
+            yield (
+                f"Point {place + 1} differs from the one before by a factor of about {factor:g}: "
+                "are two units mixed?"
+            )
+            return

@@ -1,0 +1,196 @@
+"""From a series to its levels: cut where it splits best, look again at both sides, then settle.
+
+Binary segmentation (Vostrikova 1981) that can also cut out an excursion, and that takes a slope
+for a slope. What was cut early is placed again between its final neighbours, and what does not
+stand there is dropped.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from hybridwatch.analysis.change_point import scan, slope
+from hybridwatch.analysis.change_point.noise import (
+    LEAST_DEVIATION,
+    Array,
+    Noise,
+    Spread,
+    median_of,
+    noise_of,
+    scores_of,
+    spread_of,
+)
+from hybridwatch.analysis.change_point.scan import Split
+
+_KNOWN_NOISE: Final = 20
+"""Points that tell their own noise; shorter stretches borrow it from what they are a part of."""
+_STANDS: Final = 0.95
+"""Of the strength: what was found shall not vanish because its place was found again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """A series cut into levels.
+
+    Attributes:
+        cuts: First point of each new level, ascending.
+        strengths: How clearly each stands between its neighbours; 1 is just enough.
+    """
+
+    cuts: tuple[int, ...] = ()
+    strengths: tuple[float, ...] = ()
+
+    def edges(self, n: int) -> tuple[int, ...]:
+        """Where levels begin and end, the ends of the series included."""
+        return (0, *self.cuts, n)
+
+    def without(self, place: int) -> "Levels":
+        """Forget one cut."""
+        return Levels(
+            self.cuts[:place] + self.cuts[place + 1 :],
+            self.strengths[:place] + self.strengths[place + 1 :],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a series with the noise that is believed of it.
+
+    Attributes:
+        values: The points.
+        noise: Of these points.
+        unit: Standard deviation of a point; of each, where the repeats behind them are known.
+    """
+
+    values: Array
+    noise: Noise
+    unit: float | Array
+
+    def has_noise(self) -> bool:
+        """Whether there is anything to count distances in."""
+        return not isinstance(self.unit, float) or self.unit > 0
+
+    def spread(self, scores: Array, split: Split) -> Spread:
+        """How far sums of these scores stray, if it splits so."""
+        if not self.has_noise():
+            return Spread(1.0, 1.0)
+        return spread_of(scores, split.cuts, self.noise.correlation)
+
+
+def stretch_of(values: Array, spreads: Array | None, start: int, end: int, whole: Noise) -> Stretch:
+    """Take a part of a series.
+
+    Args:
+        values: The series.
+        spreads: Standard error of each point, from the repeats behind it.
+        start: First point.
+        end: Behind the last point.
+        whole: Noise of what it is a part of.
+    """
+    part = values[start:end]
+    alone = _KNOWN_NOISE <= part.size < values.size
+    noise = noise_of(part).at_least(whole) if alone else whole
+    if spreads is None:
+        return Stretch(part, noise, noise.scale)
+    own = spreads[start:end] ** 2
+    # The scale holds the repeats' usual error already; what is left is common to all points.
+    common = max(noise.scale**2 - float(own.mean()), 0.0)
+    unit = np.sqrt(common + own)
+    return Stretch(part, noise, unit if unit.min() > 0 else max(noise.scale, float(unit.max())))
+
+
+def levels_of(values: Array, spreads: Array | None, whole: Noise) -> Levels:
+    """Cut a series of at least ten points into levels.
+
+    Args:
+        values: The series.
+        spreads: Standard error of each point, from the repeats behind it.
+        whole: Noise of the series.
+    """
+    found = _search(values, spreads, whole)
+    # A single cut stands between the ends of the series already.
+    return found if len(found.cuts) < 2 else _settle(values, spreads, whole, list(found.cuts))
+
+
+def merge_small(values: Array, levels: Levels, smallest: float) -> Levels:
+    """Forget cuts between levels that differ by less than matters, the smallest first."""
+    while levels.cuts:
+        edges = levels.edges(values.size)
+        medians = [median_of(values[a:b]) for a, b in pairwise(edges)]
+        steps = np.abs(np.diff(medians))
+        place = int(steps.argmin())
+        if steps[place] >= smallest:
+            break
+        levels = levels.without(place)
+    return levels
+
+
+def _search(values: Array, spreads: Array | None, whole: Noise) -> Levels:
+    strengths: dict[int, float] = {}
+    waiting: list[tuple[int, int, Noise]] = [(0, values.size, whole)]
+    while waiting:
+        start, end, around = waiting.pop()
+        if end - start < scan.SHORTEST:
+            continue
+        stretch = stretch_of(values, spreads, start, end, around)
+        split = _best_of(stretch)
+        if split.cuts:
+            found = [start + cut for cut in split.cuts]
+            strengths |= dict.fromkeys(found, split.strength)
+            waiting += [(a, b, stretch.noise) for a, b in pairwise([start, *found, end])]
+    return _levels(strengths)
+
+
+def _levels(strengths: Mapping[int, float]) -> Levels:
+    ordered = sorted(strengths)
+    return Levels(tuple(ordered), tuple(strengths[cut] for cut in ordered))
+
+
+def _best_of(stretch: Stretch) -> Split:
+    """The clearest split of a stretch, without any cut if none is clear enough."""
+    scores = scores_of(stretch.values, stretch.unit)
+    single = _best_single(stretch, scores)
+    excursion = scan.best_excursion(scores)
+    if excursion.strength > max(single.strength, 1) * LEAST_DEVIATION:
+        excursion = excursion.over(stretch.spread(scores, excursion).deviation)
+        if excursion.strength > max(single.strength, 1):
+            return excursion
+    return single if single.strength >= 1 else scan.NOWHERE
+
+
+def _best_single(stretch: Stretch, scores: Array) -> Split:
+    step = scan.best_step(scores)
+    spread = stretch.spread(scores, step)
+    step = step.over(spread.deviation)
+    if step.strength < 1 or scores.size < slope.FEWEST or not stretch.has_noise():
+        return step
+    line = slope.is_line(stretch.values, step.cuts[0], stretch.unit, spread.inflation)
+    if line is None:
+        return step
+    beside = scores_of(stretch.values - line, stretch.unit)
+    jump = scan.best_jump(beside)
+    return jump.over(stretch.spread(beside, jump).deviation)
+
+
+def _settle(values: Array, spreads: Array | None, whole: Noise, cuts: list[int]) -> Levels:
+    """Place every cut again between its neighbours, and drop the weakest until all stand."""
+    while cuts:
+        edges = [0, *cuts, values.size]
+        again = [
+            _between(stretch_of(values, spreads, start, end, whole), start)
+            for start, end in zip(edges, edges[2:], strict=False)
+        ]
+        strengths = [strength for _, strength in again]
+        weakest = int(np.argmin(strengths))
+        if strengths[weakest] >= _STANDS:
+            return _levels(dict(again))
+        del cuts[weakest]
+    return Levels()
+
+
+def _between(stretch: Stretch, start: int) -> tuple[int, float]:
+    split = _best_single(stretch, scores_of(stretch.values, stretch.unit))
+    return start + (split.cuts[0] if split.cuts else 0), split.strength

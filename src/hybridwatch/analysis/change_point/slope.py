@@ -1,0 +1,78 @@
+"""Is it a step, or does the level wander along a straight line?
+
+Both explain three quarters of the other one's energy, so a test of one alone always finds the
+other. The two are fitted robustly and the better one is taken.
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from hybridwatch.analysis.change_point import scan
+from hybridwatch.analysis.change_point.noise import CLIP, Array, bounded, mean_of, median_of
+
+FEWEST: Final = 12
+"""Points that tell a line from a step."""
+
+_HANDICAP: Final = 5.0
+"""By which a step must fit better: it had its place to choose."""
+_INFLUENCE: Final = 2.0
+_ROUNDS: Final = 2
+
+
+def level_of(values: Array, unit: float | Array) -> float:
+    """Fit a level by bounded influence (Huber 1964), starting from the median."""
+    level = median_of(values)
+    for _ in range(_ROUNDS):
+        level += mean_of(bounded(values - level, _INFLUENCE * unit))
+    return level
+
+
+def line_of(values: Array, unit: float | Array) -> Array:
+    """Fit a straight line by bounded influence, starting from the medians of the outer thirds.
+
+    Returns:
+        The line at every point.
+    """
+    n = values.size
+    third, time = n // 3, scan.times_of(n)
+    slope = (median_of(values[n - third :]) - median_of(values[:third])) / (n - third)
+    line = slope * time
+    line += median_of(values - line)
+    for _ in range(_ROUNDS):
+        away = bounded(values - line, _INFLUENCE * unit)
+        mean = mean_of(away)
+        line += mean + time * scan.slope_of(away - mean)
+    return line
+
+
+def tilt_of(scores: Array) -> float:
+    """Say how clearly scores rise or fall, in standard deviations for independent noise."""
+    n = scores.size
+    level = scores - mean_of(scores)
+    return scan.slope_of(level) * math.sqrt(n * (n**2 - 1) / 12)
+
+
+def is_line(values: Array, cut: int, unit: float | Array, inflation: float) -> Array | None:
+    """Say whether a line fits a stretch about as well as a step does.
+
+    Args:
+        values: The stretch.
+        cut: Where the step would be.
+        unit: Standard deviation of a point, or of each.
+        inflation: Of sums of noise, for neighbours that are alike.
+
+    Returns:
+        The line at every point; ``None`` where the step is better.
+    """
+    line = line_of(values, unit)
+    step = np.empty_like(values)
+    for side in (slice(0, cut), slice(cut, None)):
+        step[side] = level_of(values[side], unit[side] if isinstance(unit, np.ndarray) else unit)
+    gain = _misfit(values - line, unit) - _misfit(values - step, unit)
+    return None if gain > _HANDICAP * inflation**2 else line
+
+
+def _misfit(away: Array, unit: float | Array) -> float:
+    return float(np.add.reduce(np.minimum((away / unit) ** 2, CLIP**2)))
