@@ -36,8 +36,8 @@ ENOUGH_POINTS: Final = 10
 MOST_POINTS: Final = 200_000
 
 _CONFIDENCE: Final = 0.95
-_YOUNGEST: Final = 4
-"""Points on a new level before it can be confirmed: one more than it takes to suspect it."""
+_YOUNGEST: Final = 5
+"""Points on a new level before it can be confirmed: two more than it takes to suspect it."""
 _CLEAR: Final = 1.1
 """Strength that confirms."""
 _RELEVANT: Final[Mapping[Kind | None, float]] = {Kind.COUNT: 0.005}

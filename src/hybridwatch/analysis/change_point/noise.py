@@ -125,8 +125,8 @@ def spread_of(scores: Array, cuts: tuple[int, ...], correlation: float) -> Sprea
         return Spread(LEAST_DEVIATION, 1.0)
     variance = squares / (n - 1 - len(cuts))
     alike = float(rest[1:] @ rest[:-1]) / squares
-    # The estimate is biased towards 0 by as much (Marriott and Pope 1954).
-    alike = min(_MOST_ALIKE, alike + (1 + 3 * max(alike, 0.0)) / n)
+    # Every mean taken away biases the estimate by as much (Marriott and Pope 1954).
+    alike = min(_MOST_ALIKE, alike + (1 + len(cuts)) * (1 + 3 * max(alike, 0.0)) / n)
     error = 1 / math.sqrt(n)
     if n >= _SURE_POINTS and alike > correlation + _CONTRADICTION * error:
         steps = scores[1:] - scores[:-1]

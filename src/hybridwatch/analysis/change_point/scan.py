@@ -34,14 +34,14 @@ def needed(shorter: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
     """Standard deviations that a difference needs to be believed.
 
     More where one side is short, since replay looks at every end of a growing series once, and
-    more in short series, where the noise is hardly known. The three numbers were chosen on replays
+    more in short series, where the noise is hardly known. The four numbers were chosen on replays
     of shuffled real histories and are measured by ``python -m hybridwatch.analysis.calibration``.
 
     Args:
         shorter: Points on the shorter side.
         n: Points in all.
     """
-    return 3.5 + 0.6 / np.sqrt(shorter / 2) + 7 / n
+    return 3.5 + 0.6 / np.sqrt(shorter / 2) + (5 + 20 / shorter) / n
 
 
 @dataclass(frozen=True, slots=True)
