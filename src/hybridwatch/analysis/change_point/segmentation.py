@@ -75,8 +75,6 @@ class Stretch:
 
     def spread(self, scores: Array, split: Split) -> Spread:
         """How far sums of these scores stray, if it splits so."""
-        if not self.has_noise():
-            return Spread(1.0, 1.0)
         return spread_of(scores, split.cuts, self.noise.correlation)
 
 
