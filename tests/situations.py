@@ -20,6 +20,8 @@ def _side(speed: float = 1.0, breaches: float = 0.0, seed: int = 1) -> dict[str,
         "contract.padded_rows_prefilling": (breaches,) * 3,
         "accuracy.recall": "1" * 190 + "0" * 10,
         "output_throughput": noisy(812.0 / speed, 7, 0.01, seed),
+        "engine_step_rate": noisy(217.0 / speed, 7, 0.01, seed),
+        "batch_occupancy": noisy(3.4, 7, 0.001, seed + 30),
         "ttft": noisy(0.0413 * speed, 7, 0.01, seed + 10),
         "metadata_build_time": noisy(0.00031, 7, 0.2, seed + 20),
         "host_syncs_per_step": (3.0,) * 7,
@@ -33,6 +35,21 @@ def regression() -> Report:
 
 def improvement() -> Report:
     return report_of(a_run(_side(1.2, 12.0), _side(seed=2)))
+
+
+def unsure() -> Report:
+    """Blocks in which each time moved as far as p 0.02 tells: red, but a gate only warns."""
+    base, cont = noisy(0.04, 12, 0.05, 1), noisy(0.042, 12, 0.05, 12)
+    times = ("ttft", "itl", "tpot")
+    return report_of(a_run(dict.fromkeys(times, base), dict.fromkeys(times, cont)))
+
+
+def other_run() -> Report:
+    """Two runs of builds whose earlier runs scatter by more than the change."""
+    base, cont = (a_run({"tpot": noisy(level, 10, 0.003)}) for level in (0.04, 0.042))
+    return report_between(
+        base, 0, replace(cont, id="22222222"), 0, noise={("tpot", "median"): 0.031}
+    )
 
 
 def equivalent() -> Report:
@@ -80,6 +97,8 @@ SITUATIONS: Final[dict[str, Callable[[], Report]]] = {
     for situation in (
         regression,
         improvement,
+        unsure,
+        other_run,
         equivalent,
         inconclusive,
         failed,

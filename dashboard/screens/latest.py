@@ -26,7 +26,7 @@ from hybridwatch.views.history import (
     repeat_command_of,
     verdict_of,
 )
-from hybridwatch.views.sentence import headline
+from hybridwatch.views.sentence import headline, reason
 from hybridwatch.views.series import label_of, series_of
 
 ALL = "all"
@@ -134,6 +134,8 @@ def show_entry(entry: Entry) -> None:
         st.text(f"No verdicts: {entry.trouble}")
     else:
         st.html(markup.headline(verdict_of(report), headline(report)))
+        if report.attribution is not None:
+            st.text(reason(report.attribution))
         st.html(markup.comparisons_table(report))
         show_notes(report)
     repeat, record = st.columns(2)

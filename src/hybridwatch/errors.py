@@ -7,6 +7,7 @@
      +- BuildError              an engine build is unknown, not installed, or unfit
      +- RecordError             a record is damaged, of an unknown schema, unwritable
      +- ComparisonError         two runs cannot be laid beside each other
+     +- HistoryError            a history cannot be read, or cannot be searched for changes
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
          +- EngineError         the engine died, hung or answered nonsense; has its log's tail
 
@@ -32,6 +33,10 @@ class RecordError(HybridwatchError):
 
 class ComparisonError(HybridwatchError):
     """Two runs cannot be compared."""
+
+
+class HistoryError(HybridwatchError):
+    """A history cannot be read, or holds values in which no change can be looked for."""
 
 
 class MeasurementError(HybridwatchError):

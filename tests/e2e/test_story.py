@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hybridwatch.store import list_records
+from hybridwatch.record.run import Phase
+from hybridwatch.store import list_records, read_run
 from tests.engine.conftest import BUILD
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
@@ -74,6 +75,11 @@ def test_gate_and_comment_say_so(results):
     assert "<details>" in comment
 
 
+def test_the_verdict_is_had_again_from_the_record(results):
+    said = hybridwatch("explain", "latest", "--results", results, status=0)
+    assert "the same, bit for bit" in " ".join(said.split())
+
+
 def run_a_against_a(results):
     """Measure healthy against healthy; gives the metrics that are called changed."""
     sides = ("--build", BUILD, "--build", BUILD)
@@ -93,6 +99,20 @@ def test_a_against_a_is_neither_regression_nor_improvement(tmp_path):
     """One report in twenty may cry wolf; that is the rate we control. Two in a row must not."""
     changed = run_a_against_a(tmp_path / "first")
     assert not changed or not run_a_against_a(tmp_path / "second"), changed
+
+
+def test_run_until_decided_keeps_its_looks_and_what_it_saw_of_the_machine(tmp_path):
+    sides = ("--build", BUILD, "--build", BUILD, *SHORT)
+    budget = ("--until-decided", "--max-minutes", "4")
+    said = hybridwatch("run", SCENARIO, *sides, *budget, "--results", tmp_path, status=0)
+    assert "look 1 of 6, " in said
+    run = read_run(list_records(tmp_path)[-1])
+    assert run.looks is not None
+    assert len(run.looks.planned) == 6
+    timed = [t for t in run.trials if t.phase in {Phase.PERFORMANCE, Phase.HOST_SYNC}]
+    counted = [trial for trial in timed if not trial.warmup]
+    assert len(counted) == 4 * run.looks.made[-1]
+    assert all(trial.surroundings is not None for trial in timed)
 
 
 def family_of(pid: int) -> list[psutil.Process]:

@@ -9,13 +9,15 @@ import pytest
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
-from hybridwatch.measure.phase import _probed, measure
+from hybridwatch.measure.phase import _probed, measure, samples_of_steps
 from hybridwatch.measure.waves import drive
+from hybridwatch.metric.catalogue import EXPLAINING
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.expansion import expand
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
+from tests.engine.steps import assert_steps_are_seen
 
 pytestmark = pytest.mark.engine
 
@@ -103,6 +105,16 @@ def test_host_reads_and_metadata_time_are_seen(station):
     assert min(values["host_syncs_per_step"]) >= 1
     assert all(count == int(count) for count in values["host_syncs_per_step"])
     assert min(values["metadata_build_time"]) > 0
+
+
+def test_steps_are_those_that_the_probe_sees_and_make_up_the_throughput(station):
+    ready = station(HEALTHY)
+    result, made = assert_steps_are_seen(ready)
+    # Without speculation a request gets one token from a step, so two factors are enough.
+    (rate,), (occupancy,) = (sample.values for sample in samples_of_steps(result, made))
+    assert rate * occupancy == pytest.approx(result["output_throughput"], rel=1e-12)
+    told = {sample.metric for sample in measure(Phase.PERFORMANCE, ready).samples}
+    assert told >= EXPLAINING
 
 
 def test_known_bad_reads_more_on_the_host(station):

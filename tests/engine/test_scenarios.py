@@ -15,6 +15,7 @@ from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find
 from tests.engine.conftest import BUILD, HEALTHY, KNOWN_BAD
+from tests.engine.steps import assert_steps_are_seen
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -37,6 +38,9 @@ TELLING = {
 }
 """Scenario to the contract that its known-bad breaks; the first one has a test file of its own."""
 
+DRAFTS_COME_AND_GO = "reported/i39273-draftless-step"
+"""Its engine also shows that steps are counted rightly while it speculates."""
+
 DEADLY = (
     "curated/spec-decode-all-cache",
     "curated/spec-decode-slots",
@@ -58,6 +62,8 @@ def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
         broken = _contract(bench, KNOWN_BAD, tmp_path)
         # After the known-bad, so that damage which stayed would be seen.
         healthy = _contract(bench, HEALTHY, tmp_path)
+        if scenario_id == DRAFTS_COME_AND_GO:
+            _assert_accepted_drafts_are_no_shares(bench, tmp_path)
     assert set(healthy.values()) == {0.0}
     assert broken[TELLING[scenario_id]] > 0
     assert (broken[WRONG_TOKENS] > 0) == (scenario.harm == "answers")
@@ -74,6 +80,17 @@ def test_known_bad_dies_and_healthy_lives(scenario_id, tmp_path):
         bench.discard(KNOWN_BAD)
         healthy = _contract(bench, HEALTHY, tmp_path)
     assert set(healthy.values()) == {0.0}
+
+
+def _assert_accepted_drafts_are_no_shares(bench, work):
+    """Each token of the load was either a request's own of a step, or an accepted draft."""
+    bench.make_ready(HEALTHY)
+    result, made = assert_steps_are_seen(Station(bench, HEALTHY, work))
+    accepted, requests = result["spec_decode_accepted_tokens"], result["completed"]
+    used = made.tokens - made.shares
+    assert 0 < used <= accepted
+    # Accepted beyond a request's last token: less than a step's drafts each.
+    assert accepted - used < bench.scenario.engine.speculation.drafts * requests
 
 
 def _bench(scenario_id, work):

@@ -9,33 +9,52 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis import doubt, paired_proportion, power, rank
+from hybridwatch.analysis import doubt, paired_proportion, power
 from hybridwatch.analysis.answers import Answers, answers_of, pair
+from hybridwatch.analysis.blocks import blocks_of
+from hybridwatch.analysis.compare_trials import compare_trials
+from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.verdict import Comparison, Summary, Verdict
-from hybridwatch.metric import Direction, Kind
+from hybridwatch.analysis.surroundings import about_surroundings
+from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
+from hybridwatch.metric import Direction, Kind, Metric
 
-_COUNT_BAND: Final = 0.005
-"""Counts have no margin: any significant change is relevant. To call two counts the same still
-takes a band; half a per cent is one host read in 200 steps."""
+_NO_NOISE: Final = "A count of broken rules has no noise: one trial tells."
+_QUESTIONS: Final = (
+    "Questions are answered independently of each other; without a change as many answers are lost "
+    "as won."
+)
 
 
-def compare(subject: Subject, baseline: OneSide, contender: OneSide) -> Comparison:
+def compare(
+    subject: Subject, baseline: OneSide, contender: OneSide, noise: float | None = None
+) -> Comparison:
     """Compare two sides that are known to be comparable.
+
+    Args:
+        subject: Metric and statistic.
+        baseline: First side.
+        contender: Second side.
+        noise: How much runs of these builds scatter from one to the next, if known; matters only
+            where the sides are of two runs.
 
     Returns:
         A comparison with its verdict, or an inconclusive one with a p-value for ``judge``.
     """
     left, right = summarize(subject, baseline), summarize(subject, contender)
+    blocks = blocks_of(baseline, contender, subject)
     draft = _draft(subject, left, right)
-    draft = _with_doubts(draft, *doubt.about_setting(baseline, contender, subject))
+    draft = doubt.added(draft, *doubt.about_setting(baseline, contender, subject, blocks))
+    if noise is not None and baseline.run.id != contender.run.id:
+        draft = _with_noise(draft, noise)
+    draft = doubt.added(draft, *about_surroundings(baseline, contender, subject))
     broken = sum(reduce_side(side, subject).broken for side in (baseline, contender))
-    draft = _with_doubts(draft, *doubt.about_broken(broken))
+    draft = doubt.added(draft, *doubt.about_broken(broken))
     if left is None or right is None:
         return _compare_absent(draft, subject, baseline, contender)
-    draft = _with_doubts(draft, *doubt.about_failures(baseline, contender, subject.phase))
+    draft = doubt.added(draft, *doubt.about_failures(baseline, contender, subject.phase))
     match subject.metric.kind:
         case Kind.EXACT:
             return _compare_exact(draft, left, right)
@@ -43,7 +62,7 @@ def compare(subject: Subject, baseline: OneSide, contender: OneSide) -> Comparis
             task = subject.metric.id.partition(".")[2]
             return _compare_answers(draft, answers_of(baseline, task), answers_of(contender, task))
         case Kind.COUNT | Kind.RATE | Kind.TIME:
-            return _compare_ranks(draft, left, right)
+            return compare_trials(draft, left, right, blocks)
 
 
 def lay_apart(
@@ -52,7 +71,7 @@ def lay_apart(
     """Show two sides that must not be compared, with the reasons."""
     left, right = summarize(subject, baseline), summarize(subject, contender)
     draft = replace(_draft(subject, left, right), verdict=Verdict.NOT_COMPARABLE, effect=None)
-    return _with_doubts(draft, *reasons)
+    return doubt.added(draft, *reasons)
 
 
 def _draft(subject: Subject, left: Summary | None, right: Summary | None) -> Comparison:
@@ -70,7 +89,18 @@ def _draft(subject: Subject, left: Summary | None, right: Summary | None) -> Com
         trials_needed=None,
         verdict=Verdict.INCONCLUSIVE,
         test="none",
+        relevance=_relevance(subject.metric),
     )
+
+
+def _relevance(metric: Metric) -> float:
+    return metric.margin if metric.relevance is None else metric.relevance
+
+
+def _with_noise(draft: Comparison, noise: float) -> Comparison:
+    bound = max(draft.relevance, REACH * noise)
+    doubts = doubt.about_noise(noise, bound, draft.relevance)
+    return doubt.added(replace(draft, noise=noise, relevance=bound), *doubts)
 
 
 def summarize(subject: Subject, side: OneSide) -> Summary | None:
@@ -103,9 +133,9 @@ def _compare_absent(
     absent = [(name, side) for name, side, summary in sides if summary is None]
     if any(side.failures(subject.phase) for _, side in absent):
         doubts = doubt.about_failures(baseline, contender, subject.phase)
-        return _with_doubts(replace(draft, verdict=Verdict.FAILED), *doubts)
+        return doubt.added(replace(draft, verdict=Verdict.FAILED), *doubts)
     names = " and ".join(name for name, _ in absent)
-    return _with_doubts(
+    return doubt.added(
         replace(draft, verdict=Verdict.MISSING),
         f"The {names} has no value of this metric: measure that side again.",
     )
@@ -127,7 +157,10 @@ def _compare_exact(draft: Comparison, left: Summary, right: Summary) -> Comparis
         verdict = Verdict.REGRESSION
     else:
         verdict = Verdict.IMPROVEMENT
-    return _with_doubts(replace(draft, verdict=verdict, test="exact"), *doubts)
+    judged = replace(
+        draft, verdict=verdict, test="exact", design=Design.EXACT, assumption=_NO_NOISE
+    )
+    return doubt.added(judged, *doubts)
 
 
 def _varies(*sides: Summary) -> bool:
@@ -135,32 +168,14 @@ def _varies(*sides: Summary) -> bool:
     return any(len(set(side.values)) > 1 for side in sides)
 
 
-def _compare_ranks(draft: Comparison, left: Summary, right: Summary) -> Comparison:
-    draft = _with_doubts(draft, *doubt.about_trials(left.n, right.n))
-    band = draft.metric.margin or _COUNT_BAND
-    needed = power.trials_to_settle(left.values, right.values, band)
-    if min(left.n, right.n) < rank.SETTLING_TRIALS:
-        # A test that cannot reject would only weaken the others in the control (Tarone 1990).
-        return replace(draft, trials_needed=needed or doubt.ADVISED_TRIALS)
-    return replace(
-        draft,
-        interval=rank.ratio_interval(left.values, right.values),
-        p_value=rank.rank_p(left.values, right.values),
-        equivalence_p=rank.equivalence_p(left.values, right.values, band),
-        minimum_detectable_effect=power.detectable_change(left.values, right.values),
-        trials_needed=needed,
-        test="Mann-Whitney",
-    )
-
-
 def _compare_answers(draft: Comparison, left: Answers, right: Answers) -> Comparison:
     if not left.by_key or not right.by_key:
-        return _with_doubts(draft, doubt.NO_ANSWERS)
+        return doubt.added(draft, doubt.NO_ANSWERS)
     draft = replace(draft, baseline=_share(left), contender=_share(right))
     reasons = doubt.about_questions(left, right)
     if reasons:
         apart = replace(draft, verdict=Verdict.NOT_COMPARABLE, effect=None)
-        return _with_doubts(apart, *reasons)
+        return doubt.added(apart, *reasons)
     pairs, flips = pair(left, right)
     margin, discordant = draft.metric.margin, pairs.lost + pairs.won
     return replace(
@@ -169,16 +184,16 @@ def _compare_answers(draft: Comparison, left: Answers, right: Answers) -> Compar
         interval=paired_proportion.difference_interval(pairs),
         p_value=paired_proportion.mcnemar_p(pairs),
         equivalence_p=paired_proportion.equivalence_p(pairs, margin),
-        minimum_detectable_effect=power.detectable_difference(pairs.n, discordant),
+        minimum_detectable_effect=power.detectable_difference(pairs.n, discordant, draft.relevance),
         trials_needed=power.documents_to_settle(pairs.n, discordant, margin),
         test="McNemar",
+        design=Design.PAIRED,
+        assumption=_QUESTIONS,
+        pairs=pairs.n,
+        churn=pairs.churn,
         flips=flips,
     )
 
 
 def _share(answers: Answers) -> Summary:
     return Summary(float(np.mean(answers.values)), answers.values)
-
-
-def _with_doubts(draft: Comparison, *doubts: str) -> Comparison:
-    return replace(draft, doubts=(*draft.doubts, *doubts))

@@ -4,17 +4,21 @@ An analysis never prints a doubt: doubts travel with the comparison and every vi
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from hybridwatch.analysis.answers import Answers
+from hybridwatch.analysis.blocks import Blocks
+from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metric import Kind
 from hybridwatch.record.run import Phase
 
-ADVISED_TRIALS = 7
-"""A 5 % change at a spread of 3 % is found 3 times in 4 by 7 trials a side, 1 in 2 by 5."""
+ADVISED_TRIALS = ENOUGH
+"""From ten blocks on sides are tested within blocks, where drift of the machine hides nothing."""
 
 NO_ANSWERS = (
     "The answers of a side are not at hand, and unpaired shares prove nothing: "
@@ -24,6 +28,11 @@ WITHIN_MARGIN = (
     "The change is beyond noise, but whether it is beyond the margin stays open: "
     "repeat with more trials."
 )
+
+
+def added(draft: Comparison, *doubts: str) -> Comparison:
+    """Give a comparison more doubts."""
+    return replace(draft, doubts=(*draft.doubts, *doubts))
 
 
 def obstacles(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
@@ -52,7 +61,9 @@ def obstacles(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
     )
 
 
-def about_setting(baseline: OneSide, contender: OneSide, subject: Subject) -> Iterator[str]:
+def about_setting(
+    baseline: OneSide, contender: OneSide, subject: Subject, blocks: Blocks | None
+) -> Iterator[str]:
     """Doubts that come from how the two sides were measured."""
     left, right = baseline.run, contender.run
     if left.harness != right.harness:
@@ -64,6 +75,11 @@ def about_setting(baseline: OneSide, contender: OneSide, subject: Subject) -> It
     if noisy and left.id != right.id:
         yield (
             "The sides were not measured interleaved, so drift of the machine counts as change: "
+            "confirm by one run with both builds."
+        )
+    elif noisy and blocks is None:
+        yield (
+            "The sides were not measured in turn, so drift of the machine counts as change: "
             "confirm by one run with both builds."
         )
     changed = [
@@ -101,8 +117,27 @@ def about_trials(n_baseline: int, n_contender: int) -> Iterator[str]:
         )
     elif fewest < ADVISED_TRIALS:
         yield (
-            f"Fewer than {ADVISED_TRIALS} trials a side: only large changes can be found; "
-            f"repeat with --trials {ADVISED_TRIALS}."
+            f"Fewer than {ADVISED_TRIALS} trials a side: only large changes can be found, and "
+            f"drift of the machine hides even these; repeat with --trials {ADVISED_TRIALS}."
+        )
+
+
+def about_blocks(whole: int, planned: int) -> Iterator[str]:
+    """Doubts that come from blocks of which only one side can be used."""
+    if whole < planned:
+        yield (
+            f"{planned - whole} of {planned} blocks left out, because a side failed or gave no "
+            "finite value in them: read the failures, then repeat."
+        )
+
+
+def about_noise(noise: float, relevance: float, margin: float) -> Iterator[str]:
+    """Doubts that come from what earlier runs of the same builds tell."""
+    if relevance > margin:
+        yield (
+            f"Runs of these builds scatter by {100 * noise:.1f} % from one to the next, so only a "
+            f"change beyond {100 * relevance:.1f} % ({REACH:g} times that) counts: confirm by one "
+            "run with both builds."
         )
 
 

@@ -1,6 +1,6 @@
 """The verdict of a comparison, once its p-value has passed the report's control.
 
-Significant is beyond noise; relevant is beyond noise *and* beyond the metric's margin. Only a
+Significant is beyond noise; relevant is beyond noise *and* beyond the bound of relevance. Only a
 relevant change is a regression or an improvement, and only a proof of sameness is equivalent.
 """
 
@@ -8,54 +8,76 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hybridwatch.analysis import doubt
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust
-from hybridwatch.analysis.power import LEVEL
+from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust, holm
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metric import Direction
+from hybridwatch.metric import Direction, Kind
 
 
-def judge_together(drafts: Sequence[Comparison]) -> tuple[tuple[Comparison, ...], int]:
+def judge_together(
+    drafts: Sequence[Comparison], level: float = FALSE_DISCOVERY_RATE
+) -> tuple[tuple[Comparison, ...], int]:
     """Judge all comparisons of a report under one false-discovery control.
 
     Args:
         drafts: As ``compare`` made them; those without a p-value keep their verdict.
+        level: Below it a p-value of timed trials counts; less than 0.05 for one of several looks.
 
     Returns:
         The comparisons in the same order, and how many p-values were controlled together.
     """
-    p_values = [draft.p_value for draft in drafts if draft.p_value is not None]
-    adjusted = iter(adjust(p_values))
-    judged = tuple(
-        draft if draft.p_value is None else _judge(draft, next(adjusted), len(p_values))
-        for draft in drafts
-    )
-    return judged, len(p_values)
+    drafts = [replace(d, equivalence_p=_over_looks(d, d.equivalence_p, level)) for d in drafts]
+    alone = [_over_looks(draft, draft.p_value, level) for draft in drafts]
+    p_values = [p_value for p_value in alone if p_value is not None]
+    adjusted = iter(zip(adjust(p_values), holm(p_values), strict=True))
+    judged: list[Comparison] = []
+    for draft, p_value in zip(drafts, alone, strict=True):
+        if p_value is None:
+            judged.append(draft)
+        else:
+            p_adjusted, p_holm = next(adjusted)
+            draft = replace(draft, p_adjusted=p_adjusted, p_holm=p_holm)
+            judged.append(_judge(draft, p_value, p_adjusted, len(p_values)))
+    return tuple(judged), len(p_values)
 
 
-def _judge(draft: Comparison, p_adjusted: float, tests: int) -> Comparison:
+def _over_looks(draft: Comparison, p_value: float | None, level: float) -> float | None:
+    """Scale a p-value of one look so that 0.05 is the bound again, as for all others.
+
+    Answers are asked for once, before the first look: what does not grow is not looked at again.
+    """
+    if p_value is None or draft.metric.kind is Kind.PROPORTION:
+        return p_value
+    return min(1.0, p_value * (FALSE_DISCOVERY_RATE / level))
+
+
+def _judge(draft: Comparison, p_value: float, p_adjusted: float, tests: int) -> Comparison:
     significant = p_adjusted < FALSE_DISCOVERY_RATE
-    same = draft.equivalence_p is not None and draft.equivalence_p < LEVEL
-    judged = replace(draft, p_adjusted=p_adjusted)
     if significant and _is_relevant(draft):
         verdict = Verdict.REGRESSION if _is_worse(draft) else Verdict.IMPROVEMENT
-        return replace(judged, verdict=verdict, trials_needed=None)
-    if same:
-        return replace(judged, verdict=Verdict.EQUIVALENT, trials_needed=None)
+        return replace(draft, verdict=verdict, trials_needed=None)
+    if draft.equivalence_p is not None and draft.equivalence_p < FALSE_DISCOVERY_RATE:
+        return replace(draft, verdict=Verdict.EQUIVALENT, trials_needed=None)
     doubts = draft.doubts
-    if significant:
+    if significant and draft.relevance > draft.metric.margin:
+        # Runs differ by more than the margin, a doubt already; no number of trials settles that.
+        draft = replace(draft, trials_needed=None)
+    elif significant:
         doubts = (*doubts, doubt.WITHIN_MARGIN)
-    elif draft.p_value is not None and draft.p_value < LEVEL:
-        doubts = (*doubts, doubt.about_multiplicity(draft.p_value, tests))
-    return replace(judged, verdict=Verdict.INCONCLUSIVE, doubts=doubts)
+    elif p_value < FALSE_DISCOVERY_RATE:
+        doubts = (*doubts, doubt.about_multiplicity(p_value, tests))
+    return replace(draft, verdict=Verdict.INCONCLUSIVE, doubts=doubts)
 
 
 def _is_relevant(draft: Comparison) -> bool:
     # No relative change exists from a baseline of 0; whatever is significant there matters.
-    return draft.effect is None or abs(draft.effect) > draft.metric.margin
+    return draft.effect is None or abs(draft.effect) > draft.relevance
 
 
 def _is_worse(draft: Comparison) -> bool:
     if draft.baseline is None or draft.contender is None:
         raise ValueError("a comparison with a p-value has two sides")
-    higher = draft.contender.center > draft.baseline.center
+    if draft.effect is None:
+        higher = draft.contender.center > draft.baseline.center
+    else:
+        higher = draft.effect > 0
     return higher is (draft.metric.better is Direction.LOWER)

@@ -40,6 +40,15 @@ class OneSide:
         """Give the trials of a phase that count, in order of measurement."""
         return tuple(trial for trial in self.run.measured(self.index) if trial.phase is phase)
 
+    def planned(self, phase: Phase) -> tuple[Trial, ...]:
+        """Give the trials of a phase that were meant to count, failed ones too, in their order."""
+        mine = (
+            trial
+            for trial in self.run.trials
+            if trial.side == self.index and trial.phase is phase and not trial.warmup
+        )
+        return tuple(sorted(mine, key=lambda trial: trial.index))
+
     def failures(self, phase: Phase) -> tuple[Trial, ...]:
         """Give the trials of a phase that gave no measurement, warm-ups included."""
         return tuple(trial for trial in self.run.failed(self.index) if trial.phase is phase)

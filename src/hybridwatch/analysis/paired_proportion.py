@@ -34,16 +34,28 @@ class Pairs:
     won: int
 
     @property
+    def churn(self) -> float:
+        """Share of the documents that only one side got right."""
+        return (self.lost + self.won) / self.n
+
+    @property
     def difference(self) -> float:
         """Contender's share of right answers minus the baseline's."""
         return (self.won - self.lost) / self.n
 
 
 def mcnemar_p(pairs: Pairs) -> float:
-    """Test, exactly and two-sided, whether answers got lost and won equally often."""
-    if pairs.lost + pairs.won == 0:
+    """Test, exactly, whether as many answers got lost as won, or won as lost.
+
+    One-sided in the direction that was seen: at a level of 0.05 at most 5 % of equal engines are
+    called worse, and at most 5 % better. Half of them would be spared by a two-sided test, at the
+    price of a 2-point drop that 1,319 questions then show 7 times in 10 instead of 8.
+    """
+    discordant = pairs.lost + pairs.won
+    if pairs.lost == pairs.won:
         return 1.0
-    return float(stats.binomtest(pairs.won, pairs.lost + pairs.won, 0.5).pvalue)
+    more = max(pairs.lost, pairs.won)
+    return float(stats.binomtest(more, discordant, 0.5, alternative="greater").pvalue)
 
 
 def difference_interval(pairs: Pairs) -> Interval:

@@ -16,15 +16,27 @@ POWER: Final = 0.8
 _RANK_EFFICIENCY: Final = 3 / math.pi
 """Asymptotic relative efficiency of the rank test against t under normal noise (Lehmann,
 "Nonparametrics", 1975, chapter 2); it is never below 0.864 for any noise."""
-_ENOUGH: Final = 7
-"""Trials a side below which we recommend repeating whatever the formula says."""
+_MEDIAN_EFFICIENCY: Final = 2 / math.pi
+"""The same of the median against the mean."""
+_NO_SPREAD: Final = 1e-12
+ENOUGH: Final = 10
+"""Trials a side below which we recommend repeating whatever the formula says: fewer blocks have no
+test of their own."""
 
 
-def detectable_change(baseline: Sequence[float], contender: Sequence[float]) -> float | None:
-    """Estimate the smallest relative change that these trials would find 8 times in 10.
+def detectable_change(
+    baseline: Sequence[float], contender: Sequence[float], bound: float
+) -> float | None:
+    """Estimate the smallest relative change that these trials would call one 8 times in 10.
 
-    ``exp((t_.975 + t_.8) * s * sqrt((1/n + 1/m) / ARE)) - 1`` with ``s`` the pooled standard
-    deviation of the logarithms within the sides, ``t`` quantiles at ``n + m - 2`` degrees.
+    Beyond noise: ``(t_.975 + t_.8) * s * sqrt((1/n + 1/m) / ARE)`` with ``s`` the pooled standard
+    deviation of the logarithms within the sides, ``t`` quantiles at ``n + m - 2`` degrees. Beyond
+    the bound: ``ln(1 + bound) + t_.8 * s * sqrt((1/n + 1/m) * pi / 2)``. The larger counts.
+
+    Args:
+        baseline: One number per trial.
+        contender: The same of the other side.
+        bound: What a change must exceed to be relevant; a fraction.
 
     Returns:
         A fraction (``0.05`` is 5 %); ``None`` below four trials a side, where nothing can be
@@ -34,8 +46,30 @@ def detectable_change(baseline: Sequence[float], contender: Sequence[float]) -> 
     if spread is None or min(len(baseline), len(contender)) < 4:
         return None
     n, m = len(baseline), len(contender)
-    quantiles = stats.t.ppf(1 - LEVEL / 2, n + m - 2) + stats.t.ppf(POWER, n + m - 2)
-    return float(np.expm1(quantiles * spread * math.sqrt((1 / n + 1 / m) / _RANK_EFFICIENCY)))
+    tested = spread * math.sqrt((1 / n + 1 / m) / _RANK_EFFICIENCY)
+    estimated = spread * math.sqrt((1 / n + 1 / m) / _MEDIAN_EFFICIENCY)
+    return _detectable(tested, estimated, n + m - 2, bound)
+
+
+def detectable_in_blocks(ratios: Sequence[float], bound: float) -> float | None:
+    """Estimate the same of paired trials: ``s`` of the log ratios, ``n`` blocks, ``n - 1`` degrees.
+
+    ``(t_.975 + t_.8) * s / sqrt(n * ARE)``, or ``ln(1 + bound) + t_.8 * s / sqrt(n * ARE)``.
+
+    Returns:
+        A fraction; ``None`` below two blocks and where all ratios are equal.
+    """
+    spread = _spread(ratios)
+    if spread is None:
+        return None
+    error = spread / math.sqrt(len(ratios) * _RANK_EFFICIENCY)
+    return _detectable(error, error, len(ratios) - 1, bound)
+
+
+def _detectable(tested: float, estimated: float, freedom: int, bound: float) -> float:
+    power = stats.t.ppf(POWER, freedom)
+    found = (stats.t.ppf(1 - LEVEL / 2, freedom) + power) * tested
+    return float(np.expm1(max(found, math.log1p(bound) + power * estimated)))
 
 
 def trials_to_settle(
@@ -48,30 +82,47 @@ def trials_to_settle(
     they have been made already the change lies at the margin's edge: then twice as many.
 
     Returns:
-        At least 7; ``None`` where the spread is unknown.
+        At least 10; ``None`` where the spread is unknown.
     """
     spread = _log_spread(baseline, contender)
     if spread is None:
         return None
     quantiles = stats.norm.ppf(1 - LEVEL) + stats.norm.ppf((1 + POWER) / 2)
     needed = 2 * (quantiles * spread / math.log1p(margin)) ** 2 / _RANK_EFFICIENCY
-    return _beyond(max(_ENOUGH, math.ceil(needed)), min(len(baseline), len(contender)))
+    return _beyond(max(ENOUGH, math.ceil(needed)), min(len(baseline), len(contender)))
 
 
-def detectable_difference(n: int, discordant: int) -> float | None:
-    """Estimate the smallest difference of accuracy that these documents would show.
+def blocks_to_settle(ratios: Sequence[float], margin: float) -> int | None:
+    """Estimate the blocks that would show an unchanged build to be equivalent.
 
-    ``(z_.975 + z_.8) * sqrt(discordant share / n)`` (Connor, Biometrics 43, 1987, first order).
+    ``((z_.95 + z_.9) * s / log(1 + margin))^2 / ARE`` with ``s`` the standard deviation of the log
+    ratios; otherwise as ``trials_to_settle``.
+    """
+    spread = _spread(ratios)
+    if spread is None:
+        return None
+    quantiles = stats.norm.ppf(1 - LEVEL) + stats.norm.ppf((1 + POWER) / 2)
+    needed = (quantiles * spread / math.log1p(margin)) ** 2 / _RANK_EFFICIENCY
+    return _beyond(max(ENOUGH, math.ceil(needed)), len(ratios))
+
+
+def detectable_difference(n: int, discordant: int, bound: float) -> float | None:
+    """Estimate the smallest difference of accuracy that these documents would call one.
+
+    ``(z_.95 + z_.8) * sqrt(discordant share / n)`` (Connor, Biometrics 43, 1987, first order, for
+    a one-sided test), or ``bound + z_.8 * sqrt(discordant share / n)``; the larger counts.
 
     Args:
         n: Documents asked on both sides, at least 1.
         discordant: Documents answered right on one side only.
+        bound: What a difference must exceed to be relevant.
 
     Returns:
         A difference of shares; ``None`` where even the largest would not show.
     """
-    quantiles = stats.norm.ppf(1 - LEVEL / 2) + stats.norm.ppf(POWER)
-    size = float(quantiles * math.sqrt(_discordance(n, discordant) / n))
+    error = math.sqrt(_discordance(n, discordant) / n)
+    power = stats.norm.ppf(POWER)
+    size = float(max((stats.norm.ppf(1 - LEVEL) + power) * error, bound + power * error))
     return size if size < 1 else None
 
 
@@ -106,3 +157,12 @@ def _log_spread(baseline: Sequence[float], contender: Sequence[float]) -> float 
     logs = [np.log(np.sort(side)) for side in (baseline, contender)]
     squares = sum(float(np.sum((side - np.mean(side)) ** 2)) for side in logs)
     return math.sqrt(squares / freedom) or None
+
+
+def _spread(ratios: Sequence[float]) -> float | None:
+    if len(ratios) < 2:
+        return None
+    # Sorted, because the last digit of a sum depends on its order and a report must not. Ratios
+    # that are equal but for that digit have no spread.
+    spread = float(np.std(np.sort(ratios), ddof=1))
+    return spread if spread > _NO_SPREAD else None

@@ -9,21 +9,20 @@ are preferred to t tests at seven trials a side.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from scipy import stats
 
+from hybridwatch.analysis.shift import Alternative, rank_sum_p
 from hybridwatch.analysis.verdict import Interval
-
-Alternative = Literal["two-sided", "less", "greater"]
 
 CONFIDENCE: Final = 0.95
 SETTLING_TRIALS: Final = 4
 """Below this the smallest two-sided p-value, 2 / C(2n, n), stays above 0.05: 0.1 at n = 3."""
 
-_RESAMPLES: Final = 4000
-_SEED: Final = 20260401
+RESAMPLES: Final = 4000
+SEED: Final = 20260401
 """Any constant: the same record must always give the same interval."""
 _EXACT_TRIALS: Final = 60
 """Both sides together. Up to here the exact distribution is fast; beyond it the normal
@@ -66,28 +65,10 @@ def rank_p(
 def _tied_p(
     baseline: Sequence[float], contender: Sequence[float], alternative: Alternative
 ) -> float:
-    """Give the exact permutation p-value of the rank sum with midranks.
-
-    SciPy's closed form knows no ties, and counting all splits one by one takes too long. The
-    shift algorithm (Streitberg and Roehmel 1986) counts them by their rank sum instead.
-    """
+    """Give the exact permutation p-value of the rank sum with midranks."""
     doubled = np.rint(2 * stats.rankdata([*contender, *baseline])).astype(int)
-    chosen, total = len(contender), int(doubled.sum())
-    # ways[k, s]: how many k trials out of those seen so far have the doubled rank sum s.
-    ways = np.zeros((chosen + 1, total + 1))
-    ways[0, 0] = 1.0
-    for rank in doubled:
-        ways[1:, rank:] += ways[:-1, : total + 1 - rank].copy()
-    share = ways[chosen] / ways[chosen].sum()
-    seen = int(doubled[:chosen].sum())
-    less, greater = float(share[: seen + 1].sum()), float(share[seen:].sum())
-    match alternative:
-        case "less":
-            return min(1.0, less)
-        case "greater":
-            return min(1.0, greater)
-        case "two-sided":
-            return min(1.0, 2 * less, 2 * greater)
+    seen = int(doubled[: len(contender)].sum())
+    return rank_sum_p(doubled.tolist(), seen, alternative, size=len(contender))
 
 
 def equivalence_p(
@@ -137,10 +118,10 @@ def ratio_interval(baseline: Sequence[float], contender: Sequence[float]) -> Int
         _median_change,
         paired=False,
         vectorized=True,
-        n_resamples=_RESAMPLES,
+        n_resamples=RESAMPLES,
         confidence_level=CONFIDENCE,
         method="percentile",
-        rng=np.random.default_rng(_SEED),
+        rng=np.random.default_rng(SEED),
     ).confidence_interval
     return Interval(float(answer.low), float(answer.high), CONFIDENCE)
 

@@ -5,7 +5,7 @@ repeats; trials are. Every test therefore sees one number per trial.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -14,7 +14,8 @@ import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.metric import Kind
+from hybridwatch.metric import Kind, Metric
+from hybridwatch.record.run import Trial
 
 _REDUCERS: Final[Mapping[str, Callable[[list[float]], float]]] = MappingProxyType(
     {
@@ -47,17 +48,24 @@ def reduce_side(side: OneSide, subject: Subject) -> Reduced:
     Trials without a value of the metric contribute nothing.
     """
     series = [
-        list(sample.values)
-        for trial in side.trials(subject.phase)
-        for sample in trial.samples
-        if sample.metric == subject.metric.id and sample.values
+        found for trial in side.trials(subject.phase) if (found := _values(trial, subject.metric))
     ]
     whole = [values for values in series if all(map(math.isfinite, values))]
+    broken = len(series) - len(whole)
     if subject.metric.kind is Kind.PROPORTION:
-        return Reduced(tuple(whole[0]) if whole else (), len(series) - len(whole))
-    numbers = _reduce_all(whole, subject.statistic)
-    return Reduced(numbers, len(series) - len(whole))
+        return Reduced(tuple(whole[0]) if whole else (), broken)
+    return Reduced(tuple(_REDUCERS[subject.statistic](values) for values in whole), broken)
 
 
-def _reduce_all(series: Iterable[list[float]], statistic: str) -> tuple[float, ...]:
-    return tuple(_REDUCERS[statistic](values) for values in series)
+def reduce_trial(trial: Trial, subject: Subject) -> float | None:
+    """Reduce one trial; ``None`` when it failed or gave no value or one that is not finite."""
+    values = _values(trial, subject.metric)
+    if not values or not all(map(math.isfinite, values)):
+        return None
+    return _REDUCERS[subject.statistic](values)
+
+
+def _values(trial: Trial, metric: Metric) -> list[float]:
+    return [
+        value for sample in trial.samples if sample.metric == metric.id for value in sample.values
+    ]

@@ -8,7 +8,7 @@ from enum import Enum
 
 from hybridwatch.metric import Metric
 from hybridwatch.record.identity import EngineBuild, ScenarioRef, Testbed
-from hybridwatch.record.run import Answer
+from hybridwatch.record.run import Answer, Looks
 
 
 class Verdict(Enum):
@@ -29,6 +29,19 @@ class Verdict(Enum):
     def is_bad_news(self) -> bool:
         """Whether a gate must not pass over it in silence."""
         return self in {Verdict.REGRESSION, Verdict.MISSING, Verdict.FAILED}
+
+
+class Design(Enum):
+    """Which numbers of the two sides were held against each other."""
+
+    EXACT = "exact"
+    """Counts without noise."""
+    PAIRED = "paired"
+    """Block by block, or question by question."""
+    UNPAIRED = "unpaired"
+    """All trials of a side against all of the other."""
+    NONE = "none"
+    """None: nothing was tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +92,23 @@ class Comparison:
         effect: Relative change, contender / baseline - 1; an absolute difference for exact
             metrics and proportions; ``None`` when a side is missing or the baseline is 0.
         interval: Around ``effect``.
-        p_value: Two-sided, before adjustment; ``None`` for exact metrics.
-        p_adjusted: After the report's false-discovery control.
+        p_value: Before adjustment; two-sided, of accuracy one-sided in the direction seen;
+            ``None`` for exact metrics.
+        p_adjusted: After the report's false-discovery control (Benjamini-Hochberg).
         equivalence_p: Of the two one-sided tests against the margin.
-        minimum_detectable_effect: Smallest effect this many trials would find 8 times in 10.
+        minimum_detectable_effect: Smallest effect that this many trials would call a regression or
+            an improvement 8 times in 10.
         trials_needed: Trials (or documents) a side that would settle an inconclusive verdict.
         verdict: The answer.
         test: Name of the rule that gave ``p_value``.
+        design: What was held against what.
+        assumption: What the rule takes for granted, one line; empty when nothing was tested.
+        pairs: Whole blocks (or questions) behind a paired comparison.
+        relevance: What ``effect`` must exceed to be a regression or an improvement.
+        noise: How much runs of these builds scatter from one to the next, where stored runs tell
+            and sides of two runs are compared; a fraction.
+        p_holm: After Holm's control, by which a gate stops a regression.
+        churn: Share of the questions that only one side got right, proportions only.
         doubts: What a reader should hold against it, each with what to do about it.
         flips: Documents answered differently, proportions only.
     """
@@ -103,8 +126,63 @@ class Comparison:
     trials_needed: int | None
     verdict: Verdict
     test: str
+    design: Design = Design.NONE
+    assumption: str = ""
+    pairs: int | None = None
+    relevance: float = 0.0
+    noise: float | None = None
+    p_holm: float | None = None
+    churn: float | None = None
     doubts: tuple[str, ...] = ()
     flips: tuple[Flip, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One of the quantities whose product is a metric, and what it did to the metric.
+
+    Attributes:
+        name: ``engine_step_rate``, ``acceptance_length`` (over every step of a request, one without
+            drafts included) or ``batch_occupancy``.
+        effect: Relative change, contender / baseline - 1.
+        interval: Around ``effect``.
+        share: Part of the metric's logarithmic change; the shares add up to 1. Negative when this
+            factor worked against the change.
+    """
+
+    name: str
+    effect: float
+    interval: Interval
+    share: float
+
+    @property
+    def moved(self) -> bool:
+        """Whether the change of this factor is beyond noise."""
+        return self.interval.low > 0 or self.interval.high < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Why a metric changed.
+
+    Attributes:
+        metric: Id of the metric.
+        effect: Relative change of its geometric mean: the factors' changes multiplied.
+        factors: Each of them once.
+    """
+
+    metric: str
+    effect: float
+    factors: tuple[Factor, ...]
+
+    @property
+    def movers(self) -> tuple[Factor, ...]:
+        """The factors that made the change, the largest share first; empty when none can be named.
+
+        One that moved the other way is not among them.
+        """
+        found = [factor for factor in self.factors if factor.moved and factor.share > 0]
+        return tuple(sorted(found, key=lambda factor: -factor.share))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +204,14 @@ class Report:
         contender: Second side.
         comparisons: In the order of the catalogue: contracts, accuracy, rates, times, counts.
         tests: How many p-values went through the false-discovery control together.
-        false_discovery_rate: The level of that control.
+        false_discovery_rate: The level of that control and of every other test.
         differences: What differs between the two sides besides the engine build's label, one
             line each, such as ``fix padded-rows-prefilling: present -> reverted``.
         failures: Reasons of failed trials, one line each.
+        attribution: Why the output throughput changed; ``None`` when it is not said to have
+            changed, or when the trials do not tell how often the engine stepped.
+        looks: Set when trials were added until the sides were told apart or shown to be the same;
+            the p-values that are held against a level make up for the looks.
     """
 
     scenario: ScenarioRef
@@ -140,6 +222,8 @@ class Report:
     false_discovery_rate: float
     differences: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    attribution: Attribution | None = None
+    looks: Looks | None = None
 
     @property
     def bad_news(self) -> tuple[Comparison, ...]:

@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from hybridwatch.cli.sides import RECORDS_HELP, report_for, takes_records
+from hybridwatch.cli.judging import judge, save
+from hybridwatch.cli.sides import RECORDS_HELP, sides_for, takes_records
 from hybridwatch.views.jsonform import to_json
 from hybridwatch.views.table import print_table
 
@@ -16,12 +17,23 @@ _BAD_NEWS = 1
 @click.command("compare", help=f"Compare two sides and show every verdict.\n\n{RECORDS_HELP}")
 @takes_records
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
-def command(*, records: tuple[str, ...], results: Path, as_json: bool) -> None:
+@click.option(
+    "--save",
+    "saved",
+    is_flag=True,
+    help="Store the verdict under the results folder, for `hybridwatch explain`.",
+)
+def command(*, records: tuple[str, ...], results: Path, as_json: bool, saved: bool) -> None:
     """Compare, print, and leave with 1 on bad news."""
-    report = report_for(records, results)
+    judged = judge(*sides_for(records, results), results)
+    report = judged.report
+    # Stored first: whoever reads the answer may act on the file.
+    path = save(results, judged) if saved else None
     if as_json:
         click.echo(json.dumps(to_json(report), indent=2, allow_nan=False))
     else:
         print_table(report, Console())
+    if path is not None:
+        click.echo(f"verdict: {path}\nnext:    hybridwatch explain {path}", err=as_json)
     if report.bad_news:
         raise click.exceptions.Exit(_BAD_NEWS)

@@ -24,6 +24,8 @@ VERBS: Final[Mapping[str, str]] = {
     "run": "Measure one build, or two interleaved, through scenarios.",
     "controls": "Run scenarios against their known-bad and their A/A control.",
     "compare": "Compare two sides and show every verdict.",
+    "explain": "Compute a stored verdict again and show how it came about.",
+    "detect": "Find the change points of a history in a CSV.",
     "gate": "Pass or fail: exit status 1 on bad news.",
     "comment": "Write a comparison as a pull request comment.",
     "dashboard": "Show the records in a browser.",

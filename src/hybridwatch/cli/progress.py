@@ -30,6 +30,8 @@ def progress(console: Console) -> Iterator[Tell]:
         task = bar.add_task("")
 
         def tell(step: Progress) -> None:
+            if step.lasting:
+                bar.console.print(step.text, markup=False, highlight=False)
             bar.update(task, completed=step.done, total=step.total, description=step.text)
 
         yield tell

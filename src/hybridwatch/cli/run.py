@@ -1,18 +1,24 @@
 """``hybridwatch run``: measure scenarios, keep the records, show the verdicts."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import click
 from rich.console import Console
 
 from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.sequential import open_metrics, schedule, timed
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.cli.judging import both_sides, judge, save
 from hybridwatch.cli.progress import ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError
+from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
@@ -21,6 +27,34 @@ from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable, write_run
 from hybridwatch.views.jsonform import to_json
 from hybridwatch.views.table import print_table, print_values
+
+_MAX_MINUTES: Final = 30.0
+_MINUTE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the command line asks to be measured.
+
+    Attributes:
+        labels: Engine builds, as written.
+        known_bad: Whether one more is the first without the scenario's fix.
+        trials: Timed trials a side; at the first look, if there are several.
+        documents: Of each accuracy task.
+        until_decided: Whether trials are added until every timed metric has its verdict.
+        max_minutes: What a scenario may take then; ``None`` for the usual.
+    """
+
+    labels: tuple[str, ...]
+    known_bad: bool
+    trials: int | None
+    documents: int | None
+    until_decided: bool
+    max_minutes: float | None
+
+    def __post_init__(self) -> None:
+        if self.max_minutes is not None and not self.until_decided:
+            raise click.UsageError("--max-minutes: only --until-decided has a budget; give both.")
 
 
 @click.command("run")
@@ -36,7 +70,11 @@ from hybridwatch.views.table import print_table, print_values
 @click.option(
     "--known-bad", is_flag=True, help="Compare the build with itself without the scenario's fix."
 )
-@click.option("--trials", type=click.IntRange(7, 1000), help="Timed trials a side.")
+@click.option(
+    "--trials",
+    type=click.IntRange(7, 1000),
+    help="Timed trials a side; at the first look with --until-decided.",
+)
 @click.option("--documents", type=click.IntRange(1), help="Documents of each accuracy task.")
 @click.option(
     "--results",
@@ -45,18 +83,27 @@ from hybridwatch.views.table import print_table, print_values
     show_default=True,
     help="Folder that gets the records.",
 )
+@click.option(
+    "--until-decided",
+    is_flag=True,
+    help="Add timed trials of both builds until each time, rate and count is called a regression, "
+    "an improvement or equivalent.",
+)
+@click.option(
+    "--max-minutes",
+    type=click.FloatRange(0, min_open=True),
+    help=f"Time that a scenario may take until it is decided.  [default: {_MAX_MINUTES:g}]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     scenarios: tuple[str, ...],
-    labels: tuple[str, ...],
-    trials: int | None,
-    documents: int | None,
     results: Path,
     *,
-    known_bad: bool,
     as_json: bool,
+    **wish: Any,
 ) -> None:
     """Measure each SCENARIO (an id or a group such as smoke; all when none is given).
 
@@ -64,25 +111,25 @@ def command(
     failed or the baseline is not what the scenario expects of a healthy engine; a regression of
     the contender is an answer, and `hybridwatch gate` turns it into a status.
     """
-    chosen = [
-        _adjusted(scenario, trials, documents) for scenario in find(home() / "scenarios", scenarios)
-    ]
-    plans = [(scenario, _sides(scenario, labels, known_bad=known_bad)) for scenario in chosen]
+    wanted = _Wish(**wish)
+    chosen = [_adjusted(scenario, wanted) for scenario in find(home() / "scenarios", scenarios)]
+    plans = [(scenario, _sides(scenario, wanted)) for scenario in chosen]
     check_writable(results)
     console = Console(stderr=as_json)
     outcomes = []
     with ended_by_sigterm():
         for scenario, sides in plans:
-            run = _measure(scenario, sides, console)
-            outcomes.append(_Outcome(scenario, run, write_run(results, run)))
+            run = _measure(scenario, sides, _budget(scenario, wanted), console)
+            outcomes.append(_kept(scenario, run, results))
             outcomes[-1].show(console)
     if as_json:
         click.echo(json.dumps({"runs": [outcome.to_json() for outcome in outcomes]}, indent=2))
     context.exit(int(any(outcome.troubles for outcome in outcomes)))
 
 
-def _adjusted(scenario: Scenario, trials: int | None, documents: int | None) -> Scenario:
+def _adjusted(scenario: Scenario, wanted: _Wish) -> Scenario:
     """Apply the command line's counts; the scenario stays the same one (``scenario.digest``)."""
+    trials, documents = wanted.trials, wanted.documents
     if trials is not None:
         counts = scenario.trials.model_copy(update={"performance": trials, "host_sync": trials})
         scenario = scenario.model_copy(update={"trials": counts})
@@ -92,37 +139,72 @@ def _adjusted(scenario: Scenario, trials: int | None, documents: int | None) -> 
     return scenario
 
 
-def _sides(
-    scenario: Scenario, labels: tuple[str, ...], *, known_bad: bool
-) -> tuple[BuildRequest, ...]:
+def _sides(scenario: Scenario, wanted: _Wish) -> tuple[BuildRequest, ...]:
     """Resolve what is compared, and refuse what cannot be started before anything is."""
-    asked = list(labels or (DEFAULT_BUILD,))
+    asked = list(wanted.labels or (DEFAULT_BUILD,))
     for label in asked:
         require_installed(parse_label(label).spec)
-    if known_bad:
+    if wanted.known_bad:
         named = asked[0], scenario.fix, scenario.requires
         asked[:1] = [healthy_label(*named), known_bad_label(*named)]
     if len(asked) > 2:
-        extra = " (--known-bad adds one)" if known_bad else ""
+        extra = " (--known-bad adds one)" if wanted.known_bad else ""
         raise BuildError(f"--build: expected one or two builds, got {len(asked)}{extra}")
+    if wanted.until_decided and len(asked) == 1:
+        raise BuildError(
+            f"--until-decided: expected two builds to decide between, got only {asked[0]}: "
+            "give --build twice, or --known-bad"
+        )
     return tuple(parse_label(label) for label in asked)
 
 
-def _measure(scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console) -> Run:
+def _budget(scenario: Scenario, wanted: _Wish) -> Budget | None:
+    """Plan the looks before anything is measured; ``None`` when there is to be but one."""
+    if not wanted.until_decided:
+        return None
+    minutes = wanted.max_minutes or _MAX_MINUTES
+    return Budget(schedule(scenario.trials.performance), minutes * _MINUTE, _standing)
+
+
+def _standing(run: Run) -> Standing:
+    report = report_of(run)
+    return Standing(len(open_metrics(report)), len(timed(report)))
+
+
+def _measure(
+    scenario: Scenario, sides: tuple[BuildRequest, ...], budget: Budget | None, console: Console
+) -> Run:
     title = f"{scenario.id}: {' against '.join(side.label for side in sides)}"
     console.print(title, style="bold", markup=False, highlight=False)
     models = home() / "models"
     with progress(console) as tell:
-        return run_session(SessionRequest(scenario, sides, models, tell))
+        return run_session(SessionRequest(scenario, sides, models, tell, budget=budget))
+
+
+def _kept(scenario: Scenario, run: Run, results: Path) -> "_Outcome":
+    """Store a run, and the verdict between its two sides if it has two."""
+    record = write_run(results, run)
+    if len(run.builds) != 2:
+        return _Outcome(scenario, run, record)
+    judged = judge(*both_sides(record, run), results)
+    return _Outcome(scenario, run, record, judged.report, save(results, judged))
 
 
 class _Outcome:
     """One finished run: what to show and what is wrong with it."""
 
-    def __init__(self, scenario: Scenario, run: Run, path: Path) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        run: Run,
+        path: Path,
+        report: Report | None = None,
+        verdict: Path | None = None,
+    ) -> None:
         self._run = run
         self._path = path
-        self._report = report_of(run) if len(run.builds) == 2 else None
+        self._report = report
+        self._verdict = verdict
         failures = [
             f"trial {trial.index} ({trial.phase.value}) failed: {trial.failure.reason}"
             for trial in run.trials
@@ -131,8 +213,14 @@ class _Outcome:
         needed = {run.builds[0].fixes.get(fix) for fix in (scenario.fix, *scenario.requires)}
         healthy = needed <= {FixState.PRESENT, FixState.APPLIED}
         broken = broken_expectations(run, 0, scenario.expect) if healthy else ()
+        untimed = run.looks is not None and not run.looks.made
         self.troubles = (
             *failures,
+            *(
+                ["no timed trial fitted into the time: give more of --max-minutes"]
+                if untimed
+                else ()
+            ),
             *(f"the healthy engine is not as expected: {line}" for line in broken),
         )
 
@@ -143,12 +231,14 @@ class _Outcome:
             print_table(self._report, console)
         for trouble in self.troubles:
             console.print(trouble, style="red", markup=False, highlight=False)
-        lines = [f"record: {self._path}"]
+        lines = [f"record:  {self._path}"]
         if self._report is not None:
             lines += [
-                f"next:   hybridwatch comment --dry-run {self._path}",
-                f"        hybridwatch gate {self._path}",
-                "        hybridwatch dashboard",
+                f"verdict: {self._verdict}",
+                f"next:    hybridwatch explain {self._verdict}",
+                f"         hybridwatch comment --dry-run {self._path}",
+                f"         hybridwatch gate {self._path}",
+                "         hybridwatch dashboard",
             ]
         for line in lines:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -156,6 +246,7 @@ class _Outcome:
     def to_json(self) -> dict[str, object]:
         return {
             "record": str(self._path),
+            "verdict": None if self._verdict is None else str(self._verdict),
             "troubles": list(self.troubles),
             "report": None if self._report is None else to_json(self._report),
         }

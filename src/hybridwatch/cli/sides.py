@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import click
 
-from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.cli.judging import Chosen, both_sides, judge
 from hybridwatch.errors import ComparisonError
 from hybridwatch.record.run import Run
 from hybridwatch.store import find_record, read_run
@@ -57,16 +57,25 @@ def report_for(records: tuple[str, ...], results: Path) -> Report:
         ComparisonError: The words do not name two sides.
         RecordError: A record cannot be found or read.
     """
+    return judge(*sides_for(records, results), results).report
+
+
+def sides_for(records: tuple[str, ...], results: Path) -> tuple[Chosen, Chosen]:
+    """Find the two sides that the command line names; as ``report_for``."""
     if len(records) > 2:
         raise ComparisonError(f"expected one record or two, found {len(records)}")
     wanted = [_wanted(word) for word in records]
-    runs = [read_run(find_record(results, one.name)) for one in wanted]
+    paths = [find_record(results, one.name) for one in wanted]
+    runs = [read_run(path) for path in paths]
     if len(runs) == 2:
-        sides = [_side(run, one) for run, one in zip(runs, wanted, strict=True)]
-        return report_between(runs[0], sides[0], runs[1], sides[1])
+        left, right = (
+            Chosen(path, run, _side(run, one))
+            for path, run, one in zip(paths, runs, wanted, strict=True)
+        )
+        return left, right
     if wanted[0].side is not None:
         raise ComparisonError(f"{records[0]}: one side alone cannot be compared; name a second")
-    return report_of(runs[0])
+    return both_sides(paths[0], runs[0])
 
 
 def _wanted(word: str) -> _Wanted:

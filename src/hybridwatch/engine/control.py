@@ -64,10 +64,13 @@ class EngineControl:
         self._call("probe_start", name)
 
     def stop_probe(self, name: str) -> dict[str, Any]:
-        """Stop a probe and hand out what it saw in all workers: counts added, lists joined."""
+        """Stop a probe and hand out what it saw in all workers: counts added, lists joined.
+
+        Counts by name are added name by name.
+        """
         first, *others = self._call("probe_stop", name)
         for other in others:
-            first = {key: value + other[key] for key, value in first.items()}
+            first = {key: _together(value, other[key]) for key, value in first.items()}
         return first
 
     def run_eagerly(self, *, wanted: bool) -> None:
@@ -125,6 +128,12 @@ class EngineControl:
         body = {"method": f"hybridwatch_{method}", "args": list(arguments)}
         answers = [line.post("/collective_rpc", body).json()["results"] for line in self._lines]
         return [answer or {} for workers in answers for answer in workers]
+
+
+def _together(one: Any, other: Any) -> Any:
+    if isinstance(one, dict):
+        return {name: one.get(name, 0) + other.get(name, 0) for name in one | other}
+    return one + other
 
 
 class _Line:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.engine.load_client import LoadClient
+from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measure.bench import Bench, LiveEngine
 from hybridwatch.measure.waves import Tokens, drive
@@ -223,8 +224,14 @@ def _accuracy(station: Station) -> Measured:
 
 def _performance(station: Station) -> Measured:
     _prelude(station)
+    server = station.engine.server
+    before = read_step_counts(server)
     result = _load(station)
-    return Measured(samples_of_client(result), client_result=result)
+    after = read_step_counts(server)
+    samples = samples_of_client(result)
+    if before is not None and after is not None:
+        samples += samples_of_steps(result, after.since(before))
+    return Measured(samples, client_result=result)
 
 
 def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
@@ -250,6 +257,28 @@ def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
             for name, values in series.items()
         ),
         *_acceptance(result),
+    )
+
+
+def samples_of_steps(result: Mapping[str, Any], made: StepCounts) -> tuple[Sample, ...]:
+    """How fast the engine stepped and how full its steps were.
+
+    Both together with the tokens that a request got per step make up the output throughput, to
+    the last digit: ``tokens / s = steps / s * requests / step * tokens / (request and step)``.
+
+    Args:
+        result: JSON of vLLM's benchmark client.
+        made: What the engine did from before the load until after it.
+
+    Returns:
+        Nothing when the engine gave other tokens than those that the client counted: then the steps
+        are not those of the load alone.
+    """
+    if not made.steps or made.tokens != result["total_output_tokens"]:
+        return ()
+    return (
+        Sample("engine_step_rate", (made.steps / result["duration"],)),
+        Sample("batch_occupancy", (made.shares / made.steps,)),
     )
 
 

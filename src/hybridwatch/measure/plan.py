@@ -26,6 +26,8 @@ class PlannedTrial:
 
 
 EVERY_PHASE: Final = frozenset(Phase)
+TIMED_PHASES: Final = (Phase.PERFORMANCE, Phase.HOST_SYNC)
+"""Phases that need the load client, in the order of a block."""
 
 
 def plan(
@@ -43,8 +45,7 @@ def plan(
         phases: What is wanted of it.
     """
     whole = (
-        *_alternating(Phase.CONTRACT, sides, counts.contract),
-        *_alternating(Phase.ACCURACY, sides, 1),
+        *_untimed(counts, sides),
         *_warmups(Phase.PERFORMANCE, sides),
         *_alternating(Phase.PERFORMANCE, sides, counts.performance),
         *_warmups(Phase.HOST_SYNC, sides),
@@ -53,12 +54,53 @@ def plan(
     return tuple(trial for trial in whole if trial.phase in phases)
 
 
+def plan_start(
+    counts: TrialCounts, sides: int, phases: Collection[Phase] = EVERY_PHASE
+) -> tuple[PlannedTrial, ...]:
+    """Lay out what comes before the first block of a session that goes on until it is decided.
+
+    Contracts and accuracy as in ``plan``, then the warm-ups of all timed phases.
+
+    Args:
+        counts: Trials of each phase and side; those of timed phases do not matter.
+        sides: How many.
+        phases: What is wanted of it.
+    """
+    whole = (
+        *_untimed(counts, sides),
+        *(trial for phase in TIMED_PHASES for trial in _warmups(phase, sides)),
+    )
+    return tuple(trial for trial in whole if trial.phase in phases)
+
+
+def plan_block(
+    number: int, sides: int, phases: Collection[Phase] = EVERY_PHASE
+) -> tuple[PlannedTrial, ...]:
+    """Lay out one block: a round of every timed phase; each phase alternates as in ``plan``.
+
+    Args:
+        number: Which block, from 0.
+        sides: How many.
+        phases: What is wanted of it.
+    """
+    return tuple(
+        trial for phase in TIMED_PHASES if phase in phases for trial in _round(phase, sides, number)
+    )
+
+
+def _untimed(counts: TrialCounts, sides: int) -> Iterator[PlannedTrial]:
+    yield from _alternating(Phase.CONTRACT, sides, counts.contract)
+    yield from _alternating(Phase.ACCURACY, sides, 1)
+
+
 def _warmups(phase: Phase, sides: int) -> Iterator[PlannedTrial]:
     return (PlannedTrial(phase, side, warmup=True) for side in range(sides))
 
 
 def _alternating(phase: Phase, sides: int, rounds: int) -> Iterator[PlannedTrial]:
-    for number in range(rounds):
-        order = range(sides) if number % 2 == 0 else reversed(range(sides))
-        for side in order:
-            yield PlannedTrial(phase, side, number=number)
+    return (trial for number in range(rounds) for trial in _round(phase, sides, number))
+
+
+def _round(phase: Phase, sides: int, number: int) -> Iterator[PlannedTrial]:
+    order = range(sides) if number % 2 == 0 else reversed(range(sides))
+    return (PlannedTrial(phase, side, number=number) for side in order)

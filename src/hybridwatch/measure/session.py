@@ -6,23 +6,29 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Final
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
+from hybridwatch.measure.budget import Budget, Pace, add_until_decided
 from hybridwatch.measure.harness import harness_identity
 from hybridwatch.measure.phase import Station, measure
-from hybridwatch.measure.plan import EVERY_PHASE, PlannedTrial, plan
+from hybridwatch.measure.plan import (
+    EVERY_PHASE,
+    TIMED_PHASES,
+    PlannedTrial,
+    plan,
+    plan_block,
+    plan_start,
+)
+from hybridwatch.measure.surroundings import Watch
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.record.identity import EngineBuild, ScenarioRef
 from hybridwatch.record.run import Failure, Phase, Run, Trial
 from hybridwatch.scenario.digest import ref_fields
 from hybridwatch.scenario.scenario import Scenario
-
-_TIMED: Final = frozenset({Phase.PERFORMANCE, Phase.HOST_SYNC})
-"""Phases that need the load client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +37,15 @@ class Progress:
 
     Attributes:
         done: Trials made.
-        total: Trials planned.
+        total: Trials planned; with a budget up to the next look.
         text: What is going on.
+        lasting: Whether the text is a result, to be kept in sight.
     """
 
     done: int
     total: int
     text: str
+    lasting: bool = False
 
 
 Tell = Callable[[Progress], None]
@@ -54,6 +62,7 @@ class SessionRequest:
         models: Folder of the embedded models.
         tell: Gets the progress.
         phases: What to measure.
+        budget: Timed trials until the run is decided, instead of those that the scenario counts.
     """
 
     scenario: Scenario
@@ -61,6 +70,7 @@ class SessionRequest:
     models: Path
     tell: Tell
     phases: Collection[Phase] = EVERY_PHASE
+    budget: Budget | None = None
 
 
 def run_session(request: SessionRequest) -> Run:
@@ -72,20 +82,8 @@ def run_session(request: SessionRequest) -> Run:
         BuildError: A build cannot be switched as its label says.
         EngineError: No engine came up at all, so there is nothing to record.
     """
-    started = datetime.now(UTC)
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
-        session = _Session(request, Path(folder))
-        builds, trials = session.run()
-    return Run(
-        id=secrets.token_hex(4),
-        started_at=started,
-        finished_at=datetime.now(UTC),
-        harness=harness_identity(),
-        scenario=ScenarioRef(**ref_fields(request.scenario)),
-        testbed=probe_testbed(),
-        builds=builds,
-        trials=trials,
-    )
+        return _Session(request, Path(folder)).run()
 
 
 class _Session:
@@ -94,22 +92,50 @@ class _Session:
     def __init__(self, request: SessionRequest, work: Path) -> None:
         self._request = request
         self._work = work
-        self._plan = plan(request.scenario.trials, len(request.sides), request.phases)
+        self._started = datetime.now(UTC)
+        self._pace = Pace(request.budget.seconds if request.budget else 0.0)
+        lay_out = plan if request.budget is None else plan_start
+        self._plan = lay_out(request.scenario.trials, len(request.sides), request.phases)
+        self._total = len(self._plan)
         self._done = 0
 
-    def run(self) -> tuple[tuple[EngineBuild, ...], tuple[Trial, ...]]:
+    def run(self) -> Run:
         request = self._request
         bench = Bench(request.scenario, request.sides, request.models, self._work, self._say)
         with bench:
-            builds = tuple(bench.identify(side) for side in range(len(request.sides)))
-            if _TIMED.intersection(request.phases):
+            run = self._begun(tuple(bench.identify(side) for side in range(len(request.sides))))
+            if any(phase in request.phases for phase in TIMED_PHASES):
                 for side in range(len(request.sides)):
                     bench.client(side).make_ready()
-            trials = tuple(self._trial(bench, planned) for planned in self._plan)
-        return builds, trials
+            run = replace(run, trials=tuple(self._trial(bench, planned) for planned in self._plan))
+            if request.budget is not None:
+                make = partial(self._block, bench)
+                run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
+        return replace(run, finished_at=datetime.now(UTC))
+
+    def _begun(self, builds: tuple[EngineBuild, ...]) -> Run:
+        """The run before its first trial."""
+        return Run(
+            id=secrets.token_hex(4),
+            started_at=self._started,
+            finished_at=self._started,
+            harness=harness_identity(),
+            scenario=ScenarioRef(**ref_fields(self._request.scenario)),
+            testbed=probe_testbed(),
+            builds=builds,
+            trials=(),
+        )
+
+    def _block(self, bench: Bench, number: int, goal: int) -> tuple[Trial, ...]:
+        block = plan_block(number, len(self._request.sides), self._request.phases)
+        self._total = self._done + (goal - number) * len(block)
+        return tuple(self._trial(bench, planned) for planned in block)
+
+    def _keep_in_sight(self, text: str) -> None:
+        self._request.tell(Progress(self._done, self._total, text, lasting=True))
 
     def _say(self, text: str) -> None:
-        self._request.tell(Progress(self._done, len(self._plan), text))
+        self._request.tell(Progress(self._done, self._total, text))
 
     def _trial(self, bench: Bench, planned: PlannedTrial) -> Trial:
         label = self._request.sides[planned.side].label
@@ -122,10 +148,14 @@ class _Session:
             duration_s=0.0,
             warmup=planned.warmup,
         )
+        # Before the engine is made ready, so that it lies between trials and not within one.
+        watch = Watch() if planned.phase in TIMED_PHASES else None
         begin = time.monotonic()
         try:
             bench.make_ready(planned.side)
             station = Station(bench, planned.side, self._work, planned.number)
+            if watch is not None:
+                watch.start()
             begin = time.monotonic()
             got = measure(planned.phase, station)
         except EngineError as error:
@@ -141,6 +171,7 @@ class _Session:
                 samples=got.samples,
                 answers=got.answers,
                 client_result=got.client_result,
+                surroundings=watch.close() if watch is not None else None,
             )
         self._done += 1
         return replace(trial, duration_s=time.monotonic() - begin)

@@ -9,9 +9,12 @@ from typing import Final
 
 from hybridwatch.metric.metric import Direction, Kind, Metric, Unit
 
-_TIME_MARGIN: Final = 0.05
-_RATE_MARGIN: Final = 0.05
+_TIME_MARGIN: Final = 0.03
+_RATE_MARGIN: Final = 0.03
 _ACCURACY_MARGIN: Final = 0.02
+_ACCURACY_RELEVANCE: Final = 0.01
+"""A loss of answers that is beyond chance matters from one point on. That nothing was lost can be
+shown within the margin of two points only: one point would take thousands of questions."""
 
 METRICS: Final[tuple[Metric, ...]] = (
     Metric(
@@ -88,6 +91,22 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Tokens that a step of speculation gives, its own and the accepted drafts: 1 when every "
         "draft is rejected.",
     ),
+    Metric(
+        "engine_step_rate",
+        Unit.STEPS_PER_SECOND,
+        Direction.HIGHER,
+        Kind.RATE,
+        _RATE_MARGIN,
+        "Engine steps that gave tokens, per second of one trial.",
+    ),
+    Metric(
+        "batch_occupancy",
+        Unit.COUNT,
+        Direction.HIGHER,
+        Kind.RATE,
+        _RATE_MARGIN,
+        "Requests that got tokens, per engine step that gave any.",
+    ),
 )
 
 FAMILIES: Final[dict[str, Metric]] = {
@@ -98,6 +117,7 @@ FAMILIES: Final[dict[str, Metric]] = {
         Kind.PROPORTION,
         _ACCURACY_MARGIN,
         "Share of an lm-eval task's documents answered right.",
+        _ACCURACY_RELEVANCE,
     ),
     "acceptance_rate": Metric(
         "acceptance_rate",
@@ -116,6 +136,10 @@ FAMILIES: Final[dict[str, Metric]] = {
         "Times an engine's state broke a rule that must always hold; 0 is expected.",
     ),
 }
+
+EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy"})
+"""Metrics that say why ``output_throughput`` changed (``analysis/attribution.py``). They get no
+verdict: to ask the same thing again in other words would only make more false alarms."""
 
 WRONG_TOKENS: Final = "contract.wrong_tokens"
 """Requests whose greedy tokens differ from those of the same engine without graphs."""

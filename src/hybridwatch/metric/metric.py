@@ -10,6 +10,7 @@ class Unit(Enum):
     SECONDS = "s"
     TOKENS_PER_SECOND = "tok/s"
     REQUESTS_PER_SECOND = "req/s"
+    STEPS_PER_SECOND = "step/s"
     COUNT = "count"
     RATIO = "1"
 
@@ -49,6 +50,7 @@ class Metric:
         margin: Half-width of the equivalence band as a fraction of the baseline (``0.05`` is 5 %);
             for proportions an absolute difference; 0 for exact metrics.
         doc: One sentence: what a value is and how it comes about.
+        relevance: What a change must exceed to matter; ``None`` where that is the margin.
     """
 
     id: str
@@ -57,3 +59,4 @@ class Metric:
     kind: Kind
     margin: float
     doc: str
+    relevance: float | None = None

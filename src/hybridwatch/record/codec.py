@@ -10,7 +10,7 @@ import hashlib
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -18,12 +18,12 @@ from pydantic import BaseModel, ValidationError
 
 from hybridwatch.errors import RecordError
 from hybridwatch.record.naming import BULK_SUFFIX, stem_of
+from hybridwatch.record.pretty import pretty
 from hybridwatch.record.run import Run
 from hybridwatch.record.wire import BulkOfTrial, WireAnswer, WireBulk, WireLine, WireRecord
 
 SCHEMA_VERSION: Final = 1
 
-_WIDTH: Final = 100
 _SHOWN: Final = 60
 """How much of a wrong value an error message repeats."""
 
@@ -69,7 +69,7 @@ def encode(run: Run) -> Encoded:
             file=stem + BULK_SUFFIX, sha256=hashlib.sha256(bulk).hexdigest(), lines=len(lines)
         )
         wire = wire.model_copy(update={"bulk": reference})
-    text = _pretty(wire.model_dump(mode="json")) + "\n"
+    text = pretty(wire.model_dump(mode="json")) + "\n"
     return Encoded(stem, _utf8(text, "the record"), bulk)
 
 
@@ -227,39 +227,3 @@ def _first(error: ValidationError) -> str:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
-def _pretty(value: object, indent: int = 0) -> str:
-    """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped."""
-    flat = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
-    room = _WIDTH - indent
-    if not isinstance(value, dict | list) or len(flat) <= room:
-        return flat
-    pad = " " * (indent + 2)
-    if isinstance(value, dict):
-        pairs = sorted(value.items())
-        inner = [f"{pad}{_pretty(key)}: {_pretty(item, indent + 2)}" for key, item in pairs]
-        return "{\n" + ",\n".join(inner) + "\n" + " " * indent + "}"
-    if _is_nested(value):
-        inner = [pad + _pretty(item, indent + 2) for item in value]
-        return "[\n" + ",\n".join(inner) + "\n" + " " * indent + "]"
-    return (
-        "[\n"
-        + _wrapped([json.dumps(item, ensure_ascii=False) for item in value], pad)
-        + ("\n" + " " * indent + "]")
-    )
-
-
-def _is_nested(value: Mapping[str, object] | Sequence[object]) -> bool:
-    items = value.values() if isinstance(value, Mapping) else value
-    return any(isinstance(item, dict | list) for item in items)
-
-
-def _wrapped(items: list[str], pad: str) -> str:
-    lines, line = [], pad
-    for item in items:
-        if len(line) + len(item) + 1 > _WIDTH and line != pad:
-            lines.append(line.rstrip())
-            line = pad
-        line += item + ", "
-    return "\n".join([*lines, line.removesuffix(", ")])

@@ -74,6 +74,25 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The machine around one timed trial: what could have slowed any engine.
+
+    Attributes:
+        kernel_best_s: The fastest of a few repetitions of the calibration kernel, right before
+            the trial; seconds.
+        kernel_median_s: Their median.
+        others: Share of the machine's processor time that others used during the trial, other
+            guests of its host included; from 0 to 1. ``None`` where the system does not tell.
+        clock_hz: Mean clock of the processors right before the trial; ``None`` as above.
+    """
+
+    kernel_best_s: float
+    kernel_median_s: float
+    others: float | None = None
+    clock_hz: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One pass of one phase on one side, on freshly reset engine state.
 
@@ -88,6 +107,7 @@ class Trial:
         failure: Set when it failed.
         answers: Documents of an accuracy trial; kept beside the record.
         client_result: JSON of vLLM's serving benchmark client, whole; kept beside the record.
+        surroundings: Set on timed trials.
     """
 
     index: int
@@ -100,6 +120,21 @@ class Trial:
     failure: Failure | None = None
     answers: tuple[Answer, ...] = ()
     client_result: Mapping[str, Any] | None = None
+    surroundings: Surroundings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """When a run was judged that went on until it was decided; a look is such a judgement.
+
+    Attributes:
+        planned: Timed trials a side at each look, ascending, fixed before the first trial.
+        made: The same of the looks that were made. The last one is earlier than planned when
+            the time was spent; empty when no timed trial fitted in.
+    """
+
+    planned: tuple[int, ...]
+    made: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +151,7 @@ class Run:
         builds: One build, or two (baseline, contender) measured interleaved. Equal labels make
             an A/A run.
         trials: In the order they happened.
+        looks: Set when trials were added until the run was decided.
     """
 
     id: str
@@ -126,6 +162,7 @@ class Run:
     testbed: Testbed
     builds: tuple[EngineBuild, ...]
     trials: tuple[Trial, ...]
+    looks: Looks | None = None
 
     def measured(self, side: int) -> Iterator[Trial]:
         """Yield the trials of one side that count: warm-ups and failures left out."""

@@ -7,7 +7,8 @@ user.
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal, TypeAlias
+from itertools import pairwise
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -17,11 +18,21 @@ from pydantic import (
     Field,
     JsonValue,
     PlainSerializer,
+    model_validator,
 )
 
 from hybridwatch.metric import metric_of
 from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
+from hybridwatch.record.run import (
+    Answer,
+    Failure,
+    Looks,
+    Phase,
+    Run,
+    Sample,
+    Surroundings,
+    Trial,
+)
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
@@ -59,6 +70,21 @@ _Time: TypeAlias = Annotated[
 ]
 _Id: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
 _Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Seconds: TypeAlias = Annotated[float, Field(gt=0)]
+
+
+def _is_absent(value: object) -> bool:
+    """Keep a key out of the file: records made before it existed stay as they are."""
+    return value is None
+
+
+def _ascending(value: tuple[int, ...]) -> tuple[int, ...]:
+    if any(later <= earlier for earlier, later in pairwise((0, *value))):
+        raise ValueError("expected rising numbers from 1 on")
+    return value
+
+
+_Ascending: TypeAlias = Annotated[tuple[int, ...], AfterValidator(_ascending)]
 
 
 class _Wire(BaseModel):
@@ -113,6 +139,26 @@ class _Failure(_Wire):
     engine_died: bool = Field(default=False, exclude_if=lambda died: not died)
 
 
+class _Surroundings(_Wire):
+    kernel_best_s: _Seconds
+    kernel_median_s: _Seconds
+    others: Annotated[float, Field(ge=0, le=1)] | None
+    clock_hz: Annotated[float, Field(gt=0)] | None
+
+
+class _Looks(_Wire):
+    planned: Annotated[_Ascending, Field(min_length=1)]
+    made: _Ascending
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        due = self.planned[: len(self.made)]
+        # Only the last look may come early, and none late.
+        if self.made and (self.made[:-1] != due[:-1] or self.made[-1] > due[-1]):
+            raise ValueError("expected looks made as planned, only the last one perhaps early")
+        return self
+
+
 class _Trial(_Wire):
     index: Annotated[int, Field(ge=0)]
     side: Annotated[int, Field(ge=0, le=1)]
@@ -122,6 +168,7 @@ class _Trial(_Wire):
     warmup: bool
     samples: tuple[_Sample, ...]
     failure: _Failure | None
+    surroundings: _Surroundings | None = Field(default=None, exclude_if=_is_absent)
 
     def to_trial(self, bulk: "BulkOfTrial") -> Trial:
         """Give the memory form.
@@ -132,6 +179,8 @@ class _Trial(_Wire):
         plain = dict(self)
         plain["samples"] = tuple(Sample(**dict(sample)) for sample in self.samples)
         plain["failure"] = Failure(**dict(self.failure)) if self.failure else None
+        around = self.surroundings
+        plain["surroundings"] = Surroundings(**dict(around)) if around else None
         return Trial(**plain, answers=tuple(bulk.answers), client_result=bulk.client_result)
 
 
@@ -201,6 +250,7 @@ class WireRecord(_Wire):
     testbed: _Testbed
     builds: Annotated[tuple[_Build, ...], Field(min_length=1, max_length=2)]
     trials: tuple[_Trial, ...]
+    looks: _Looks | None = Field(default=None, exclude_if=_is_absent)
     bulk: WireBulk | None = None
 
     def to_run(self, bulk: dict[int, BulkOfTrial]) -> Run:
@@ -218,4 +268,5 @@ class WireRecord(_Wire):
             testbed=Testbed(**dict(self.testbed)),
             builds=tuple(EngineBuild(**dict(build)) for build in self.builds),
             trials=tuple(t.to_trial(bulk.get(t.index, BulkOfTrial())) for t in self.trials),
+            looks=Looks(**dict(self.looks)) if self.looks else None,
         )

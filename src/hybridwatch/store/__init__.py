@@ -1,21 +1,42 @@
-"""Runs on disk: append-only, each written whole or not at all.
+"""Runs and verdicts on disk: append-only, each written whole or not at all.
 
 ``layout`` says where a record lies, ``files`` writes, ``shelf`` reads and finds. What is inside a
-file is ``record.codec``'s business.
+file is ``record.codec``'s business. ``verdicts`` keeps what was judged beside what was measured.
 """
 
 from hybridwatch.store.files import check_writable, write_run
 from hybridwatch.store.layout import find_record, list_records
 from hybridwatch.store.shelf import Broken, Shelf, Stored, read_all, read_run
+from hybridwatch.store.tools import present_tools
+from hybridwatch.store.verdict_file import SideRef, StoredVerdict
+from hybridwatch.store.verdicts import (
+    find_verdict,
+    list_verdicts,
+    read_side,
+    read_verdict,
+    refer,
+    results_of,
+    write_verdict,
+)
 
 __all__ = [
     "Broken",
     "Shelf",
+    "SideRef",
     "Stored",
+    "StoredVerdict",
     "check_writable",
     "find_record",
+    "find_verdict",
     "list_records",
+    "list_verdicts",
+    "present_tools",
     "read_all",
     "read_run",
+    "read_side",
+    "read_verdict",
+    "refer",
+    "results_of",
     "write_run",
+    "write_verdict",
 ]

@@ -29,6 +29,7 @@ _AXES: Final[dict[Unit, dict[str, str]]] = {
     Unit.SECONDS: {"tickformat": "~s", "ticksuffix": "s"},
     Unit.TOKENS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " tok/s"},
     Unit.REQUESTS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " req/s"},
+    Unit.STEPS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " step/s"},
     Unit.COUNT: {"tickformat": ",~g"},
     Unit.RATIO: {"tickformat": ".0%"},
 }
@@ -36,6 +37,7 @@ _HOVERS: Final[dict[Unit, str]] = {
     Unit.SECONDS: "%{y:.4s}s",
     Unit.TOKENS_PER_SECOND: "%{y:,.4~r} tok/s",
     Unit.REQUESTS_PER_SECOND: "%{y:,.4~r} req/s",
+    Unit.STEPS_PER_SECOND: "%{y:,.4~r} step/s",
     Unit.COUNT: "%{y:,.6~r}",
     Unit.RATIO: "%{y:.1%}",
 }

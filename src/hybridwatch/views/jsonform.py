@@ -10,9 +10,18 @@ from typing import Any, Final
 
 from hybridwatch.analysis.control import Control
 from hybridwatch.analysis.gate import GateResult
-from hybridwatch.analysis.verdict import Comparison, Flip, Interval, Report, Side, Summary
+from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.verdict import (
+    Attribution,
+    Comparison,
+    Flip,
+    Interval,
+    Report,
+    Side,
+    Summary,
+)
 from hybridwatch.record.identity import EngineBuild
-from hybridwatch.record.run import Answer
+from hybridwatch.record.run import Answer, Looks
 
 REPORT_SCHEMA: Final = 1
 
@@ -32,9 +41,11 @@ def to_json(report: Report) -> dict[str, Any]:
         "bad_news": bool(report.bad_news),
         "tests": report.tests,
         "false_discovery_rate": report.false_discovery_rate,
+        "looks": _looks(report.looks),
         "comparisons": [_comparison(comparison) for comparison in report.comparisons],
         "differences": list(report.differences),
         "failures": list(report.failures),
+        "attribution": _attribution(report.attribution),
     }
 
 
@@ -44,7 +55,18 @@ def gate_to_json(result: GateResult, report: Report) -> dict[str, Any]:
         "schema_version": REPORT_SCHEMA,
         "passed": result.passed,
         "reasons": list(result.reasons),
+        "warnings": list(result.warnings),
         "report": to_json(report),
+    }
+
+
+def _looks(looks: Looks | None) -> dict[str, Any] | None:
+    if looks is None:
+        return None
+    return {
+        "planned": list(looks.planned),
+        "made": list(looks.made),
+        "level": level_of(looks),
     }
 
 
@@ -92,17 +114,44 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "verdict": comparison.verdict.value,
         "bad_news": comparison.verdict.is_bad_news,
         "test": comparison.test,
+        "design": comparison.design.value,
+        "assumption": comparison.assumption,
         "baseline": _summary(comparison.baseline),
         "contender": _summary(comparison.contender),
         "effect": _number(comparison.effect),
         "interval": _interval(comparison.interval),
+        "pairs": comparison.pairs,
+        "relevance": comparison.relevance,
+        "noise": _number(comparison.noise),
+        "churn": _number(comparison.churn),
         "p_value": _number(comparison.p_value),
         "p_adjusted": _number(comparison.p_adjusted),
+        "p_holm": _number(comparison.p_holm),
         "equivalence_p": _number(comparison.equivalence_p),
         "minimum_detectable_effect": _number(comparison.minimum_detectable_effect),
         "trials_needed": comparison.trials_needed,
         "doubts": list(comparison.doubts),
         "flips": [_flip(flip) for flip in comparison.flips],
+    }
+
+
+def _attribution(attribution: Attribution | None) -> dict[str, Any] | None:
+    if attribution is None:
+        return None
+    return {
+        "metric": attribution.metric,
+        "effect": _number(attribution.effect),
+        "factors": [
+            {
+                "name": factor.name,
+                "effect": _number(factor.effect),
+                "interval": _interval(factor.interval),
+                "share": _number(factor.share),
+                "moved": factor.moved,
+            }
+            for factor in attribution.factors
+        ],
+        "movers": [factor.name for factor in attribution.movers],
     }
 
 

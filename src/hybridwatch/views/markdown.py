@@ -34,6 +34,9 @@ def render_comment(report: Report) -> str:
 
 def _parts(report: Report) -> Iterator[str]:
     yield f"**{escape(sentence.headline(report), 1000)}**"
+    yield escape(sentence.unsure(report), 1000)
+    if report.attribution is not None:
+        yield escape(sentence.reason(report.attribution))
     yield (
         f"{_code(report.scenario.id)}: {_code(report.baseline.build.label)} (baseline) against "
         f"{_code(report.contender.build.label)} (contender)"
@@ -47,6 +50,7 @@ def _parts(report: Report) -> Iterator[str]:
     yield _folded(f"{_other(prominent)}comparisons ({len(rest)})", _table(rest))
     yield from _flips(report)
     yield _folded("Not settled", _bullets(sentence.open_questions(report)))
+    yield _folded("How it was judged", _bullets(sentence.rules(report)))
     yield _titled("Doubts", tuple(_doubts(report)))
     yield _titled("Differences between the sides", report.differences)
     yield "**Next:** measure both again, interleaved:"

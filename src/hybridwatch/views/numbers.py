@@ -33,7 +33,7 @@ def value(number: float | None, metric: Metric) -> str:
             return f"{100 * number:.1f} %"
         case Unit.COUNT:
             return f"{number:.0f}" if number == round(number) else _rounded(number)
-        case Unit.TOKENS_PER_SECOND | Unit.REQUESTS_PER_SECOND:
+        case Unit.TOKENS_PER_SECOND | Unit.REQUESTS_PER_SECOND | Unit.STEPS_PER_SECOND:
             return f"{_rounded(number)} {metric.unit.value}"
 
 
@@ -56,7 +56,12 @@ def change(comparison: Comparison) -> str:
         case Kind.PROPORTION:
             return f"{_signed(100 * effect)} points"
         case Kind.COUNT | Kind.RATE | Kind.TIME:
-            return f"{_signed(100 * effect)} %"
+            return relative(effect)
+
+
+def relative(fraction: float) -> str:
+    """Write a relative change: ``-12.3 %``."""
+    return f"{_signed(100 * fraction)} %"
 
 
 def interval(comparison: Comparison) -> str:

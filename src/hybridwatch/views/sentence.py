@@ -2,10 +2,14 @@
 
 import shlex
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
-from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.gate import is_sure
+from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.metric import Kind
+from hybridwatch.record.run import Looks
 from hybridwatch.views import numbers
 
 MARKS: Final = {
@@ -21,6 +25,17 @@ MARKS: Final = {
 
 _NAMED: Final = 4
 """As many comparisons a headline names before it only counts."""
+
+_FACTORS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "engine_step_rate": ("steps per second", "fewer steps per second", "more steps per second"),
+    "acceptance_length": (
+        "acceptance length over all steps",
+        "fewer accepted drafts",
+        "more accepted drafts",
+    ),
+    "batch_occupancy": ("batch occupancy", "fewer requests per step", "more requests per step"),
+}
+"""A factor's name in prose, and what it means that it fell or rose."""
 
 _PRACTICAL_TRIALS: Final = 1000
 """The most that one run makes."""
@@ -48,6 +63,24 @@ def headline(report: Report) -> str:
     if improved:
         return f"Improved, nothing regressed: {_named(improved)}; {_counts(report)}."
     return f"No regression shown, but not all settled: {_counts(report)}."
+
+
+def reason(found: Attribution) -> str:
+    """Say in one sentence why a metric changed, and in which of its factors."""
+    told = ", ".join(
+        f"{_FACTORS[factor.name][0]} {numbers.relative(factor.effect)}" for factor in found.factors
+    )
+    why = " and ".join(map(_moved, found.movers)) or "the cause cannot be told from these trials"
+    against = " and ".join(_moved(f) for f in found.factors if f.moved and f not in found.movers)
+    if against:
+        why += f"; against it {against}"
+    way = "rose" if found.effect > 0 else "fell"
+    return f"{found.metric} {way} by {100 * abs(found.effect):.1f} %: {why} ({told})."
+
+
+def _moved(factor: Factor) -> str:
+    _, fell, rose = _FACTORS[factor.name]
+    return rose if factor.effect > 0 else fell
 
 
 def name_of(comparison: Comparison) -> str:
@@ -96,6 +129,47 @@ def open_questions(report: Report) -> tuple[str, ...]:
         for comparison in report.comparisons
         if comparison.verdict is Verdict.INCONCLUSIVE
     )
+
+
+def rules(report: Report) -> tuple[str, ...]:
+    """Say by which rules a report was judged: the control over all tests, then each rule once."""
+    by_rule: dict[tuple[str, str], int] = {}
+    for comparison in report.comparisons:
+        if comparison.design is not Design.NONE:
+            words = dict.fromkeys((comparison.test, comparison.design.value))
+            rule = ", ".join(words), comparison.assumption
+            by_rule[rule] = by_rule.get(rule, 0) + 1
+    told = [
+        f"{name} ({plural(count, 'comparison')}): {assumption}"
+        for (name, assumption), count in by_rule.items()
+    ]
+    if report.tests:
+        told.insert(
+            0,
+            f"{plural(report.tests, 'test')}, p adjusted together (Benjamini-Hochberg) and held "
+            f"against {report.false_discovery_rate:.3g}.",
+        )
+    if report.looks is not None:
+        told.insert(0, _repeated_looks(report.looks))
+    return tuple(told)
+
+
+def _repeated_looks(looks: Looks) -> str:
+    trials = ", ".join(map(str, looks.made)) or "no"
+    return (
+        f"{len(looks.made)} of {plural(len(looks.planned), 'look')}, after {trials} trials a side: "
+        f"a time, rate or count is held against {level_of(looks):g} at each, and its p shown as "
+        "if that were 0.05."
+    )
+
+
+def unsure(report: Report) -> str:
+    """Name the bad news that a gate lets pass with a warning; empty when there is none."""
+    doubtful = [c for c in report.bad_news if not is_sure(c, report)]
+    if not doubtful:
+        return ""
+    named = ", ".join(f"{name_of(c)} (p {numbers.p_value(c.p_holm)})" for c in doubtful)
+    return f"By Holm's control a gate only warns of {named}."
 
 
 def repeat_command(report: Report) -> str:

@@ -68,20 +68,31 @@ def print_values(run: Run, console: Console) -> None:
     console.print(table)
 
 
-def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
-    yield Text(f"{one_line(report.scenario.id)}, version {report.scenario.version}", style="bold")
+def heading(report: Report) -> RenderableType:
+    """Say what was run and who stands on either side."""
+    title = f"{one_line(report.scenario.id)}, version {report.scenario.version}"
+    parts: list[RenderableType] = [Text(title, style="bold")]
     for name, side in (("baseline", report.baseline), ("contender", report.contender)):
         said = f"{name}: {side.build.label} (run {side.run_id} on {side.testbed.id})"
-        yield Padding(Text(one_line(said)), (0, 0, 0, 2), expand=False)
-    yield Text("")
+        parts.append(Padding(Text(one_line(said)), (0, 0, 0, 2), expand=False))
+    return Group(*parts, Text(""))
+
+
+def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
+    yield heading(report)
     if report.comparisons:
         yield _table(report, wide=wide)
         yield Text("")
     yield from _listed("", [f"[{at}] {text}" for at, text in enumerate(sentence.notes(report), 1)])
     yield from _listed("Not settled:", sentence.open_questions(report))
+    yield from _listed("Judged by:", sentence.rules(report))
     yield from _listed("Differences between the sides:", report.differences)
     yield from _listed("Failed trials:", report.failures)
     yield Text(one_line(sentence.headline(report)), style=_overall_style(report))
+    if unsure := sentence.unsure(report):
+        yield Text(one_line(unsure), style=STYLES[Verdict.INCONCLUSIVE])
+    if report.attribution is not None:
+        yield Text(sentence.reason(report.attribution))
 
 
 def _table(report: Report, *, wide: bool) -> Table:

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.verdict import Verdict
 from tests.builders import a_run, noisy
 
 PADDED = "contract.padded_rows_prefilling"
@@ -22,6 +23,41 @@ def test_equivalent_and_inconclusive_pass() -> None:
     result = gate(report_of(a_run(side, side)))
     assert result.passed
     assert result.reasons == ()
+
+
+def moved_a_little(metrics):
+    """A run in which each metric moved as far as p 0.02 tells."""
+    base, cont = noisy(1.0, 12, 0.05, 1), noisy(1.05, 12, 0.05, 12)
+    return a_run(dict.fromkeys(metrics, base), dict.fromkeys(metrics, cont))
+
+
+def test_what_only_the_report_is_sure_of_is_a_warning() -> None:
+    """A gate without Holm's control would stop here: all are red in the report."""
+    report = report_of(moved_a_little(("ttft", "itl", "tpot")))
+    assert {c.verdict for c in report.comparisons} == {Verdict.REGRESSION}
+    result = gate(report)
+    assert result.passed
+    assert result.reasons == ()
+    assert [line.partition(":")[0] for line in result.warnings] == [
+        "ttft median",
+        "ttft p99",
+        "tpot median",
+        "itl median",
+        "itl p99",
+    ]
+    assert all("not under Holm's control" in line for line in result.warnings)
+
+
+def test_the_same_change_alone_stops() -> None:
+    result = gate(report_of(moved_a_little(("tpot",))))
+    assert not result.passed
+    assert result.warnings == ()
+
+
+def test_a_contract_needs_no_control_to_stop() -> None:
+    report = report_of(a_run({PADDED: (0.0,)}, {PADDED: (1.0,)}))
+    assert report.comparisons[0].p_holm is None
+    assert not gate(report).passed
 
 
 def test_nothing_compared_does_not_pass() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridwatch.analysis.report import report_between, report_of
-from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.errors import ComparisonError
 from hybridwatch.record.identity import FixState, Harness
 from hybridwatch.record.run import Phase, Run, Sample
@@ -93,11 +93,11 @@ def test_significant_change_within_the_margin_is_equivalent() -> None:
 
 
 def test_significant_change_at_the_edge_of_the_margin_stays_open() -> None:
-    run = a_run({"tpot": noisy(1.0, 9, 0.01, 1)}, {"tpot": noisy(1.048, 9, 0.01, 1)})
+    run = a_run({"tpot": noisy(1.0, 12, 0.01, 1)}, {"tpot": noisy(1.027, 12, 0.01, 4)})
     found = the(report_of(run), "tpot")
     assert found.verdict is Verdict.INCONCLUSIVE
     assert any("beyond the margin" in doubt for doubt in found.doubts)
-    assert found.trials_needed == 18
+    assert found.trials_needed == 24
 
 
 def test_noise_is_inconclusive_and_says_what_it_could_have_seen() -> None:
@@ -135,10 +135,10 @@ def test_three_trials_settle_nothing_and_weaken_no_other_test() -> None:
     assert report.tests == 2
 
 
-def test_four_to_six_trials_raise_a_doubt() -> None:
+def test_four_to_nine_trials_raise_a_doubt() -> None:
     found = the(report_of(a_run({"tpot": noisy(1.0, 5)}, {"tpot": noisy(2.0, 5)})), "tpot")
     assert found.verdict is Verdict.REGRESSION
-    assert any("Fewer than 7 trials a side" in doubt for doubt in found.doubts)
+    assert any("Fewer than 10 trials a side" in doubt for doubt in found.doubts)
 
 
 @pytest.mark.parametrize(
@@ -228,10 +228,21 @@ def test_planted_accuracy_drop_is_found_and_its_flips_are_listed() -> None:
     found = the(report_of(run), RECALL)
     assert found.verdict is Verdict.REGRESSION
     assert found.effect == pytest.approx(-14 / 200)
-    assert found.test == "McNemar"
+    assert found.churn == pytest.approx(16 / 200)
+    assert (found.test, found.pairs) == ("McNemar", 200)
     assert [flip.baseline.doc_id for flip in found.flips] == [*range(175, 190), 199]
     assert found.interval is not None
     assert found.interval.low < -0.07 < found.interval.high < 0
+
+
+def test_a_small_loss_counts_from_one_point_on() -> None:
+    right = "1" * 1000
+    assert verdict_of(RECALL, right, "0" * 15 + "1" * 985) is Verdict.REGRESSION
+    small = the(report_of(a_run({RECALL: right}, {RECALL: "0" * 8 + "1" * 992})), RECALL)
+    assert small.p_value is not None
+    assert small.p_value < 0.05
+    assert small.verdict is Verdict.EQUIVALENT
+    assert (small.relevance, small.metric.margin) == (0.01, 0.02)
 
 
 def test_accuracy_gained_is_an_improvement() -> None:
@@ -315,6 +326,35 @@ def test_accuracy_without_answers_is_inconclusive_never_unpaired() -> None:
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.effect == -1.0
     assert any("answers" in doubt for doubt in found.doubts)
+
+
+# One control for all
+
+
+def test_a_lower_level_asks_for_more() -> None:
+    run = a_run({"tpot": noisy(1.0, 12)}, {"tpot": noisy(1.06, 12, seed=4)})
+    usual, strict = report_of(run), report_of(run, level=0.001)
+    assert the(usual, "tpot").verdict is Verdict.REGRESSION
+    assert the(strict, "tpot").verdict is Verdict.INCONCLUSIVE
+    before, after = the(usual, "tpot"), the(strict, "tpot")
+    assert after.p_value == before.p_value
+    assert after.p_adjusted == pytest.approx(50 * (before.p_adjusted or 1))
+    same = a_run({"tpot": noisy(1.0, 12, 0.01)}, {"tpot": noisy(1.0, 12, 0.01, seed=2)})
+    assert the(report_of(same), "tpot").verdict is Verdict.EQUIVALENT
+    assert the(report_of(same, level=0.0002), "tpot").verdict is Verdict.INCONCLUSIVE
+
+
+def test_everything_that_was_tested_says_how() -> None:
+    run = a_run(
+        {"tpot": noisy(1.0, 12), PADDED: (0.0,), RECALL: "10"},
+        {"tpot": noisy(1.0, 12, seed=2), PADDED: (0.0,), RECALL: "11"},
+    )
+    for found in report_of(run).comparisons:
+        assert found.assumption.endswith(".")
+        assert found.design is not Design.NONE
+        assert (found.p_holm is None) is (found.p_value is None)
+    lone = the(report_of(a_run({"tpot": (1.0,)}, {"tpot": (2.0,)})), "tpot")
+    assert (lone.design, lone.assumption) == (Design.NONE, "")
 
 
 # Missing, failed, not comparable
@@ -461,20 +501,21 @@ def test_order_of_comparisons() -> None:
 # What holds for every run
 
 
-def test_a_a_reports_are_red_at_most_one_time_in_twenty() -> None:
+@pytest.mark.parametrize("trials", [7, 12])
+def test_a_a_reports_are_red_at_most_one_time_in_twenty(trials) -> None:
     rng = np.random.default_rng(20260301)
     red = 0
-    for _ in range(200):
+    for _ in range(100):
         names = ("ttft", "itl", "tpot", "output_throughput", "request_throughput")
         # Spread wide enough that noise alone often passes the margin: the test must hold alone.
         sides = [
-            {name: tuple(np.exp(rng.normal(0, 0.15, 7))) for name in names}
-            | {"host_syncs_per_step": tuple(rng.integers(3, 6, 7).astype(float))}
+            {name: tuple(np.exp(rng.normal(0, 0.15, trials))) for name in names}
+            | {"host_syncs_per_step": tuple(rng.integers(3, 6, trials).astype(float))}
             | {RECALL: "".join(rng.choice(["0", "1"], 100, p=[0.2, 0.8]))}
             for _ in range(2)
         ]
         red += bool(report_of(a_run(*sides)).bad_news)
-    assert red <= 0.05 * 200
+    assert red <= 0.05 * 100
 
 
 positive = st.floats(1e-6, 1e6)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
 
 from hybridwatch.analysis import multiplicity, paired_proportion, power, rank
+from hybridwatch.analysis.compare import _ACCURACY_RELEVANCE
 from hybridwatch.analysis.paired_proportion import Pairs
 from tests.builders import noisy
 
@@ -69,12 +71,39 @@ def test_interval_covers_is_repeatable_and_needs_four_trials() -> None:
     assert rank.ratio_interval(base, base[::-1]) == rank.ratio_interval(base, base)
 
 
-@pytest.mark.parametrize(("lost", "won"), [(0, 0), (9, 3), (3, 9), (20, 0), (1, 0)])
-def test_mcnemar_agrees_with_statsmodels(lost, won) -> None:
+@pytest.mark.parametrize(("lost", "won"), [(9, 3), (3, 9), (20, 0), (1, 0)])
+def test_mcnemar_is_half_of_statsmodels_two_sided_one(lost, won) -> None:
     table = [[100, lost], [won, 10]]
     assert paired_proportion.mcnemar_p(Pairs(200, lost, won)) == pytest.approx(
-        mcnemar(table, exact=True).pvalue
+        mcnemar(table, exact=True).pvalue / 2
     )
+
+
+@pytest.mark.parametrize("discordant", [0, 1, 7])
+def test_mcnemar_of_a_balance_says_nothing(discordant) -> None:
+    assert paired_proportion.mcnemar_p(Pairs(200, discordant, discordant)) == 1.0
+
+
+def red(n: int, lost: float, won: float, times: int, seed: int) -> int:
+    """How often a table with these shares is called a regression."""
+    tables = np.random.default_rng(seed).multinomial(n, (lost, won, 1 - lost - won), size=times)
+    pairs = [Pairs(n, int(one), int(other)) for one, other, _ in tables]
+    return sum(
+        paired_proportion.mcnemar_p(some) < 0.05 and some.difference < -_ACCURACY_RELEVANCE
+        for some in pairs
+    )
+
+
+def test_two_points_are_found_by_the_questions_of_gsm8k() -> None:
+    """6 % of answers flip at random; the drop is within them, or, harder, comes on top."""
+    assert red(1319, 0.04, 0.02, 1000, 1) >= 0.85 * 1000
+    assert red(1319, 0.05, 0.03, 1000, 2) >= 0.78 * 1000
+
+
+@pytest.mark.parametrize("n", [50, 250, 1319])
+@pytest.mark.parametrize("churn", [0.01, 0.06, 0.2])
+def test_equal_engines_are_rarely_called_worse(n, churn) -> None:
+    assert red(n, churn / 2, churn / 2, 600, 3) <= 0.068 * 600  # 5 % and two standard errors
 
 
 @pytest.mark.parametrize(
@@ -126,9 +155,10 @@ def test_equivalence_of_answers() -> None:
 
 def test_detectable_change_is_found_about_eight_times_in_ten() -> None:
     rng = np.random.default_rng(7)
-    sizes = [
-        power.detectable_change(*np.exp(rng.normal(0, 0.03, (2, 7)))) or 0.0 for _ in range(200)
-    ]
+    sizes = []
+    for _ in range(200):
+        base, cont = np.exp(rng.normal(0, 0.03, (2, 7)))
+        sizes.append(power.detectable_change(base, cont, 0.0) or 0.0)
     change = 1 + float(np.median(sizes))
     found = 0
     for _ in range(400):
@@ -138,8 +168,11 @@ def test_detectable_change_is_found_about_eight_times_in_ten() -> None:
 
 
 def test_power_says_nothing_where_it_cannot() -> None:
-    assert power.detectable_change((1.0,) * 7, (1.0,) * 7) is None
-    assert power.detectable_change((1.0, 2.0, 3.0), (1.0, 2.0, 3.0)) is None
+    assert power.detectable_change((1.0,) * 7, (1.0,) * 7, 0.03) is None
+    assert power.detectable_change((1.0, 2.0, 3.0), (1.0, 2.0, 3.0), 0.03) is None
+    assert power.detectable_in_blocks((0.1,), 0.03) is None
+    assert power.detectable_in_blocks((0.1,) * 12, 0.03) is None
+    assert power.blocks_to_settle((0.1,) * 12, 0.03) is None
     assert power.trials_to_settle((1.0,), (2.0,), 0.05) is None
     assert power.trials_to_settle((0.0, 1.0), (2.0, 3.0), 0.05) is None
 
@@ -149,9 +182,25 @@ def test_trials_needed_grow_with_the_spread() -> None:
         power.trials_to_settle(noisy(1.0, 7, spread, 1), noisy(1.0, 7, spread, 2), 0.05) or 0
         for spread in (0.03, 0.06, 0.12)
     ]
-    assert 7 <= needed[0] < needed[1] < needed[2]
+    assert 10 <= needed[0] < needed[1] < needed[2]
+
+
+def test_nothing_below_the_bound_is_called_detectable() -> None:
+    sides = noisy(1.0, 20, 0.001, 1), noisy(1.0, 20, 0.001, 2)
+    ratios = (np.log(sides[1]) - np.log(sides[0])).tolist()
+    assert (power.detectable_change(*sides, 0.03) or 0.0) > 0.03
+    assert (power.detectable_in_blocks(ratios, 0.03) or 0.0) > 0.03
+    assert (power.detectable_difference(100_000, 10, 0.01) or 0.0) > 0.01
 
 
 def test_control_keeps_the_order_and_takes_nothing() -> None:
     assert multiplicity.adjust(()) == ()
     assert multiplicity.adjust((0.04, 0.001, 0.5)) == pytest.approx((0.06, 0.003, 0.5))
+
+
+def test_holm_agrees_with_statsmodels_and_is_never_below_the_other_control() -> None:
+    assert multiplicity.holm(()) == ()
+    some = [*(np.random.default_rng(11).random(30) ** 3).tolist(), 0.002, 0.002]
+    found = multiplicity.holm(some)
+    assert found == pytest.approx(multipletests(some, method="holm")[1])
+    assert all(a >= b for a, b in zip(found, multiplicity.adjust(some), strict=True))

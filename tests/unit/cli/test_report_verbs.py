@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -51,6 +52,31 @@ def test_bad_news_is_status_1_by_every_name_of_a_run(call, stored, word) -> None
     answer = call("compare", word)
     assert answer.exit_code == 1
     assert "regression" in answer.output
+
+
+def test_a_gate_warns_of_what_is_not_sure_and_passes(call, stored) -> None:
+    base, cont = noisy(1.0, 12, 0.05, 1), noisy(1.05, 12, 0.05, 12)
+    times = ("ttft", "itl", "tpot")
+    record = stored(dict.fromkeys(times, base), dict.fromkeys(times, cont))
+    assert call("compare", record).exit_code == 1
+    answer = call("gate", record)
+    assert answer.exit_code == 0
+    assert answer.output.count("  warning: ") == 5
+    assert "pass with 5 warnings: Bad news" in answer.output
+    told = json.loads(call("gate", record, "--json").stdout)
+    assert (told["passed"], told["reasons"], len(told["warnings"])) == (True, [], 5)
+
+
+def test_earlier_runs_in_the_results_folder_say_how_much_runs_differ(call, stored) -> None:
+    levels = np.exp(np.random.default_rng(3).normal(0, 0.05, 12)).tolist()
+    for number, level in enumerate(levels):
+        stored({"tpot": noisy(level, 10, 0.002, number)}, run_id=f"{number:08x}")
+    stored({"tpot": noisy(1.0, 10, 0.002, 50)}, run_id="aaaaaaaa")
+    stored({"tpot": noisy(1.06, 10, 0.002, 51)}, run_id="bbbbbbbb")
+    answer = call("compare", "aaaaaaaa", "bbbbbbbb", "--json")
+    (found,) = json.loads(answer.stdout)["comparisons"]
+    assert found["verdict"] == "inconclusive"
+    assert found["relevance"] == 3 * found["noise"] > found["margin"]
 
 
 def test_json_is_json_and_nothing_else(call, stored) -> None:

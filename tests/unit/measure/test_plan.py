@@ -4,7 +4,14 @@ from itertools import groupby
 
 import pytest
 
-from hybridwatch.measure.plan import EVERY_PHASE, PlannedTrial, plan
+from hybridwatch.measure.plan import (
+    EVERY_PHASE,
+    TIMED_PHASES,
+    PlannedTrial,
+    plan,
+    plan_block,
+    plan_start,
+)
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.scenario import TrialCounts
 
@@ -79,3 +86,25 @@ def test_a_phase_alone_is_as_it_is_among_the_others(phase):
     whole = plan(COUNTS, 2)
     assert plan(COUNTS, 2, {phase}) == tuple(trial for trial in whole if trial.phase is phase)
     assert plan(COUNTS, 2, EVERY_PHASE) == whole
+
+
+def test_session_until_decided_begins_with_all_that_is_made_once():
+    whole, start = plan(COUNTS, 2), plan_start(COUNTS, 2)
+    untimed = {Phase.CONTRACT, Phase.ACCURACY}
+    assert start == tuple(t for t in whole if t.phase in untimed or t.warmup)
+    assert plan_start(COUNTS, 2, untimed) == plan(COUNTS, 2, untimed)
+
+
+def test_blocks_together_are_the_timed_trials_of_a_plan():
+    blocks = [trial for number in range(7) for trial in plan_block(number, 2)]
+    for phase in TIMED_PHASES:
+        assert sides_of(blocks, phase)[:8] == [0, 1, 1, 0, 0, 1, 1, 0]
+        assert {t.number for t in blocks if t.phase is phase} == set(range(7))
+    assert [t for t in blocks if t.phase is Phase.PERFORMANCE] == [
+        t for t in plan(COUNTS, 2) if t.phase is Phase.PERFORMANCE and not t.warmup
+    ]
+
+
+def test_block_of_one_phase_has_no_other():
+    assert {t.phase for t in plan_block(0, 2, {Phase.HOST_SYNC})} == {Phase.HOST_SYNC}
+    assert plan_block(0, 2, {Phase.CONTRACT}) == ()

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from hybridwatch.errors import RecordError
 from hybridwatch.record.codec import SCHEMA_VERSION, Encoded, bulk_file_of, decode, encode
-from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
+from hybridwatch.record.run import (
+    Answer,
+    Failure,
+    Looks,
+    Phase,
+    Run,
+    Sample,
+    Surroundings,
+    Trial,
+)
 from tests.store_builders import REGRESSED, STARTED, Plan, run
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "record"
@@ -26,6 +35,18 @@ times = st.datetimes(datetime(2020, 1, 1), datetime(2100, 1, 1), timezones=st.ju
 metrics = st.sampled_from(["ttft", "output_throughput", "accuracy.recall", "contract.any"])
 samples = st.builds(Sample, metrics, st.lists(numbers, max_size=40).map(tuple))
 answers = st.builds(Answer, *[texts] * 2, st.integers(), *[texts] * 6, st.booleans())
+shares = st.none() | st.floats(0, 1)
+surroundings = st.builds(
+    Surroundings,
+    st.floats(1e-9, 1e9),
+    st.floats(1e-9, 1e9),
+    shares,
+    st.none() | st.floats(1, 1e12),
+)
+planned = st.lists(st.integers(1, 1000), min_size=1, max_size=6, unique=True).map(sorted)
+looks = planned.flatmap(
+    lambda due: st.integers(0, len(due)).map(lambda made: Looks(tuple(due), tuple(due[:made])))
+)
 trials = st.builds(
     Trial,
     index=st.just(0),
@@ -39,6 +60,7 @@ trials = st.builds(
     answers=st.lists(answers, max_size=3).map(tuple),
     client_result=st.none()
     | st.dictionaries(texts, texts | numbers | st.lists(st.integers()) | st.none(), max_size=3),
+    surroundings=st.none() | surroundings,
 )
 
 
@@ -47,15 +69,17 @@ def in_order(many: list[Trial]) -> tuple[Trial, ...]:
 
 
 runs = st.builds(
-    lambda many, started, revision: replace(
+    lambda many, started, revision, looked: replace(
         SMALL,
         trials=in_order(many),
+        looks=looked,
         started_at=started,
         harness=replace(SMALL.harness, revision=revision),
     ),
     st.lists(trials, max_size=4),
     times,
     st.none() | texts,
+    st.none() | looks,
 )
 
 
@@ -105,6 +129,37 @@ def test_golden_record_of_version_1_is_still_read_and_written() -> None:
     assert original.trials[2].client_result == {"completed": 12}
     assert original.trials[3].failure == Failure("engine died", "ERROR: worker died")
     assert encode(original).record == encoded.record
+
+
+def test_golden_record_of_a_run_of_several_looks_is_still_read_and_written() -> None:
+    record = (GOLDEN / "v1-looks.json").read_bytes()
+    original = decode(record, None)
+    assert original.looks == Looks((7, 11, 16, 24, 36, 54), (7, 9))
+    assert original.trials[0].surroundings == Surroundings(0.0083, 0.0085, 0.0351, 2596142000.0)
+    assert original.trials[1].surroundings == Surroundings(0.0083, 0.0085, None, None)
+    assert encode(original).record == record
+
+
+def test_what_a_run_does_not_have_leaves_no_key() -> None:
+    raw = json.loads(encode(SMALL).record)
+    assert "looks" not in raw
+    assert all("surroundings" not in trial for trial in raw["trials"])
+
+
+@pytest.mark.parametrize(
+    ("planned", "made"),
+    [
+        ((), ()),
+        ((7, 7), (7,)),
+        ((0, 7), ()),
+        ((7, 11), (6, 11)),
+        ((7, 11), (7, 12)),
+        ((7, 11), (7, 11, 16)),
+    ],
+)
+def test_looks_that_cannot_have_been_are_never_written(planned: Any, made: Any) -> None:
+    with pytest.raises(RecordError, match="looks"):
+        encode(replace(SMALL, looks=Looks(planned, made)))
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.35, 0.5, 0.77, 0.9, 0.999])

@@ -5,12 +5,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hybridwatch.analysis.change_point import ChangePoint, History, State
 from hybridwatch.analysis.control import Control, ControlKind
 from hybridwatch.analysis.gate import gate
+from hybridwatch.analysis.replay import Deviation, Replay
+from hybridwatch.analysis.verdict import Interval
+from hybridwatch.ingest.history_csv import WrittenSeries
+from hybridwatch.metric import Direction
+from hybridwatch.views.detection import Detection, detections_to_json
 from hybridwatch.views.jsonform import control_to_json, gate_to_json
+from hybridwatch.views.replay import replay_to_json
 from tests.situations import SITUATIONS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
+REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
+CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED)
+DETECTED = Detection(
+    WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), (1.0, 2.0), None),
+    History((CHANGE,)),
+    None,
+    Direction.LOWER,
+)
 FREE = {"fixes", "flags"}  # keyed by names of fixes and flags
 
 
@@ -29,6 +44,8 @@ def test_every_field_is_documented_and_exists() -> None:
     report = SITUATIONS["regression"]()
     fields = set(keys_of(gate_to_json(gate(report), report)))
     fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
+    fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
+    fields |= set(keys_of(detections_to_json([DETECTED])))
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_]+)`", text))
     assert fields <= named

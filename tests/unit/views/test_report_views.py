@@ -3,13 +3,15 @@
 import io
 import json
 import re
+from dataclasses import replace
 from importlib.metadata import version
+from math import log1p
 
 import pytest
 from rich.console import Console
 
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Verdict
 from hybridwatch.views import sentence
 from hybridwatch.views.escape import as_item, escape, fenced
 from hybridwatch.views.jsonform import gate_to_json, to_json
@@ -81,12 +83,47 @@ def test_a_comment_begins_with_the_verdict_and_ends_in_what_to_do() -> None:
     assert "15 more" in text
 
 
+def a_factor(name: str, effect: float, share: float, *, moved: bool) -> Factor:
+    wide = 0.5 * abs(effect) if moved else 2 * abs(effect) + 0.01
+    return Factor(name, effect, Interval(effect - wide, effect + wide, 0.95), share)
+
+
+@pytest.mark.parametrize(
+    ("effects", "moved", "said"),
+    [
+        (
+            (-0.01, -0.11, 0.0),
+            {1},
+            "fell by 11.9 %: fewer accepted drafts (steps per second -1.0 %",
+        ),
+        ((-0.1, -0.02, 0.0), {0, 1}, ": fewer steps per second and fewer accepted drafts ("),
+        ((0.0, -0.02, 0.2), {1, 2}, ": more requests per step; against it fewer accepted drafts ("),
+        ((0.1, 0.0, 0.0), (), "rose by 10.0 %: the cause cannot be told from these trials ("),
+    ],
+)
+def test_the_cause_of_a_change_is_told_in_every_form(effects, moved, said) -> None:
+    steps, length, occupancy = effects
+    whole = (1 + steps) * (1 + length) * (1 + occupancy) - 1
+    names = ("engine_step_rate", "acceptance_length", "batch_occupancy")
+    factors = tuple(
+        a_factor(name, effect, log1p(effect) / log1p(whole), moved=at in moved)
+        for at, (name, effect) in enumerate(zip(names, effects, strict=True))
+    )
+    attribution = Attribution("output_throughput", whole, factors)
+    report = replace(SITUATIONS["regression"](), attribution=attribution)
+    assert said in sentence.reason(attribution)
+    assert said in " ".join(table_text(report, 400).split())
+    assert escape(said) in render_comment(report)
+    told = to_json(report)["attribution"]
+    assert told["movers"] == [factor.name for factor in attribution.movers]
+
+
 def test_hostile_text_is_shown_and_does_nothing() -> None:
     text = render_comment(SITUATIONS["hostile"]())
     fence = re.search(r"^(`{4,})\n(.*)\n\1$", text, re.MULTILINE)
     assert fence is not None, "the fence must be longer than any in the label"
     outside = text.replace(fence[0], "")
-    assert outside.count("<details>") == outside.count("</details>") == 4
+    assert outside.count("<details>") == outside.count("</details>") == 5
     prose = re.sub(r"</?(?:code|sub|details|summary)>", "", outside)
     assert "<" not in prose
     assert not re.search(r"(?<!\\)`", prose)

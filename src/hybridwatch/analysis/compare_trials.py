@@ -1,0 +1,93 @@
+"""Times, rates and counts: one number per trial, within blocks where both sides alternated."""
+
+from dataclasses import replace
+from typing import Final
+
+from hybridwatch.analysis import doubt, power, rank, signed_rank
+from hybridwatch.analysis.blocks import Blocks
+from hybridwatch.analysis.verdict import Comparison, Design, Summary
+
+COUNT_BAND: Final = 0.005
+"""Counts have no margin: any significant change is relevant. To call two counts the same still
+takes a band; half a per cent is one host read in 200 steps."""
+
+_BY_BLOCK: Final = (
+    "The two trials of a block share the state of the machine, so the change is the typical one "
+    "within a block; without a change either trial is as likely to be the larger."
+)
+_BY_SIDE: Final = "Trials are independent of each other, and those of both sides scatter alike."
+_FEW_BLOCKS: Final = f"{_BY_SIDE} The change is the typical one within a block."
+
+
+def compare_trials(
+    draft: Comparison, left: Summary, right: Summary, blocks: Blocks | None
+) -> Comparison:
+    """Compare two sides that have values.
+
+    Args:
+        draft: What is known already, the bound of relevance included.
+        left: The baseline's trials.
+        right: The contender's.
+        blocks: How they pair; ``None`` when they do not.
+    """
+    draft = doubt.added(draft, *doubt.about_trials(left.n, right.n))
+    if blocks is not None:
+        draft = doubt.added(draft, *doubt.about_blocks(blocks.n, blocks.planned))
+        if blocks.n >= signed_rank.SETTLING_BLOCKS and blocks.has_ratios:
+            return _within_blocks(draft, blocks)
+    return _as_two_groups(draft, left, right)
+
+
+def _within_blocks(draft: Comparison, blocks: Blocks) -> Comparison:
+    ratios = blocks.log_ratios
+    draft = replace(
+        draft,
+        effect=signed_rank.typical_change(ratios),
+        interval=signed_rank.change_interval(ratios),
+        equivalence_p=signed_rank.equivalence_p(ratios, _band(draft)),
+        trials_needed=power.blocks_to_settle(ratios, _band(draft)),
+        design=Design.PAIRED,
+        pairs=blocks.n,
+    )
+    if blocks.n < signed_rank.TESTING_BLOCKS:
+        # So few signs cannot survive the report's control; ranks over all trials can, and trials
+        # that share a moment make that test careful, not eager.
+        sides = blocks.baseline, blocks.contender
+        return replace(
+            draft,
+            p_value=rank.rank_p(*sides),
+            minimum_detectable_effect=power.detectable_change(*sides, draft.relevance),
+            test="Mann-Whitney",
+            assumption=_FEW_BLOCKS,
+        )
+    return replace(
+        draft,
+        p_value=signed_rank.signed_rank_p(ratios),
+        minimum_detectable_effect=power.detectable_in_blocks(ratios, draft.relevance),
+        test="signed-rank",
+        assumption=_BY_BLOCK,
+    )
+
+
+def _as_two_groups(draft: Comparison, left: Summary, right: Summary) -> Comparison:
+    needed = power.trials_to_settle(left.values, right.values, _band(draft))
+    if min(left.n, right.n) < rank.SETTLING_TRIALS:
+        # A test that cannot reject would only weaken the others in the control (Tarone 1990).
+        return replace(draft, trials_needed=needed or doubt.ADVISED_TRIALS)
+    return replace(
+        draft,
+        interval=rank.ratio_interval(left.values, right.values),
+        p_value=rank.rank_p(left.values, right.values),
+        equivalence_p=rank.equivalence_p(left.values, right.values, _band(draft)),
+        minimum_detectable_effect=power.detectable_change(
+            left.values, right.values, draft.relevance
+        ),
+        trials_needed=needed,
+        test="Mann-Whitney",
+        design=Design.UNPAIRED,
+        assumption=_BY_SIDE,
+    )
+
+
+def _band(draft: Comparison) -> float:
+    return draft.metric.margin or COUNT_BAND

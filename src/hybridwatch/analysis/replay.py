@@ -1,0 +1,132 @@
+"""Holding a stored report against the one that the same records give today.
+
+Bit for bit: two numbers are the same only if every bit is. What a later hybridwatch says in
+addition is no deviation; what it no longer says is one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final
+
+from hybridwatch.analysis import power, rank, signed_rank
+from hybridwatch.analysis.noise import Noise
+from hybridwatch.analysis.verdict import Design
+from hybridwatch.errors import ComparisonError
+
+ABSENT: Final = "(nothing)"
+"""Stands where one of the two has no such field or item."""
+
+_SHOWN: Final = 24
+"""Enough of a digest to tell it from another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A place at which two reports say different things.
+
+    Attributes:
+        path: Where, such as ``comparisons[3].p_value``.
+        stored: What the stored report says there.
+        again: What the recomputed one says there.
+    """
+
+    path: str
+    stored: Any
+    again: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How a stored verdict stands beside the one that its records give today.
+
+    Attributes:
+        deviations: Where the two say different things.
+        alterations: What became of the verdict's file and the records since, one line each.
+        changes: What else is another than then, such as ``scipy: 1.17.1 -> 1.18.0``.
+    """
+
+    deviations: tuple[Deviation, ...]
+    alterations: tuple[str, ...]
+    changes: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether all it says was had again, bit for bit, from the very records it was made of."""
+        return not self.deviations and not self.alterations
+
+
+def parameters_of(level: float, noise: Noise) -> dict[str, Any]:
+    """Name every number that a report hangs on besides its records.
+
+    Args:
+        level: Of the report's control.
+        noise: As handed to ``report_between``; it comes from other records, so it has to be kept.
+
+    Returns:
+        Plain JSON: what was handed in, and the constants of the rules.
+    """
+    return {
+        "level": level,
+        "noise": {" ".join(of): spread for of, spread in sorted(noise.items())},
+        "equivalence_level": power.LEVEL,
+        "power": power.POWER,
+        "confidence": rank.CONFIDENCE,
+        "bootstrap": {
+            Design.PAIRED.value: {"draws": signed_rank.RESAMPLES, "seed": signed_rank.SEED},
+            Design.UNPAIRED.value: {"draws": rank.RESAMPLES, "seed": rank.SEED},
+        },
+    }
+
+
+def noise_in(parameters: Mapping[str, Any]) -> Noise:
+    """Take the learned noise out of parameters as ``parameters_of`` gives them.
+
+    Raises:
+        ComparisonError: It is not in that form.
+    """
+    try:
+        found = [(*name.split(" "), float(spread)) for name, spread in parameters["noise"].items()]
+        return {(metric, statistic): spread for metric, statistic, spread in found}
+    except (KeyError, AttributeError, TypeError, ValueError) as error:
+        raise ComparisonError(
+            "parameters.noise: expected numbers by metric and statistic"
+        ) from error
+
+
+def deviations_between(stored: Any, again: Any) -> tuple[Deviation, ...]:
+    """List every place at which a recomputed report says something else than the stored one.
+
+    Args:
+        stored: Plain JSON.
+        again: Plain JSON.
+
+    Returns:
+        In the order of the stored report; empty if all it says was had again, bit for bit.
+    """
+    return tuple(_deviations("", stored, again))
+
+
+def changes_between(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """List the tools that are others than when a verdict was stored, one line each."""
+    return tuple(
+        f"{name}: {_short(then.get(name, ABSENT))} -> {_short(now.get(name, ABSENT))}"
+        for name in dict.fromkeys((*then, *now))
+        if then.get(name) != now.get(name)
+    )
+
+
+def _short(text: str) -> str:
+    return text[:_SHOWN]
+
+
+def _deviations(path: str, stored: Any, again: Any) -> Iterator[Deviation]:
+    if isinstance(stored, dict) and isinstance(again, dict):
+        for key, value in stored.items():
+            yield from _deviations(f"{path}.{key}".lstrip("."), value, again.get(key, ABSENT))
+    elif isinstance(stored, list) and isinstance(again, list):
+        for at, (old, new) in enumerate(zip_longest(stored, again, fillvalue=ABSENT)):
+            yield from _deviations(f"{path}[{at}]", old, new)
+    # Python writes a float with as many digits as it takes to have every bit again.
+    elif type(stored) is not type(again) or repr(stored) != repr(again):
+        yield Deviation(path, stored, again)

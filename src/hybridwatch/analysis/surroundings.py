@@ -1,0 +1,192 @@
+"""Whether the machine itself changed while two sides were measured on it.
+
+Every timed trial carries what was seen around it: how long a fixed piece of work took in the
+harness, what others used of the processors, the clock. A change of these is no change of the
+engine. Where both sides were measured in turn, drift meets both alike and only what met one side
+more than the other is held against the result; otherwise all of it is.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from hybridwatch.analysis.blocks import blocks_of
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.rank import rank_p
+from hybridwatch.analysis.subject import Subject
+from hybridwatch.metric import Kind
+from hybridwatch.record.run import Surroundings, Trial
+
+_LEVEL: Final = 0.01
+"""Of each test below. A doubt fails nothing, but one without cause teaches to read over doubts."""
+
+_SPREAD: Final = 0.1
+"""Of the kernel's times, from which a machine is called restless. Trials that spread as much show
+no change below a tenth at seven a side."""
+
+_TO_DEVIATION: Final = 1.349
+"""Interquartile range of a normal distribution in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One number that is taken around every trial.
+
+    Attributes:
+        of: Gives it; ``None`` where the system did not tell.
+        size: The smallest change that matters: the margin of times, or a share of the machine.
+        relative: Whether a change is a ratio of the start, or else a difference.
+        saying: Words for a change; it and what it is measured against are put in.
+        words: For a change up and a change down.
+    """
+
+    of: Callable[[Surroundings], float | None]
+    size: float
+    relative: bool
+    saying: str
+    words: tuple[str, str]
+
+    def change(self, old: float, new: float) -> float:
+        """From one level to another, in the reading's own terms."""
+        if self.relative:
+            return new / old - 1 if old else 0.0
+        return new - old
+
+    def tell(self, change: float, than: str) -> str:
+        """Say a change in words."""
+        unit = "%" if self.relative else "points"
+        return self.saying.format(f"{abs(change) * 100:.0f} {unit} {self.words[change < 0]}", than)
+
+
+_KERNEL: Final = _Reading(
+    of=lambda seen: seen.kernel_median_s,
+    size=0.03,
+    relative=True,
+    saying="the calibration kernel took {} {}",
+    words=("longer", "less long"),
+)
+_CLOCK: Final = _Reading(
+    of=lambda seen: seen.clock_hz,
+    size=0.03,
+    relative=True,
+    saying="the processors' clock was {} {}",
+    words=("higher", "lower"),
+)
+_OTHERS: Final = _Reading(
+    of=lambda seen: seen.others,
+    size=0.1,
+    relative=False,
+    saying="others used {} of the processors' time {}",
+    words=("more", "less"),
+)
+_READINGS: Final = (_KERNEL, _CLOCK, _OTHERS)
+
+_INTERLEAVE: Final = "measure both builds in one run, interleaved"
+_OVER_TIME: Final = "at the end than at the start"
+_BETWEEN_SIDES: Final = "around the contender's trials than around the baseline's"
+
+
+def about_surroundings(baseline: OneSide, contender: OneSide, subject: Subject) -> Iterator[str]:
+    """Yield doubts that come from the machine; none where nothing was seen of it.
+
+    Args:
+        baseline: The first side.
+        contender: The second side.
+        subject: What is compared; only times, rates and counts depend on the machine.
+    """
+    if subject.metric.kind in {Kind.EXACT, Kind.PROPORTION}:
+        return
+    left, right = baseline.trials(subject.phase), contender.trials(subject.phase)
+    in_turn = blocks_of(baseline, contender, subject) is not None
+    remedy = "repeat on a quiet machine" if in_turn else _INTERLEAVE
+    for reading in _READINGS:
+        yield from _differences(reading, left, right, remedy)
+        if not in_turn:
+            yield from _drifts(reading, left, right)
+    yield from _restlessness(left, right, in_turn=in_turn)
+
+
+def _differences(
+    reading: _Reading, left: Sequence[Trial], right: Sequence[Trial], remedy: str
+) -> Iterator[str]:
+    change = _difference(reading, _seen(reading, left), _seen(reading, right))
+    if change is not None:
+        found = reading.tell(change, _BETWEEN_SIDES)
+        yield f"The machine itself was not the same: {found}; {remedy}."
+
+
+def _drifts(reading: _Reading, left: Sequence[Trial], right: Sequence[Trial]) -> Iterator[str]:
+    for name, trials in (("baseline", left), ("contender", right)):
+        change = _drift(reading, _seen(reading, trials))
+        if change is not None:
+            yield (
+                f"The machine drifted while the {name} was measured: "
+                f"{reading.tell(change, _OVER_TIME)}; {_INTERLEAVE}."
+            )
+
+
+def _restlessness(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bool) -> Iterator[str]:
+    """What is left of the machine's own noise: within blocks, or within each side."""
+    sides = [np.log(_seen(_KERNEL, trials) or (1.0,)) for trials in (left, right)]
+    if in_turn:
+        common = min(map(len, sides))
+        # A difference of two trials scatters more than one by the root of two.
+        spreads = [_spread(sides[1][:common] - sides[0][:common]) / math.sqrt(2)]
+    else:
+        spreads = [_spread(side) for side in sides]
+    if max(spreads) > _SPREAD:
+        yield (
+            "The machine was restless: the times of the calibration kernel spread by "
+            f"{max(spreads) * 100:.0f} %{_used_by_others((*left, *right))}; repeat on a quiet "
+            "machine."
+        )
+
+
+def _used_by_others(trials: Sequence[Trial]) -> str:
+    others = _seen(_OTHERS, trials)
+    if not others:
+        return ""
+    return f" while others used {np.median(others) * 100:.0f} % of the processors' time"
+
+
+def _seen(reading: _Reading, trials: Sequence[Trial]) -> tuple[float, ...]:
+    """The reading around each trial that has it, in order of measurement."""
+    around = (trial.surroundings for trial in trials)
+    values = (reading.of(seen) for seen in around if seen is not None)
+    return tuple(value for value in values if value is not None)
+
+
+def _drift(reading: _Reading, values: Sequence[float]) -> float | None:
+    """Size of a trend over a side's trials; ``None`` if it is none, or too small to matter.
+
+    Kendall's rank correlation with the order says whether there is one, Theil and Sen's median
+    slope (Sen 1968) how far it went: outliers sway neither.
+    """
+    if len(values) < 3 or min(values) == max(values):
+        return None
+    order = np.arange(len(values))
+    if stats.kendalltau(order, values).pvalue >= _LEVEL:
+        return None
+    slope = float(stats.theilslopes(values, order).slope)
+    start = float(np.median(values)) - slope * (len(values) - 1) / 2
+    change = reading.change(start, start + slope * (len(values) - 1))
+    return change if abs(change) > reading.size else None
+
+
+def _difference(reading: _Reading, left: Sequence[float], right: Sequence[float]) -> float | None:
+    """Size of a difference between the sides; ``None`` if it is none, or too small to matter."""
+    if not left or not right or rank_p(left, right) >= _LEVEL:
+        return None
+    change = reading.change(float(np.median(left)), float(np.median(right)))
+    return change if abs(change) > reading.size else None
+
+
+def _spread(logarithms: npt.NDArray[np.float64]) -> float:
+    """Coefficient of variation by the interquartile range, which outliers do not sway."""
+    low, high = np.quantile(logarithms, (0.25, 0.75))
+    return float(high - low) / _TO_DEVIATION

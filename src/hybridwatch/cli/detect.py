@@ -1,0 +1,73 @@
+"""``hybridwatch detect``: the change points of a history that anybody measured."""
+
+import io
+import json
+
+import click
+from rich.console import Console
+
+from hybridwatch.analysis.change_point import History, examine
+from hybridwatch.errors import HistoryError
+from hybridwatch.ingest.history_csv import WrittenSeries, read_histories
+from hybridwatch.metric import Direction, Kind
+from hybridwatch.views.detection import Detection, detections_to_json, print_detections
+
+_BAD_NEWS = 1
+
+
+@click.command("detect")
+@click.argument("file")
+@click.option(
+    "--better",
+    type=click.Choice([direction.value for direction in Direction]),
+    default=Direction.LOWER.value,
+    show_default=True,
+    help="Which way is better.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in Kind]),
+    help="What the values are: exact counts have no noise, and proportions (from 0 to 1) change by "
+    "a difference. Anything else changes by a ratio.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+def command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
+    """Find the change points in a CSV FILE ("-" is standard input).
+
+    Its header names the columns time and value, and series where there are several; any order,
+    other columns are ignored. A time is a number or a date such as 2026-11-21T09:15:00Z, and rows
+    come in order of time. Rows of one series at one time are repeats of one run.
+
+    A change is suspected from its first points on, and confirmed when more points bear it out. The
+    exit status is 1 when the last confirmed change of a series is for the worse.
+    """
+    known = None if kind is None else Kind(kind)
+    detections = [
+        Detection(series, _examined(file, series, known), known, Direction(better))
+        for series in read_histories(_lines(file), file)
+    ]
+    if as_json:
+        click.echo(json.dumps(detections_to_json(detections), indent=2, allow_nan=False))
+    else:
+        print_detections(detections, Console())
+    if any(detection.worse for detection in detections):
+        raise click.exceptions.Exit(_BAD_NEWS)
+
+
+def _lines(file: str) -> io.StringIO:
+    try:
+        with click.open_file(file, "rb") as stream:
+            # A byte order mark, as spreadsheets write it, is no part of the first column's name.
+            return io.StringIO(stream.read().decode("utf-8-sig"), newline="")
+    except OSError as error:
+        raise HistoryError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise HistoryError(f"{file}: expected text in UTF-8: {error.reason}") from error
+
+
+def _examined(file: str, series: WrittenSeries, kind: Kind | None) -> History:
+    try:
+        return examine(series.values, series.times, kind=kind, spreads=series.spreads)
+    except HistoryError as error:
+        where = file if series.name is None else f"{file}: series {series.name}"
+        raise HistoryError(f"{where}: {error}") from error

@@ -1,0 +1,70 @@
+"""``hybridwatch explain``: a stored verdict, computed again from its records and laid open."""
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.cli.judging import replay
+from hybridwatch.errors import ComparisonError
+from hybridwatch.store import find_verdict
+from hybridwatch.views.explanation import print_explanation
+from hybridwatch.views.replay import print_replay, replay_to_json
+from hybridwatch.views.table import heading
+
+_DIFFERS = 1
+
+
+@click.command("explain")
+@click.argument("verdict")
+@click.argument("metric", required=False)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Folder in which ids are looked up, and the records that a verdict names.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+def command(*, verdict: str, metric: str | None, results: Path, as_json: bool) -> None:
+    """Compute a stored VERDICT again from its records and show how it came about.
+
+    VERDICT is a file under results/verdicts, the beginning of its last word or of a run's id, or
+    "latest"; `run` with two builds stores one, and so does `hybridwatch compare --save`.
+    METRIC, such as ttft or "ttft p99", shows only that.
+
+    The exit status is 1 unless everything the verdict says was had again, bit for bit, from the
+    very records it was made of; then what differs is listed, and what has changed since.
+    """
+    path = find_verdict(results, verdict)
+    judged, found = replay(path, results)
+    chosen = _chosen(judged.report, metric)
+    if as_json:
+        click.echo(
+            json.dumps(replay_to_json(found, judged.report, chosen), indent=2, allow_nan=False)
+        )
+    else:
+        console = Console()
+        console.print(heading(judged.report))
+        sides = judged.baseline.one_side, judged.contender.one_side
+        for comparison in chosen:
+            print_explanation(comparison, judged.report, sides, judged.parameters, console)
+        print_replay(path, found, judged.report, console)
+    if not found.same:
+        raise click.exceptions.Exit(_DIFFERS)
+
+
+def _chosen(report: Report, metric: str | None) -> tuple[Comparison, ...]:
+    if metric is None:
+        return report.comparisons
+    chosen = tuple(
+        comparison
+        for comparison in report.comparisons
+        if metric in {comparison.metric.id, f"{comparison.metric.id} {comparison.statistic}"}
+    )
+    if not chosen:
+        there = ", ".join(dict.fromkeys(c.metric.id for c in report.comparisons)) or "none"
+        raise ComparisonError(f"{metric}: expected a metric of this verdict, which has {there}")
+    return chosen

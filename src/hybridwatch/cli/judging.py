@@ -1,0 +1,165 @@
+"""From two chosen sides to a report, to a stored verdict, and back."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hybridwatch.analysis.noise import Noise, noise_between
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.replay import (
+    Replay,
+    changes_between,
+    deviations_between,
+    noise_in,
+    parameters_of,
+)
+from hybridwatch.analysis.report import report_between
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.errors import ComparisonError
+from hybridwatch.record.run import Run
+from hybridwatch.store import (
+    StoredVerdict,
+    present_tools,
+    read_all,
+    read_side,
+    read_verdict,
+    refer,
+    results_of,
+    write_verdict,
+)
+from hybridwatch.views.jsonform import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One side, and the record it was read from."""
+
+    record: Path
+    run: Run
+    side: int
+
+    @property
+    def one_side(self) -> OneSide:
+        """The side as the analysis wants it."""
+        return OneSide(self.run, self.side)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A report, and what it was made from.
+
+    Attributes:
+        baseline: First side.
+        contender: Second side.
+        noise: Learned from other runs; empty between the sides of one run.
+        report: The verdicts.
+    """
+
+    baseline: Chosen
+    contender: Chosen
+    noise: Noise
+    report: Report
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Every number besides the records that the report hangs on."""
+        return parameters_of(self.report.false_discovery_rate, self.noise)
+
+
+def both_sides(record: Path, run: Run) -> tuple[Chosen, Chosen]:
+    """Give the two sides of an interleaved run.
+
+    Raises:
+        ComparisonError: The run has one build only.
+    """
+    if len(run.builds) != 2:
+        raise ComparisonError(
+            f"run {run.id} has {len(run.builds)} build(s), expected 2: "
+            "name a second record to compare it with"
+        )
+    return Chosen(record, run, 0), Chosen(record, run, 1)
+
+
+def judge(baseline: Chosen, contender: Chosen, results: Path) -> Judged:
+    """Compare two sides as every verb does.
+
+    Args:
+        baseline: First side.
+        contender: Second side.
+        results: The folder whose other runs tell how much each series varies.
+    """
+    return judge_with(baseline, contender, _learned(baseline, contender, results))
+
+
+def judge_with(baseline: Chosen, contender: Chosen, noise: Noise) -> Judged:
+    """Compare two sides, the noise between runs being known."""
+    report = report_between(baseline.run, baseline.side, contender.run, contender.side, noise=noise)
+    return Judged(baseline, contender, noise, report)
+
+
+def _learned(baseline: Chosen, contender: Chosen, results: Path) -> Noise:
+    if baseline.run.id == contender.run.id:
+        return {}  # the sides of one run share its start, its memory layout and its day
+    history = [
+        OneSide(stored.run, side)
+        for stored in read_all(results, bulk=False).runs
+        for side in range(len(stored.run.builds))
+    ]
+    return noise_between(history, baseline.one_side, contender.one_side)
+
+
+def save(results: Path, judged: Judged) -> Path:
+    """Store a verdict with all it takes to have it again.
+
+    Returns:
+        Its path.
+
+    Raises:
+        RecordError: It cannot be written.
+    """
+    baseline, contender = (
+        refer(results, chosen.record, chosen.run.id, chosen.side)
+        for chosen in (judged.baseline, judged.contender)
+    )
+    verdict = StoredVerdict(
+        baseline=baseline,
+        contender=contender,
+        parameters=judged.parameters,
+        tools=present_tools(),
+        report=to_json(judged.report),
+    )
+    return write_verdict(results, verdict, judged.contender.run)
+
+
+def replay(path: Path, results: Path) -> tuple[Judged, Replay]:
+    """Judge the records of a stored verdict again.
+
+    Args:
+        path: The verdict's file.
+        results: The folder its records are named relative to, unless the file lies in one itself.
+
+    Returns:
+        The verdict of today, and how the stored one stands beside it.
+
+    Raises:
+        RecordError: This is no verdict, or a record is gone or damaged.
+        ComparisonError: The records cannot be judged.
+    """
+    verdict, untouched = read_verdict(path)
+    folder = results_of(path, results)
+    alterations = [] if untouched else [f"{path} was altered after it was written."]
+    sides = [read_side(folder, reference) for reference in (verdict.baseline, verdict.contender)]
+    alterations += [
+        f"{side.record} was altered after it was judged; records never change: restore it."
+        for side in sides
+        if not side.as_judged
+    ]
+    baseline, contender = (Chosen(side.record, side.run, side.index) for side in sides)
+    judged = judge_with(baseline, contender, noise_in(verdict.parameters))
+    stored = {**verdict.report, "parameters": verdict.parameters}
+    again = {**to_json(judged.report), "parameters": judged.parameters}
+    return judged, Replay(
+        deviations=deviations_between(stored, again),
+        alterations=tuple(dict.fromkeys(alterations)),
+        changes=changes_between(verdict.tools, present_tools()),
+    )

@@ -1,0 +1,51 @@
+"""JSON made for people and for ``git diff``: sorted keys, short lists on one line."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+_WIDTH: Final = 100
+
+
+def pretty(value: object, indent: int = 0) -> str:
+    """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped.
+
+    Args:
+        value: Plain JSON.
+        indent: Columns before the first character.
+
+    Raises:
+        ValueError: A number is infinite or no number.
+    """
+    flat = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    room = _WIDTH - indent
+    if not isinstance(value, dict | list) or len(flat) <= room:
+        return flat
+    pad = " " * (indent + 2)
+    if isinstance(value, dict):
+        pairs = sorted(value.items())
+        inner = [f"{pad}{pretty(key)}: {pretty(item, indent + 2)}" for key, item in pairs]
+        return "{\n" + ",\n".join(inner) + "\n" + " " * indent + "}"
+    if _is_nested(value):
+        inner = [pad + pretty(item, indent + 2) for item in value]
+        return "[\n" + ",\n".join(inner) + "\n" + " " * indent + "]"
+    return (
+        "[\n"
+        + _wrapped([json.dumps(item, ensure_ascii=False) for item in value], pad)
+        + ("\n" + " " * indent + "]")
+    )
+
+
+def _is_nested(value: Mapping[str, object] | Sequence[object]) -> bool:
+    items = value.values() if isinstance(value, Mapping) else value
+    return any(isinstance(item, dict | list) for item in items)
+
+
+def _wrapped(items: list[str], pad: str) -> str:
+    lines, line = [], pad
+    for item in items:
+        if len(line) + len(item) + 1 > _WIDTH and line != pad:
+            lines.append(line.rstrip())
+            line = pad
+        line += item + ", "
+    return "\n".join([*lines, line.removesuffix(", ")])

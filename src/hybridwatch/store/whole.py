@@ -1,0 +1,80 @@
+"""One file, whole or not at all.
+
+It is made under a hidden name in its final folder, flushed to the disk, and then given its name in
+one step, unless another file has that name.
+"""
+
+import errno
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.errors import RecordError
+
+_NO_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV}
+"""How file systems without hard links refuse one."""
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and see that its name reaches the disk.
+
+    Raises:
+        RecordError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _sync_folder(folder.parent)
+    except OSError as error:
+        raise RecordError(f"{folder}: cannot be made: {error.strerror or error}") from error
+
+
+def create(path: Path, content: bytes, made: list[Path]) -> None:
+    """Make a file appear whole under a name nothing has yet.
+
+    Args:
+        path: In a folder that is there.
+        content: All of it.
+        made: Gets the path the moment the file has its name, whatever happens then.
+
+    Raises:
+        FileExistsError: Something has the name; it stays as it was.
+        OSError: The file cannot be written.
+    """
+    temporary = path.with_name(hidden("half"))
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _give_name(temporary, path)
+        made.append(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _give_name(temporary: Path, path: Path) -> None:
+    # A rename would silently replace a file of that name; a hard link refuses to.
+    try:
+        path.hardlink_to(temporary)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
+        temporary.rename(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    # The name itself is only safe once the folder is on the disk.
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def hidden(purpose: str) -> str:
+    """Make up a file name that no listing takes for a record: leading dot, own suffix."""
+    return f".{purpose}-{secrets.token_hex(8)}.tmp"

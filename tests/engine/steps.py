@@ -1,0 +1,21 @@
+"""The engine's own count of its steps, held against a probe inside it on the same load."""
+
+from typing import Any
+
+from hybridwatch.engine.step_counts import StepCounts, read_step_counts
+from hybridwatch.measure.phase import Station, _load, _watching
+
+
+def assert_steps_are_seen(station: Station) -> tuple[dict[str, Any], StepCounts]:
+    """Load an engine that computes each prompt in one step; gives the client's JSON, too."""
+    server = station.engine.server
+    before = read_step_counts(server)
+    with _watching(station, "host-sync") as seen:
+        result = _load(station)
+    after = read_step_counts(server)
+    assert before is not None
+    assert after is not None
+    made = after.since(before)
+    assert made.steps == len(seen["reads_per_step"]) > 0
+    assert made.tokens == result["total_output_tokens"]
+    return result, made

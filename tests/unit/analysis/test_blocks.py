@@ -1,0 +1,181 @@
+"""Pairing within blocks: which trials meet, and what it buys."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hybridwatch.analysis import rank
+from hybridwatch.analysis.blocks import blocks_of
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.verdict import Comparison, Design, Verdict
+from hybridwatch.metric import metric_of
+from hybridwatch.record.run import Failure, Run
+from tests.builders import a_run, noisy
+
+TPOT = Subject(metric_of("tpot"), "median")
+
+
+def blocks(run: Run):
+    found = blocks_of(OneSide(run, 0), OneSide(run, 1), TPOT)
+    assert found is not None
+    return found
+
+
+def judged(run: Run, metric: str = "tpot") -> Comparison:
+    (found,) = (c for c in report_of(run).comparisons if c.metric.id == metric)
+    return found
+
+
+def in_turn(run: Run) -> Run:
+    """The same trials as A B B A."""
+    trials = list(run.trials)
+    for first in range(2, len(trials) - 1, 4):
+        trials[first], trials[first + 1] = trials[first + 1], trials[first]
+    return replace(run, trials=tuple(replace(t, index=n) for n, t in enumerate(trials)))
+
+
+def failing(run: Run, index: int) -> Run:
+    """The run with one trial failed in its place."""
+    trials = [
+        replace(t, samples=(), failure=Failure("it died", "")) if t.index == index else t
+        for t in run.trials
+    ]
+    return replace(run, trials=tuple(trials))
+
+
+def two_sides(n: int = 20, change: float = 1.0, seed: int = 1, shared: float = 0.0) -> Run:
+    """CV 3 % a side; blocks share a log-normal state of the machine of that spread."""
+    rng = np.random.default_rng(seed)
+    state = rng.normal(0, shared, n)
+    base, cont = (np.exp(state + rng.normal(0, 0.03, n)) for _ in range(2))
+    return in_turn(a_run({"tpot": tuple(base.tolist())}, {"tpot": tuple((change * cont).tolist())}))
+
+
+def test_the_kth_trials_of_both_sides_meet() -> None:
+    run = in_turn(a_run({"tpot": (1.0, 2.0, 3.0)}, {"tpot": (10.0, 20.0, 30.0)}))
+    assert [trial.side for trial in run.trials] == [0, 1, 1, 0, 0, 1]
+    found = blocks(run)
+    assert (found.baseline, found.contender) == ((1.0, 2.0, 3.0), (10.0, 20.0, 30.0))
+    assert found.log_ratios == pytest.approx([np.log(10)] * 3)
+
+
+@pytest.mark.parametrize("lost", [2, 3])
+def test_a_failed_trial_takes_its_block_along_and_no_other(lost) -> None:
+    run = failing(a_run({"tpot": (1.0, 2.0, 3.0)}, {"tpot": (10.0, 20.0, 30.0)}), lost)
+    found = blocks(run)
+    assert (found.baseline, found.contender, found.planned) == ((1.0, 3.0), (10.0, 30.0), 3)
+
+
+def test_left_out_blocks_are_told() -> None:
+    run = failing(two_sides(12), 5)
+    found = judged(run)
+    assert found.pairs == 11
+    assert any("1 of 12 blocks left out" in doubt for doubt in found.doubts)
+    values = a_run({"tpot": (float("nan"), *noisy(1.0, 11))}, {"tpot": noisy(1.0, 12)})
+    assert any("1 of 12 blocks left out" in doubt for doubt in judged(values).doubts)
+    assert not any("left out" in doubt for doubt in judged(two_sides(12)).doubts)
+
+
+def test_warm_ups_are_in_no_block() -> None:
+    run = two_sides(10)
+    warm = [replace(run.trials[0], index=-2 + side, side=side, warmup=True) for side in (0, 1)]
+    assert blocks(replace(run, trials=(*warm, *run.trials))) == blocks(run)
+
+
+def test_sides_of_two_runs_or_one_after_the_other_make_no_blocks() -> None:
+    run = two_sides(12)
+    other = replace(run, id="22222222")
+    assert blocks_of(OneSide(run, 0), OneSide(other, 1), TPOT) is None
+    (apart,) = report_between(run, 0, other, 1).comparisons
+    assert (apart.design, apart.test) == (Design.UNPAIRED, "Mann-Whitney")
+    behind = sorted(run.trials, key=lambda trial: trial.side)
+    late = replace(run, trials=tuple(replace(t, index=n) for n, t in enumerate(behind)))
+    found = judged(late)
+    assert found.design is Design.UNPAIRED
+    assert any("not measured in turn" in doubt for doubt in found.doubts)
+
+
+def test_the_same_run_read_twice_still_has_its_blocks() -> None:
+    run = two_sides(12)
+    again = replace(run, trials=tuple(replace(trial) for trial in run.trials))
+    (found,) = report_between(run, 0, again, 1).comparisons
+    assert found == judged(run)
+
+
+@pytest.mark.parametrize(
+    ("n", "design", "test"),
+    [
+        (5, Design.UNPAIRED, "Mann-Whitney"),
+        (6, Design.PAIRED, "Mann-Whitney"),
+        (9, Design.PAIRED, "Mann-Whitney"),
+        (10, Design.PAIRED, "signed-rank"),
+    ],
+)
+def test_the_number_of_blocks_alone_chooses_the_rule(n, design, test) -> None:
+    found = judged(two_sides(n, shared=0.2))
+    assert (found.design, found.test) == (design, test)
+    assert found.pairs == (n if design is Design.PAIRED else None)
+    assert found.assumption
+    assert found.relevance == found.metric.margin == 0.03
+
+
+def test_few_blocks_can_still_find_one_change_among_many_tests() -> None:
+    """What a signed-rank test of seven blocks, p 0.016 at best, could not."""
+    quiet = {name: noisy(1.0, seed=3) for name in ("itl", "e2el", "ttft", "request_throughput")}
+    slow = a_run({**quiet, "tpot": noisy(1.0, 7, 0.01)}, {**quiet, "tpot": noisy(1.2, 7, 0.01, 2)})
+    found = judged(slow)
+    assert found.verdict is Verdict.REGRESSION
+    assert found.p_holm is not None
+    assert found.p_holm < 0.05
+
+
+def test_pairing_finds_what_drift_hides_from_two_groups() -> None:
+    run = two_sides(20, 1.05, shared=0.2)
+    found = judged(run)
+    assert found.verdict is Verdict.REGRESSION
+    assert found.effect == pytest.approx(0.05, abs=0.03)
+    assert found.baseline is not None
+    assert found.contender is not None
+    assert rank.rank_p(found.baseline.values, found.contender.values) > 0.05
+
+
+def test_a_hiccup_in_one_trial_neither_hides_nor_makes_a_change() -> None:
+    for change, verdict in ((1.06, Verdict.REGRESSION), (1.0, Verdict.EQUIVALENT)):
+        run = two_sides(25, change, seed=4)
+        trials = list(run.trials)
+        (sample,) = trials[7].samples
+        trials[7] = replace(trials[7], samples=(replace(sample, values=(3 * sample.values[0],)),))
+        assert judged(replace(run, trials=tuple(trials))).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("baseline", "contender", "verdict", "design"),
+    [
+        (3.0, 3.0, Verdict.EQUIVALENT, Design.PAIRED),
+        (3.0, 4.0, Verdict.REGRESSION, Design.PAIRED),
+        (0.0, 0.0, Verdict.EQUIVALENT, Design.UNPAIRED),
+        (0.0, 2.0, Verdict.REGRESSION, Design.UNPAIRED),
+    ],
+)
+def test_counts_without_spread(baseline, contender, verdict, design) -> None:
+    name = "host_syncs_per_step"
+    found = judged(a_run({name: (baseline,) * 12}, {name: (contender,) * 12}), name)
+    assert (found.verdict, found.design) == (verdict, design)
+
+
+def test_a_count_that_rarely_differs_is_no_change() -> None:
+    name = "host_syncs_per_step"
+    found = judged(a_run({name: (3.0,) * 20}, {name: (3.0,) * 15 + (4.0,) * 5}), name)
+    assert found.effect == 0.0
+    assert found.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.2])
+def test_five_per_cent_is_found_by_twenty_blocks_and_nothing_is_not(shared) -> None:
+    found = [judged(two_sides(20, 1.05, seed, shared)).verdict for seed in range(60)]
+    quiet = [judged(two_sides(20, 1.0, seed, shared)).verdict for seed in range(60)]
+    assert found.count(Verdict.REGRESSION) >= 0.95 * 60
+    assert quiet.count(Verdict.REGRESSION) <= 0.01 * 60

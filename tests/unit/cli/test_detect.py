@@ -1,0 +1,141 @@
+"""detect: from a CSV to change points, text, JSON and exit status."""
+
+import json
+import random
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.cli.main import cli
+
+CHANGED_AT = 40
+
+
+def a_csv(step: float, n: int = 60, name: str = "", seed: int = 1, times=range(10**6)) -> list[str]:
+    """Rows of a series whose level changes by a factor at point 40."""
+    rng = random.Random(seed)
+    values = [
+        0.04 * rng.lognormvariate(0, 0.01) * (step if at >= CHANGED_AT else 1) for at in range(n)
+    ]
+    start = f"{name}," if name else ""
+    return [f"{start}{time},{value!r}" for time, value in zip(times, values, strict=False)]
+
+
+@pytest.fixture
+def detect(tmp_path):
+    """Write rows below a header to a file and examine it."""
+
+    def call(header: str, rows: list[str], *options: str):
+        path = tmp_path / "history.csv"
+        path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+        return CliRunner().invoke(cli, ["detect", str(path), *options])
+
+    return call
+
+
+def test_a_slower_level_is_found_and_is_status_1(detect) -> None:
+    answer = detect("time,value", a_csv(1.1), "--json")
+    assert answer.exit_code == 1, answer.output
+    told = json.loads(answer.stdout)
+    assert (told["schema_version"], told["bad_news"]) == (1, True)
+    [series] = told["series"]
+    assert (series["series"], series["n"], series["worse"]) == (None, 60, True)
+    [point] = series["points"]
+    assert point["index"] == CHANGED_AT
+    assert point["time"] == "40"
+    assert point["state"] == "confirmed"
+    assert point["effect"] == pytest.approx(0.1, abs=0.02)
+    assert point["interval"]["low"] < point["effect"] < point["interval"]["high"]
+
+
+def test_the_same_change_is_good_news_where_higher_is_better(detect) -> None:
+    answer = detect("time,value", a_csv(1.1), "--better", "higher")
+    assert answer.exit_code == 0, answer.output
+    assert "confirmed, better" in answer.output
+
+
+def test_what_went_back_is_no_bad_news(detect) -> None:
+    there, back = a_csv(1.1), a_csv(1.0, 120, seed=2)[60:]
+    answer = detect("time,value", there + back, "--json")
+    told = json.loads(answer.stdout)
+    assert [point["index"] for point in told["series"][0]["points"]] == [CHANGED_AT, 60]
+    assert (answer.exit_code, told["bad_news"]) == (0, False)
+
+
+def test_nothing_in_a_steady_series(detect) -> None:
+    answer = detect("time,value", a_csv(1.0))
+    assert (answer.exit_code, answer.output) == (0, "No change point in 1 series.\n")
+
+
+def test_each_series_is_told_apart_and_the_rest_is_counted(detect) -> None:
+    rows = [*a_csv(1.1, name="slow"), *a_csv(1.0, name="steady"), *a_csv(1.0, 7, name="short")]
+    random.Random(3).shuffle(rows)
+    rows.sort(key=lambda row: int(row.split(",")[1]))  # series alternate, times ascend
+    answer = detect("series,time,value", rows)
+    assert answer.exit_code == 1
+    assert "slow     40" in answer.output
+    assert "short: Not enough data: 7 points, at least 10 needed." in answer.output
+    assert "Worse since the last confirmed change: slow (1 of 3 series)." in answer.output
+    assert "steady" not in answer.output
+
+
+def test_dates_are_shown_as_written(detect) -> None:
+    dates = [f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}T03:00Z" for day in range(60)]
+    answer = detect("time,value", a_csv(0.9, times=dates))
+    assert answer.exit_code == 0
+    assert dates[CHANGED_AT] in answer.output
+    assert "-10." in answer.output or "-9." in answer.output
+
+
+def test_kind_chooses_between_ratio_and_difference(detect) -> None:
+    counts = [f"{time},{3 if time < 4 else 5}" for time in range(6)]
+    told = json.loads(detect("time,value", counts, "--kind", "exact", "--json").stdout)
+    [point] = told["series"][0]["points"]
+    assert (point["index"], point["effect"]) == (4, 2.0)
+    assert "+2 (+2 to +2)" in detect("time,value", counts, "--kind", "exact").output
+    unsaid = json.loads(detect("time,value", counts, "--json").stdout)
+    assert unsaid["series"][0]["points"] == []
+
+
+def test_standard_input_is_a_dash(detect) -> None:
+    text = "\ufefftime,value\r\n" + "\r\n".join(a_csv(1.1)) + "\r\n"
+    answer = CliRunner().invoke(cli, ["detect", "-"], input=text.encode())
+    assert answer.exit_code == 1, answer.output
+    assert "confirmed, worse" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "told"),
+    [
+        ("time,speed", ["1,2"], "history.csv: line 1: expected a header"),
+        ("time,value", ["1,2", "2,nan"], "history.csv: line 3: value: expected a finite number"),
+        ("time,value", ["2,2", "1,2"], "history.csv: line 3: time: expected a time not before"),
+    ],
+)
+def test_wrong_input_is_one_line_and_status_2(detect, header, rows, told) -> None:
+    answer = detect(header, rows)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert told in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_value_the_kind_does_not_allow_names_the_series(detect) -> None:
+    answer = detect("series,time,value", [f"ttft,{at},0" for at in range(12)], "--kind", "time")
+    assert answer.exit_code == 2
+    assert "history.csv: series ttft: values[0]: expected more than 0, found 0" in answer.stderr
+
+
+@pytest.mark.parametrize("content", [None, b"time,value\n1,\xff\n"])
+def test_unreadable_files_are_one_line(tmp_path, content) -> None:
+    path = tmp_path / "x.csv"
+    if content is not None:
+        path.write_bytes(content)
+    answer = CliRunner().invoke(cli, ["detect", str(path)])
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"hybridwatch: {path}: ")
+
+
+def test_hostile_names_do_not_steer_the_terminal(detect) -> None:
+    answer = detect("series,time,value", a_csv(1.1, name="[red]x\x1b[31m"))
+    assert "\x1b" not in answer.output
+    assert "[red]x" in answer.output

