@@ -38,7 +38,7 @@ MOST_POINTS: Final = 200_000
 _CONFIDENCE: Final = 0.95
 _YOUNGEST: Final = 5
 """Points on a new level before it can be confirmed: two more than it takes to suspect it."""
-_CLEAR: Final = 1.1
+_CLEAR: Final = 1.15
 """Strength that confirms."""
 _RELEVANT: Final[Mapping[Kind | None, float]] = {Kind.COUNT: 0.005}
 _RELEVANT_ELSE: Final = 0.01
@@ -145,9 +145,9 @@ def _numbers(name: str, given: npt.ArrayLike) -> Array:
             f"{name}: expected at most {MOST_POINTS} points, found {numbers.size}: "
             "look at a shorter time, or at one point a day"
         )
-    broken = np.flatnonzero(~np.isfinite(numbers))
-    if broken.size:
-        place = int(broken[0])
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        place = int(finite.argmin())
         raise HistoryError(f"{name}[{place}]: expected a finite number, found {numbers[place]}")
     return numbers
 

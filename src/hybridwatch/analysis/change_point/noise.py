@@ -28,6 +28,7 @@ _UPPER_QUARTILE: Final = 0.586
 _MOST_ALIKE: Final = 0.95
 _SURE_POINTS: Final = 40
 _CONTRADICTION: Final = 2.0
+_BOLDNESS: Final = 0.8
 
 
 def mean_of(values: Array) -> float:
@@ -69,8 +70,9 @@ class Noise:
 def noise_of(values: Array) -> Noise:
     """Estimate the noise of at least six values."""
     near = np.abs(values[1:] - values[:-1])
-    ranked = np.partition(near, (near.size // 2, 3 * near.size // 4))
-    typical = float(ranked[near.size // 2]) or float(ranked[3 * near.size // 4]) * _UPPER_QUARTILE
+    half, upper = near.size // 2, 3 * near.size // 4
+    near.partition((half, upper))
+    typical = float(near[half]) or float(near[upper]) * _UPPER_QUARTILE
     if typical == 0:
         return Noise(0.0, 0.0)
     growth = (median_of(np.abs(values[_FAR:] - values[:-_FAR])) / typical) ** 2
@@ -102,6 +104,16 @@ class Spread:
 
     deviation: float
     inflation: float
+
+
+def least_spread_of(scores: Array) -> float:
+    """Bound from below what ``spread_of`` would find, at a fraction of the cost.
+
+    Neighbours' differences know nothing of levels, and of likeness only that it makes them small.
+    Noise that alternates from point to point is overrated by up to a half.
+    """
+    steps = scores[1:] - scores[:-1]
+    return max(_BOLDNESS * math.sqrt(float(steps @ steps) / (2 * steps.size)), LEAST_DEVIATION)
 
 
 def spread_of(scores: Array, cuts: tuple[int, ...], correlation: float) -> Spread:

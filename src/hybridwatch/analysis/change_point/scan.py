@@ -41,7 +41,7 @@ def needed(shorter: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
         shorter: Points on the shorter side.
         n: Points in all.
     """
-    return 3.5 + 0.6 / np.sqrt(shorter / 2) + (5 + 20 / shorter) / n
+    return 3.6 + 0.6 / np.sqrt(shorter / 2) + (5 + 20 / shorter) / n
 
 
 @dataclass(frozen=True, slots=True)

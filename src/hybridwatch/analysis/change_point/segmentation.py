@@ -14,10 +14,10 @@ import numpy as np
 
 from hybridwatch.analysis.change_point import scan, slope
 from hybridwatch.analysis.change_point.noise import (
-    LEAST_DEVIATION,
     Array,
     Noise,
     Spread,
+    least_spread_of,
     median_of,
     noise_of,
     scores_of,
@@ -152,15 +152,19 @@ def _best_of(stretch: Stretch) -> Split:
     scores = scores_of(stretch.values, stretch.unit)
     single = _best_single(stretch, scores)
     excursion = scan.best_excursion(scores)
-    if excursion.strength > max(single.strength, 1) * LEAST_DEVIATION:
+    rival = max(single.strength, 1.0)
+    if excursion.strength > rival * least_spread_of(scores):
         excursion = excursion.over(stretch.spread(scores, excursion).deviation)
-        if excursion.strength > max(single.strength, 1):
+        if excursion.strength > rival:
             return excursion
     return single if single.strength >= 1 else scan.NOWHERE
 
 
 def _best_single(stretch: Stretch, scores: Array) -> Split:
     step = scan.best_step(scores)
+    least = least_spread_of(scores)
+    if step.strength < least:
+        return step.over(least)
     spread = stretch.spread(scores, step)
     step = step.over(spread.deviation)
     if step.strength < 1 or scores.size < slope.FEWEST or not stretch.has_noise():
