@@ -103,7 +103,7 @@ def test_a_against_a_is_neither_regression_nor_improvement(tmp_path):
 
 def test_run_until_decided_keeps_its_looks_and_what_it_saw_of_the_machine(tmp_path):
     sides = ("--build", BUILD, "--build", BUILD, *SHORT)
-    budget = ("--until-decided", "--max-minutes", "4")
+    budget = ("--until-decided", "--max-minutes", "3")
     said = hybridwatch("run", SCENARIO, *sides, *budget, "--results", tmp_path, status=0)
     assert "look 1 of 6, " in said
     run = read_run(list_records(tmp_path)[-1])
