@@ -1,13 +1,13 @@
 """Words for what is found in a history."""
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from hybridwatch.analysis.verdict import Interval
 
 
-class State(Enum):
-    """How sure a change point is."""
+class State(StrEnum):
+    """How sure a change point is; a text, since readers of JSON and of tables compare it as one."""
 
     SUSPECTED = "suspected"
     """Beyond noise, but young or barely so: look again after the next points."""
