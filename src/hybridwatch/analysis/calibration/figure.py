@@ -1,0 +1,171 @@
+"""A measured figure: a number, how sure we are of it, and the bound it was promised to keep."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+from scipy import stats
+
+from hybridwatch.analysis import paired_proportion
+from hybridwatch.analysis.paired_proportion import Pairs
+
+CONFIDENCE: Final = 0.95
+_TAIL: Final = (1 - CONFIDENCE) / 2
+_THOUSAND: Final = 1000
+
+
+class Form(Enum):
+    """How a figure is written."""
+
+    SHARE = "share"
+    """A fraction of simulations; written in per cent."""
+    NUMBER = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A promise about a figure.
+
+    Attributes:
+        limit: The last value that keeps it.
+        at_most: Whether the figure must stay at or below the limit, else at or above it.
+    """
+
+    limit: float
+    at_most: bool
+
+    def holds(self, value: float) -> bool:
+        """Say whether a value keeps the promise."""
+        return value <= self.limit if self.at_most else value >= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One result of the calibration.
+
+    Attributes:
+        id: Stable name, dotted: ``report.any_red.blocks_7``.
+        what: What was counted, for a person.
+        value: The estimate; a fraction for shares.
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+        simulations: How many independent simulations stand behind it.
+        form: How to write it.
+        bound: What it was promised to be; ``None`` for figures that only inform.
+    """
+
+    id: str
+    what: str
+    value: float
+    low: float
+    high: float
+    simulations: int
+    form: Form = Form.SHARE
+    bound: Bound | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the estimate keeps the bound; ``None`` without one."""
+        return None if self.bound is None else self.bound.holds(self.value)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether even the kinder end of the interval breaks the bound.
+
+        A short calibration is judged by this: its estimates are too rough for ``met``.
+        """
+        if self.bound is None:
+            return False
+        return not self.bound.holds(self.low if self.bound.at_most else self.high)
+
+
+def percent(fraction: float) -> str:
+    """Write a fraction in per cent, as the documents do."""
+    return f"{100 * fraction:g} %"
+
+
+def part(outcomes: Collection[bool]) -> str:
+    """Write the share of outcomes that are so, for a cell of a table."""
+    return percent(round(sum(outcomes) / len(outcomes), 3)) if outcomes else "-"
+
+
+def at_most(limit: float) -> Bound:
+    """Promise that a figure is no larger."""
+    return Bound(limit, at_most=True)
+
+
+def at_least(limit: float) -> Bound:
+    """Promise that a figure is no smaller."""
+    return Bound(limit, at_most=False)
+
+
+def share(name: str, what: str, outcomes: Sequence[bool], bound: Bound | None = None) -> Figure:
+    """Tell which share of simulations had an outcome, with Wilson's interval."""
+    count, n = sum(outcomes), len(outcomes)
+    if not n:
+        return _unknown(name, what, Form.SHARE, bound, (0.0, 1.0))
+    span = stats.binomtest(count, n).proportion_ci(CONFIDENCE, method="wilson")
+    return Figure(name, what, count / n, float(span.low), float(span.high), n, bound=bound)
+
+
+def gain(
+    name: str,
+    what: str,
+    hits: Sequence[bool],
+    lucks: Sequence[bool],
+    bound: Bound | None = None,
+) -> Figure:
+    """Tell how much oftener a change is found where there is one than where there is none.
+
+    The two outcomes belong to the same noise with and without a change, so Tango's interval for
+    paired shares applies.
+    """
+    pairs = Pairs(
+        n=len(hits),
+        lost=sum(luck and not hit for hit, luck in zip(hits, lucks, strict=True)),
+        won=sum(hit and not luck for hit, luck in zip(hits, lucks, strict=True)),
+    )
+    span = paired_proportion.difference_interval(pairs)
+    return Figure(name, what, pairs.difference, span.low, span.high, pairs.n, bound=bound)
+
+
+def rate(
+    name: str, what: str, events: int, points: int, simulations: int, bound: Bound | None = None
+) -> Figure:
+    """Tell how many events there were per 1000 points, with the exact Poisson interval."""
+    scale = _THOUSAND / points
+    low = float(stats.chi2.ppf(_TAIL, 2 * events)) / 2 if events else 0.0
+    high = float(stats.chi2.ppf(1 - _TAIL, 2 * events + 2)) / 2
+    return Figure(
+        name, what, events * scale, low * scale, high * scale, simulations, Form.NUMBER, bound
+    )
+
+
+def median(name: str, what: str, values: Sequence[float], bound: Bound | None = None) -> Figure:
+    """Tell the median, with the interval that order statistics give without assumptions."""
+    n = len(values)
+    if not n:
+        return _unknown(name, what, Form.NUMBER, bound, (0.0, np.inf))
+    ordered = np.sort(np.asarray(values, dtype=float))
+    rank = int(stats.binom.ppf(_TAIL, n, 0.5))
+    low, high = ordered[max(0, rank - 1)], ordered[min(n - 1, n - rank)]
+    middle = float(np.median(ordered))
+    return Figure(name, what, middle, float(low), float(high), n, Form.NUMBER, bound)
+
+
+def mean(name: str, what: str, values: Sequence[float], bound: Bound | None = None) -> Figure:
+    """Tell the mean, with the normal interval; for many values."""
+    array = np.asarray(values, dtype=float)
+    half = float(stats.norm.ppf(1 - _TAIL) * stats.sem(array)) if len(array) > 1 else np.inf
+    middle = float(np.mean(array))
+    return Figure(name, what, middle, middle - half, middle + half, len(array), Form.NUMBER, bound)
+
+
+def _unknown(
+    name: str, what: str, form: Form, bound: Bound | None, span: tuple[float, float]
+) -> Figure:
+    """Nothing was counted: the bound is not met, and nothing else is claimed."""
+    worst = span[1] if bound is None or bound.at_most else span[0]
+    return Figure(name, what, worst, *span, 0, form, bound)
