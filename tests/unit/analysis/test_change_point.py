@@ -48,7 +48,7 @@ def test_a_step_is_found_where_it_is_and_as_large_as_it_is(at, size):
     assert point.interval.low < size < point.interval.high
     assert point.effect == pytest.approx(size, abs=0.01)
     assert point.state is State.CONFIRMED
-    assert point.state == "confirmed"
+    assert f"{point.state}" == "confirmed"
 
 
 def test_a_young_step_is_suspected_first_and_confirmed_when_the_place_comes_back():

@@ -28,6 +28,7 @@ _EXCURSION_COSTS: Final = 1.25
 _LEAST_UNEXPLAINED: Final = 0.2
 """Of a step's energy; where a slope explains more than the rest, a jump cannot be told."""
 _KEPT: Final = 1024
+"""Points up to which what depends on their number alone is kept for the next time."""
 
 
 def needed(shorter: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
@@ -66,16 +67,22 @@ NOWHERE: Final = Split(0.0, ())
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What depends on the number of points alone."""
+    """What the search for one cut takes, known from the number of points alone."""
 
     share: Array
     step: Array
     jump: Array
     time: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Excursions:
+    """Every excursion that is looked for in so many points."""
+
     start: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
     part: Array
-    excursion: Array
+    weight: Array
 
 
 def _make_plan(n: int) -> _Plan:
@@ -84,20 +91,26 @@ def _make_plan(n: int) -> _Plan:
     wanted = needed(np.minimum(place, n - place), n)
     unexplained = 1 - 3 * place * (n - place) / (n**2 - 1)
     jump = 1 / np.sqrt(energy * np.maximum(unexplained, _LEAST_UNEXPLAINED)) / wanted
-    longest = min(_LONGEST_EXCURSION, n // 2)
-    lengths = [int(length) for length in _EXCURSIONS if length < longest]
-    starts = [np.arange(FEWEST, n - FEWEST - length + 1) for length in lengths]
-    start = np.concatenate([np.empty(0, np.int64), *starts])
-    size = np.repeat(lengths, [len(some) for some in starts]).astype(np.int64)
     return _Plan(
         share=place / n,
         step=1 / np.sqrt(energy) / wanted,
         jump=np.where(unexplained < _LEAST_UNEXPLAINED, 0.0, jump),
         time=np.arange(n, dtype=np.float64) - (n - 1) / 2,
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _excursions(n: int) -> _Excursions:
+    longest = min(_LONGEST_EXCURSION, n // 2)
+    lengths = [int(length) for length in _EXCURSIONS if length < longest]
+    starts = [np.arange(FEWEST, n - FEWEST - length + 1) for length in lengths]
+    start = np.concatenate([np.empty(0, np.int64), *starts])
+    size = np.repeat(lengths, [len(some) for some in starts]).astype(np.int64)
+    return _Excursions(
         start=start,
         end=start + size,
         part=size / n,
-        excursion=1 / np.sqrt(size * (1 - size / n)) / needed(size, n) / _EXCURSION_COSTS,
+        weight=1 / np.sqrt(size * (1 - size / n)) / needed(size, n) / _EXCURSION_COSTS,
     )
 
 
@@ -127,14 +140,27 @@ def best_jump(scores: Array) -> Split:
 
 
 def best_excursion(scores: Array) -> Split:
-    """Find the two cuts around a level between two stretches of another."""
-    plan = _plan(scores.size)
-    if not plan.start.size:
+    """Find the two cuts around a level between two stretches of another.
+
+    Excursions are short, so a long stretch is searched piece by piece.
+    """
+    stride = _KEPT - _LONGEST_EXCURSION
+    best = NOWHERE
+    for start in range(0, max(scores.size - _LONGEST_EXCURSION, 1), stride):
+        found = _best_excursion(scores[start : start + _KEPT])
+        if found.strength > best.strength:
+            best = Split(found.strength, tuple(start + cut for cut in found.cuts))
+    return best
+
+
+def _best_excursion(scores: Array) -> Split:
+    known = _excursions(scores.size)
+    if not known.start.size:
         return NOWHERE
     sums = np.concatenate(([0.0], np.cumsum(scores)))
-    away = np.abs(sums[plan.end] - sums[plan.start] - plan.part * sums[-1]) * plan.excursion
+    away = np.abs(sums[known.end] - sums[known.start] - known.part * sums[-1]) * known.weight
     place = int(away.argmax())
-    return Split(float(away[place]), (int(plan.start[place]), int(plan.end[place])))
+    return Split(float(away[place]), (int(known.start[place]), int(known.end[place])))
 
 
 def slope_of(values: Array) -> float:
