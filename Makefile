@@ -8,9 +8,10 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --progress-bar off
 LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-')
 READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
+CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-lock.json tests/github/cut.py | cksum | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check engine browser lock dashboard clean
+.PHONY: help run test check harness engine browser contract lock dashboard clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
@@ -18,7 +19,7 @@ help: ## List these targets.
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad.
 	$(BIN)/hybridwatch run smoke --known-bad
 
-test: engine browser check ## Everything that continuous integration runs.
+test: engine browser contract check ## Everything that continuous integration runs.
 	$(BIN)/python -m pytest -m "not engine and not browser"
 	$(BIN)/python -m pytest -m "engine or browser"
 
@@ -28,11 +29,15 @@ check: $(READY) ## Format, lint, types, layers; no test.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+harness: $(READY) ## Make the harness's environment and nothing else.
+
 engine: $(READY) ## Make the environment of the engine build.
 	@$(BIN)/hybridwatch engine install $(BUILD)
 
 browser: ## Make sure that there is a browser for the dashboard's test.
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || { echo "The browser test needs chromium; on Debian: sudo apt-get install chromium" >&2; exit 1; }
+
+contract: $(CONTRACT) ## Make sure that GitHub's API description and its proxy are there for the bot's tests.
 
 lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt.
 	$(BIN)/python locks/refresh.py
@@ -41,7 +46,12 @@ dashboard: $(READY) ## Open the dashboard on results/.
 	$(BIN)/hybridwatch dashboard
 
 clean: ## Remove environments and caches; results stay.
-	rm -rf .venv .engines .asv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .engines .asv tests/github/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(CONTRACT): # Pinned by tests/github/package-lock.json; npm starts anew whenever that changes.
+	@command -v npm >/dev/null || { echo "The tests of the pull request bot need Node.js 20 with npm; on Debian: sudo apt-get install npm" >&2; exit 1; }
+	@npm ci --prefix tests/github --loglevel=error --no-audit --no-fund >/dev/null
+	@$(PYTHON) tests/github/cut.py && touch $@
 
 $(LOCKED): # The harness's environment, made anew whenever the lock or the checkout's place changes.
 	@$(PYTHON) -c 'import sys; sys.exit("hybridwatch needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

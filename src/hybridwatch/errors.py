@@ -6,8 +6,12 @@
      +- ScenarioError           a scenario file says something we do not understand
      +- BuildError              an engine build is unknown, not installed, or unfit
      +- RecordError             a record is damaged, of an unknown schema, unwritable
+     +- IngestError             a foreign file does not hold what its format promises
+     +- ExportError             records cannot be told in the form asked for
      +- ComparisonError         two runs cannot be laid beside each other
      +- HistoryError            a history cannot be read, or cannot be searched for changes
+     +- PolicyError             the gate's policy says something we do not understand
+     +- GithubError             GitHub refused, or what came from there is not to be trusted
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
          +- EngineError         the engine died, hung or answered nonsense; has its log's tail
 
@@ -31,12 +35,28 @@ class RecordError(HybridwatchError):
     """A record cannot be read, or cannot be written."""
 
 
+class IngestError(HybridwatchError):
+    """A file of another tool cannot be read; the message names key, what was found and expected."""
+
+
+class ExportError(HybridwatchError):
+    """Records cannot be written in the form of another tool."""
+
+
 class ComparisonError(HybridwatchError):
     """Two runs cannot be compared."""
 
 
 class HistoryError(HybridwatchError):
     """A history cannot be read, or holds values in which no change can be looked for."""
+
+
+class PolicyError(HybridwatchError):
+    """The policy of a gate is not valid."""
+
+
+class GithubError(HybridwatchError):
+    """GitHub refused a request, or something that came from there must not be used."""
 
 
 class MeasurementError(HybridwatchError):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from asv.util import load_json
 
 from hybridwatch.record.run import Phase
 from hybridwatch.store import list_records, read_run
@@ -152,8 +153,8 @@ def test_stopped_run_leaves_no_process_and_no_half_record(tmp_path, number, stat
 
 def test_asv_runs_the_suite_and_keeps_samples(tmp_path):
     head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
-    config = json.loads((ROOT / "asv.conf.json").read_text())
-    config |= {
+    config = {
+        **load_json(str(ROOT / "asv.conf.json"), js_comments=True),
         "repo": str(ROOT),
         "benchmark_dir": str(ROOT / "benchmarks"),
         "results_dir": str(tmp_path / "asv"),
@@ -164,9 +165,9 @@ def test_asv_runs_the_suite_and_keeps_samples(tmp_path):
                    env={**os.environ, "HOME": str(tmp_path)}, capture_output=True)  # fmt: skip
     done = subprocess.run(
         [*asv, "run", "--python=same", "--set-commit-hash", head, "--record-samples",
-         "--machine", "here", "--show-stderr"],
-        cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path), "HYBRIDWATCH_HOME": str(ROOT)},
-        capture_output=True, text=True, timeout=800, check=False,
+         "--machine", "here", "--show-stderr", "--bench", r"^smoke\.padded_graph_rows\."],
+        env={**os.environ, "HOME": str(tmp_path), "HYBRIDWATCH_RESULTS": str(tmp_path)},
+        cwd=tmp_path, capture_output=True, text=True, timeout=800, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = (tmp_path / "asv" / "here").glob(f"{head[:8]}-*.json")
@@ -177,5 +178,6 @@ def test_asv_runs_the_suite_and_keeps_samples(tmp_path):
     throughput = rows["track_output_throughput"]
     (samples,) = throughput[column("samples")]
     assert len(samples) >= 7
+    assert len(list_records(tmp_path)) == 1
     (inverse,) = rows["track_seconds_per_token"][column("result")]
     assert inverse * throughput[column("result")][0] == pytest.approx(1, rel=0.05)

@@ -15,10 +15,13 @@ from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metric import Kind
-from hybridwatch.record.run import Phase
+from hybridwatch.record.run import UNKNOWN, Phase
 
 ADVISED_TRIALS = ENOUGH
 """From ten blocks on sides are tested within blocks, where drift of the machine hides nothing."""
+
+_NAMED = 3
+"""How many unknown fields a doubt lists."""
 
 NO_ANSWERS = (
     "The answers of a side are not at hand, and unpaired shares prove nothing: "
@@ -35,9 +38,25 @@ def added(draft: Comparison, *doubts: str) -> Comparison:
     return replace(draft, doubts=(*draft.doubts, *doubts))
 
 
-def obstacles(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
-    """Say why two sides cannot be compared at all; empty if they can."""
+def obstacles(
+    baseline: OneSide, contender: OneSide, *, across_testbeds: bool = False
+) -> tuple[str, ...]:
+    """Say why two sides cannot be compared at all; empty if they can.
+
+    Args:
+        baseline: First side.
+        contender: Second side.
+        across_testbeds: Whether somebody asked to compare what different machines measured.
+    """
     left, right = baseline.run, contender.run
+    if UNKNOWN == left.testbed.id == right.testbed.id and left.id != right.id:
+        machines: tuple[str, ...] = (
+            "Testbed unknown on both sides: ingest with --testbed to say where they were measured.",
+        )
+    else:
+        machines = _differing(
+            ("Testbed", left.testbed.id, right.testbed.id, "measure both on one machine")
+        )
     pairs = (
         ("Scenario", left.scenario.id, right.scenario.id, "compare runs of one scenario"),
         (
@@ -52,8 +71,11 @@ def obstacles(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
             right.scenario.digest[:12],
             "measure the baseline again with the present file",
         ),
-        ("Testbed", left.testbed.id, right.testbed.id, "measure both on one machine"),
     )
+    return (*_differing(*pairs), *(() if across_testbeds else machines))
+
+
+def _differing(*pairs: tuple[str, object, object, str]) -> tuple[str, ...]:
     return tuple(
         f"{what} differs ({old} -> {new}): {remedy}."
         for what, old, new, remedy in pairs
@@ -89,6 +111,13 @@ def about_setting(
     ]
     if changed:
         yield f"The testbed changed ({', '.join(changed)}): measure the baseline again here."
+    for name, run in (("baseline", left), ("contender", right)):
+        if run.source is not None:
+            yield (
+                f"The {name} was ingested from {run.source.format}, whose file does not tell "
+                f"{len(run.source.unknown)} facts ({', '.join(run.source.unknown[:_NAMED])}, ...): "
+                "see that both sides were measured alike."
+            )
 
 
 def about_failures(baseline: OneSide, contender: OneSide, phase: Phase) -> Iterator[str]:

@@ -5,10 +5,15 @@ in which nothing could be compared must not pass as "no regression".
 
 Careful on purpose, too: a gate stops people's work. A regression that survives the report's
 false-discovery control, but not Holm's, is red in the report and a warning here.
+
+A policy may say of a metric that it only warns, or is only watched. That is about the size of a
+change: where nothing was measured nothing is green, whatever the policy says.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
 
@@ -19,7 +24,8 @@ class GateResult:
     Attributes:
         passed: Whether the contender may go on.
         reasons: Why not, one line each; empty if it passed.
-        warnings: Bad news that was not sure enough to stop it, one line each.
+        warnings: Bad news that was not sure enough to stop it, or that the policy lets pass, one
+            line each.
     """
 
     passed: bool
@@ -27,15 +33,47 @@ class GateResult:
     warnings: tuple[str, ...] = ()
 
 
-def gate(report: Report) -> GateResult:
+def gate(report: Report, policy: Policy = STRICT) -> GateResult:
     """Let a report pass unless it brings bad news for sure or compares nothing."""
-    sure = [c for c in report.bad_news if is_sure(c, report)]
-    reasons = [_reason(comparison) for comparison in sure]
-    warnings = [_warning(c) for c in report.bad_news if not is_sure(c, report)]
+    found = [(consequence(c, report, policy), c) for c in report.comparisons]
+    reasons = [_reason(c) for action, c in found if action is Action.BLOCK]
+    warnings = [_warning(c, report) for action, c in found if action is Action.WARN]
     if all(c.verdict is Verdict.NOT_COMPARABLE for c in report.comparisons):
         doubts = dict.fromkeys(doubt for c in report.comparisons for doubt in c.doubts)
         reasons.append(" ".join(["Nothing could be compared.", *doubts]))
     return GateResult(not reasons, tuple(reasons), tuple(warnings))
+
+
+def gate_all(
+    reports: Iterable[Report], policy: Policy = STRICT, absent: Iterable[str] = ()
+) -> GateResult:
+    """Let several scenarios pass together.
+
+    Args:
+        reports: One per scenario.
+        policy: Whose rules hold.
+        absent: What should have been judged and was not, one line each: never green.
+    """
+    results = [(report.scenario.id, gate(report, policy)) for report in reports]
+    reasons = [f"{name}: {line}" for name, result in results for line in result.reasons]
+    warnings = [f"{name}: {line}" for name, result in results for line in result.warnings]
+    reasons += absent
+    if not results and not reasons:
+        reasons.append("Nothing was judged.")
+    return GateResult(not reasons, tuple(reasons), tuple(warnings))
+
+
+def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT) -> Action:
+    """Say what a gate does about one comparison; ``WATCH`` where it does nothing."""
+    if not comparison.verdict.is_bad_news:
+        return Action.WATCH
+    action = policy.action_for(report.scenario.id, comparison.metric)
+    if comparison.verdict is not Verdict.REGRESSION:
+        # Missing or failed: no size to be lenient about.
+        return Action.WARN if action is Action.WATCH else Action.BLOCK
+    if action is Action.BLOCK and not is_sure(comparison, report):
+        return Action.WARN
+    return action
 
 
 def is_sure(comparison: Comparison, report: Report) -> bool:
@@ -47,5 +85,7 @@ def _reason(comparison: Comparison) -> str:
     return f"{comparison.metric.id} {comparison.statistic}: {comparison.verdict.value}"
 
 
-def _warning(comparison: Comparison) -> str:
+def _warning(comparison: Comparison, report: Report) -> str:
+    if is_sure(comparison, report):
+        return f"{_reason(comparison)}, and the policy only warns"
     return f"{_reason(comparison)}, but not under Holm's control (p {comparison.p_holm:.3f})"

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.metric import Kind, Metric
+from hybridwatch.metric import Kind
 from hybridwatch.record.run import Trial
 
 _REDUCERS: Final[Mapping[str, Callable[[list[float]], float]]] = MappingProxyType(
@@ -47,9 +47,7 @@ def reduce_side(side: OneSide, subject: Subject) -> Reduced:
 
     Trials without a value of the metric contribute nothing.
     """
-    series = [
-        found for trial in side.trials(subject.phase) if (found := _values(trial, subject.metric))
-    ]
+    series = [found for trial in side.trials(subject.phase) if (found := _values(trial, subject))]
     whole = [values for values in series if all(map(math.isfinite, values))]
     broken = len(series) - len(whole)
     if subject.metric.kind is Kind.PROPORTION:
@@ -59,13 +57,17 @@ def reduce_side(side: OneSide, subject: Subject) -> Reduced:
 
 def reduce_trial(trial: Trial, subject: Subject) -> float | None:
     """Reduce one trial; ``None`` when it failed or gave no value or one that is not finite."""
-    values = _values(trial, subject.metric)
+    values = _values(trial, subject)
     if not values or not all(map(math.isfinite, values)):
         return None
     return _REDUCERS[subject.statistic](values)
 
 
-def _values(trial: Trial, metric: Metric) -> list[float]:
+def _values(trial: Trial, subject: Subject) -> list[float]:
+    # A value that came reduced stands for its own statistic only.
     return [
-        value for sample in trial.samples if sample.metric == metric.id for value in sample.values
+        value
+        for sample in trial.samples
+        if sample.metric == subject.metric.id and sample.statistic in {None, subject.statistic}
+        for value in sample.values
     ]

@@ -56,12 +56,13 @@ class Replay:
         return not self.deviations and not self.alterations
 
 
-def parameters_of(level: float, noise: Noise) -> dict[str, Any]:
+def parameters_of(level: float, noise: Noise, *, across_testbeds: bool = False) -> dict[str, Any]:
     """Name every number that a report hangs on besides its records.
 
     Args:
         level: Of the report's control.
         noise: As handed to ``report_between``; it comes from other records, so it has to be kept.
+        across_testbeds: As handed to ``report_between``; named only when it is so.
 
     Returns:
         Plain JSON: what was handed in, and the constants of the rules.
@@ -76,6 +77,7 @@ def parameters_of(level: float, noise: Noise) -> dict[str, Any]:
             Design.PAIRED.value: {"draws": signed_rank.RESAMPLES, "seed": signed_rank.SEED},
             Design.UNPAIRED.value: {"draws": rank.RESAMPLES, "seed": rank.SEED},
         },
+        **({"across_testbeds": True} if across_testbeds else {}),
     }
 
 

@@ -50,6 +50,7 @@ def report_between(
     noise: Noise | None = None,
     level: float | None = None,
     policy: Policy = STRICT,
+    across_testbeds: bool = False,
 ) -> Report:
     """Compare a side of one run with a side of another, or of the same one.
 
@@ -65,6 +66,7 @@ def report_between(
         level: Below it a p-value of timed trials counts. By itself 0.05, or less where the sides
             are of one run that was looked at several times while it grew.
         policy: Whose margins take the place of the metrics' own.
+        across_testbeds: Whether to compare what different machines measured.
 
     Raises:
         ComparisonError: There is no such side, or a run holds an unknown metric.
@@ -76,7 +78,7 @@ def report_between(
         for subject in subjects_of(left, right)
         if subject.metric.id not in EXPLAINING
     ]
-    reasons = obstacles(left, right)
+    reasons = obstacles(left, right, across_testbeds=across_testbeds)
     if reasons:
         drafts = [lay_apart(subject, left, right, reasons) for subject in subjects]
     else:

@@ -1,21 +1,146 @@
-"""``hybridwatch comment``: a comparison as a pull request comment."""
+"""``hybridwatch comment``: what was found out, as one comment and a check on a pull request."""
 
+import os
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hybridwatch.cli.sides import RECORDS_HELP, report_for, takes_records
-from hybridwatch.errors import HybridwatchError
-from hybridwatch.views.markdown import render_comment
+from hybridwatch.analysis.findings import Findings
+from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.findings import MANY_HELP, findings_for
+from hybridwatch.cli.policy import takes_policy
+from hybridwatch.cli.sides import RECORDS_HELP, may_take_records
+from hybridwatch.errors import GithubError, HybridwatchError
+from hybridwatch.views.escape import one_line
+from hybridwatch.views.pull_request import SUMMARY_LIMIT, news_in, render, title_of
+
+if TYPE_CHECKING:
+    from hybridwatch.github.pull_request import PullRequest
+
+_TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 (the variable's name)
+_API: Final = "GITHUB_API_URL"
+_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
+_RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
+
+_REPOSITORY: Final = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_LONGEST_TITLE: Final = 250
 
 
-@click.command("comment", help=f"Write a comparison as a pull request comment.\n\n{RECORDS_HELP}")
-@takes_records
+def _fitting(pattern: re.Pattern[str], wanted: str) -> Any:
+    def convert(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise click.BadParameter(f"expected {wanted}, found {text[:80]!r}")
+        return text
+
+    return click.types.FuncParamType(convert)
+
+
+@click.command(
+    "comment",
+    help="Comment on a pull request, once: the comment is edited when there is news, and silent "
+    "until there is any. The head gets a check. The token comes from the environment "
+    f"({_TOKEN}).\n\n{RECORDS_HELP}\n\n{MANY_HELP}",
+)
+@may_take_records
+@click.option(
+    "--repo",
+    type=_fitting(_REPOSITORY, "OWNER/NAME"),
+    metavar="OWNER/NAME",
+    help="Repository on GitHub.",
+)
+@click.option("--pr", type=click.IntRange(1), help="Number of the pull request.")
+@click.option(
+    "--head",
+    type=_fitting(_COMMIT, "a whole commit id"),
+    metavar="COMMIT",
+    help="The commit that was measured; must be of the pull request.  [default: its head]",
+)
+@takes_policy
 @click.option("--dry-run", is_flag=True, help="Print the Markdown and post nothing.")
-def command(*, records: tuple[str, ...], results: Path, dry_run: bool) -> None:
-    """Print the comment; posting it comes later."""
-    if not dry_run:
+def command(
+    *,
+    records: tuple[str, ...],
+    results: Path,
+    policy: Policy,
+    repo: str | None,
+    pr: int | None,
+    head: str | None,
+    dry_run: bool,
+) -> None:
+    """Judge, then post or print."""
+    if not dry_run and (repo is None or pr is None):
+        raise click.UsageError("--repo and --pr say where to post; --dry-run prints only.")
+    findings = findings_for(records, results, policy)
+    if dry_run or repo is None or pr is None:
+        _print(findings)
+        return
+    pull = _pull_request(repo, pr)
+    if head is not None and head != pull.head:
+        if not pull.has_commit(head):
+            raise GithubError(f"{repo}#{pr}: commit {head} is not of this pull request")
+        click.echo(f"comment: {head[:12]} is no longer the head of {repo}#{pr}; nothing to do")
+        return
+    click.echo(f"comment: {_comment(pull, findings)}")
+    click.echo(f"check:   {_check(pull, findings)}")
+
+
+def _print(findings: Findings) -> None:
+    click.echo(render(findings).text, nl=False)
+    if not findings.has_news:
+        click.echo("no news: a pull request without a comment would get none", err=True)
+
+
+def _pull_request(repository: str, number: int) -> "PullRequest":
+    # PyGithub is an extra, and takes a second to load.
+    try:
+        from hybridwatch.github.pull_request import PUBLIC_API, Access, PullRequest
+    except ModuleNotFoundError as error:
         raise HybridwatchError(
-            "comment: posting is not available yet; --dry-run prints the Markdown"
-        )
-    click.echo(render_comment(report_for(records, results)), nl=False)
+            f"comment: posting needs the Python module {error.name!r}, which is not installed "
+            'here: pip install "hybridwatch[github]"'
+        ) from error
+    token = os.environ.get(_TOKEN)
+    if not token:
+        raise GithubError(f"{_TOKEN}: expected a token in the environment, found none")
+    access = Access(token, os.environ.get(_API) or PUBLIC_API)
+    return PullRequest(access, repository, number)
+
+
+def _comment(pull: "PullRequest", findings: Findings) -> str:
+    def text_after(body: str | None) -> str | None:
+        before = None if body is None else news_in(body)
+        if before is None and not findings.has_news:
+            return None
+        page = render(findings, before)
+        if page.left_out:
+            _summarize(render(findings, before, SUMMARY_LIMIT).text)
+        return page.text
+
+    return pull.comment(lambda body: news_in(body) is not None, text_after)
+
+
+def _summarize(text: str) -> None:
+    """Put what a comment cannot hold into the job's summary."""
+    place = os.environ.get(_SUMMARY)
+    if place is None:
+        click.echo(f"comment: {_SUMMARY} is not set: what did not fit is lost", err=True)
+        return
+    with Path(place).open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _check(pull: "PullRequest", findings: Findings) -> str:
+    from hybridwatch.github.pull_request import Check
+
+    where = [os.environ.get(name) for name in _RUN]
+    server, repository, run = where
+    check = Check(
+        conclusion=findings.conclusion.value,
+        title=one_line(title_of(findings))[:_LONGEST_TITLE],
+        summary=render(findings).text,
+        details_url=f"{server}/{repository}/actions/runs/{run}" if all(where) else None,
+    )
+    return f"{check.conclusion}, {pull.check(pull.head, check)}"

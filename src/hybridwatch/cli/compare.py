@@ -6,8 +6,14 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from hybridwatch.cli.judging import judge, save
-from hybridwatch.cli.sides import RECORDS_HELP, sides_for, takes_records
+from hybridwatch.cli.judging import save
+from hybridwatch.cli.sides import (
+    RECORDS_HELP,
+    Asked,
+    judge_asked,
+    takes_baseline,
+    takes_records,
+)
 from hybridwatch.views.jsonform import to_json
 from hybridwatch.views.table import print_table
 
@@ -16,6 +22,7 @@ _BAD_NEWS = 1
 
 @click.command("compare", help=f"Compare two sides and show every verdict.\n\n{RECORDS_HELP}")
 @takes_records
+@takes_baseline
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 @click.option(
     "--save",
@@ -23,9 +30,11 @@ _BAD_NEWS = 1
     is_flag=True,
     help="Store the verdict under the results folder, for `hybridwatch explain`.",
 )
-def command(*, records: tuple[str, ...], results: Path, as_json: bool, saved: bool) -> None:
+def command(
+    *, records: tuple[str, ...], results: Path, asked: Asked, as_json: bool, saved: bool
+) -> None:
     """Compare, print, and leave with 1 on bad news."""
-    judged = judge(*sides_for(records, results), results)
+    judged = judge_asked(records, results, asked=asked)
     report = judged.report
     # Stored first: whoever reads the answer may act on the file.
     path = save(results, judged) if saved else None

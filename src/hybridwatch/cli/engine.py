@@ -1,13 +1,16 @@
 """``hybridwatch engine``: the environments of engine builds."""
 
 import json
+import sys
+from pathlib import Path
 
 import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
+from hybridwatch.engine.adopt import adopt
+from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import install, lock_digest, state
 
@@ -22,6 +25,21 @@ def command() -> None:
 def install_command(name: str) -> None:
     """Make the environment of build NAME from its lock; nothing to do if it is there."""
     install(named_build(name), say=click.echo)
+
+
+@command.command("adopt")
+@click.argument("into", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--accelerator", type=click.Choice(["cpu", "cuda"]), default="cuda", show_default=True
+)
+def adopt_command(into: Path, accelerator: str) -> None:
+    """Make the environment of this very Python the build "adopted" of a home INTO.
+
+    For environments that something else makes, as asv does for a commit (ci/asv.vllm.conf.json).
+    HYBRIDWATCH_HOME=INTO then measures it.
+    """
+    build = adopt(Path(sys.prefix), home(), into.resolve(), accelerator)
+    click.echo(f"{build.name}: {build.distribution} {build.release} in {build.environment}")
 
 
 @command.command("list")

@@ -1,13 +1,18 @@
-"""``hybridwatch gate``: from a comparison to pass or fail, for a script to act on."""
+"""``hybridwatch gate``: from comparisons to pass or fail, for a script to act on."""
 
 import json
 from pathlib import Path
 
 import click
 
-from hybridwatch.analysis.gate import GateResult, gate, is_sure
-from hybridwatch.cli.sides import RECORDS_HELP, report_for, takes_records
-from hybridwatch.views.jsonform import gate_to_json
+from hybridwatch.analysis.findings import Findings
+from hybridwatch.analysis.gate import GateResult, gate
+from hybridwatch.analysis.policy import Action, Policy
+from hybridwatch.cli.findings import MANY_HELP, findings_for
+from hybridwatch.cli.policy import takes_policy
+from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
+from hybridwatch.views.jsonform import findings_to_json, gate_to_json
+from hybridwatch.views.pull_request import title_of
 from hybridwatch.views.sentence import headline, line_of, plural
 
 _BAD_NEWS = 1
@@ -15,24 +20,49 @@ _BAD_NEWS = 1
 
 @click.command(
     "gate",
-    help="Pass or fail: exit status 1 on a regression that stands under Holm's control, a missing "
-    f"or a failed metric.\n\n{RECORDS_HELP}",
+    help="Pass or fail: exit status 1 on a regression that stands under Holm's control and that "
+    "the policy blocks, on anything missing or failed.\n\n"
+    f"{RECORDS_HELP}\n\n{MANY_HELP}",
 )
-@takes_records
+@may_take_records
+@takes_baseline
+@takes_policy
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
-def command(*, records: tuple[str, ...], results: Path, as_json: bool) -> None:
+def command(
+    *, records: tuple[str, ...], results: Path, asked: Asked, policy: Policy, as_json: bool
+) -> None:
     """Judge, print, and leave with 1 unless the gate passed."""
-    report = report_for(records, results)
-    result = gate(report)
+    findings = findings_for(records, results, policy, asked)
+    result = _result(findings, one=bool(records))
     if as_json:
-        click.echo(json.dumps(gate_to_json(result, report), indent=2, allow_nan=False))
+        told = (
+            gate_to_json(result, findings.reports[0])
+            if records
+            else findings_to_json(result, findings)
+        )
+        click.echo(json.dumps(told, indent=2, allow_nan=False))
     else:
-        for comparison in report.bad_news:
-            mark = "" if is_sure(comparison, report) else "warning: "
-            click.echo(f"  {mark}{line_of(comparison)}")
-        click.echo(f"{_said(result)}: {headline(report)}")
+        _print(findings)
+        click.echo(f"{_said(result)}: {title_of(findings)}")
     if not result.passed:
         raise click.exceptions.Exit(_BAD_NEWS)
+
+
+def _result(findings: Findings, *, one: bool) -> GateResult:
+    return gate(findings.reports[0], findings.policy) if one else findings.gate
+
+
+def _print(findings: Findings) -> None:
+    many = len(findings.reports) > 1
+    for absent in findings.absent:
+        click.echo(f"  {absent.scenario}: {absent.reason}")
+    for report in findings.incomparable:
+        click.echo(f"  {report.scenario.id}: {headline(report)}")
+    for told in findings.gated:
+        if told.is_bad:
+            mark = "" if told.action is Action.BLOCK else "warning: "
+            place = f"{told.report.scenario.id}: " if many else ""
+            click.echo(f"  {mark}{place}{line_of(told.comparison)}")
 
 
 def _said(result: GateResult) -> str:

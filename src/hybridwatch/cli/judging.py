@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.analysis.noise import Noise, noise_between
+from hybridwatch.analysis.noise import REMEMBERED, Noise, noise_between
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.replay import (
     Replay,
     changes_between,
@@ -20,7 +21,7 @@ from hybridwatch.record.run import Run
 from hybridwatch.store import (
     StoredVerdict,
     present_tools,
-    read_all,
+    read_alike,
     read_side,
     read_verdict,
     refer,
@@ -53,17 +54,21 @@ class Judged:
         contender: Second side.
         noise: Learned from other runs; empty between the sides of one run.
         report: The verdicts.
+        across_testbeds: Whether somebody asked to compare what different machines measured.
     """
 
     baseline: Chosen
     contender: Chosen
     noise: Noise
     report: Report
+    across_testbeds: bool = False
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Every number besides the records that the report hangs on."""
-        return parameters_of(self.report.false_discovery_rate, self.noise)
+        return parameters_of(
+            self.report.false_discovery_rate, self.noise, across_testbeds=self.across_testbeds
+        )
 
 
 def both_sides(record: Path, run: Run) -> tuple[Chosen, Chosen]:
@@ -80,30 +85,56 @@ def both_sides(record: Path, run: Run) -> tuple[Chosen, Chosen]:
     return Chosen(record, run, 0), Chosen(record, run, 1)
 
 
-def judge(baseline: Chosen, contender: Chosen, results: Path) -> Judged:
+def judge(
+    baseline: Chosen,
+    contender: Chosen,
+    results: Path,
+    policy: Policy = STRICT,
+    *,
+    across_testbeds: bool = False,
+) -> Judged:
     """Compare two sides as every verb does.
 
     Args:
         baseline: First side.
         contender: Second side.
         results: The folder whose other runs tell how much each series varies.
+        policy: Whose margins take the place of the metrics' own.
+        across_testbeds: Whether to compare what different machines measured.
     """
-    return judge_with(baseline, contender, _learned(baseline, contender, results))
+    noise = _learned(baseline, contender, results)
+    return judge_with(baseline, contender, noise, policy, across_testbeds=across_testbeds)
 
 
-def judge_with(baseline: Chosen, contender: Chosen, noise: Noise) -> Judged:
+def judge_with(
+    baseline: Chosen,
+    contender: Chosen,
+    noise: Noise,
+    policy: Policy = STRICT,
+    *,
+    across_testbeds: bool = False,
+) -> Judged:
     """Compare two sides, the noise between runs being known."""
-    report = report_between(baseline.run, baseline.side, contender.run, contender.side, noise=noise)
-    return Judged(baseline, contender, noise, report)
+    report = report_between(
+        baseline.run,
+        baseline.side,
+        contender.run,
+        contender.side,
+        noise=noise,
+        policy=policy,
+        across_testbeds=across_testbeds,
+    )
+    return Judged(baseline, contender, noise, report, across_testbeds)
 
 
 def _learned(baseline: Chosen, contender: Chosen, results: Path) -> Noise:
     if baseline.run.id == contender.run.id:
         return {}  # the sides of one run share its start, its memory layout and its day
+    labels = {baseline.one_side.build.label, contender.one_side.build.label}
     history = [
-        OneSide(stored.run, side)
-        for stored in read_all(results, bulk=False).runs
-        for side in range(len(stored.run.builds))
+        OneSide(run, side)
+        for run in read_alike(results, contender.run, labels, REMEMBERED)
+        for side in range(len(run.builds))
     ]
     return noise_between(history, baseline.one_side, contender.one_side)
 
@@ -155,7 +186,12 @@ def replay(path: Path, results: Path) -> tuple[Judged, Replay]:
         if not side.as_judged
     ]
     baseline, contender = (Chosen(side.record, side.run, side.index) for side in sides)
-    judged = judge_with(baseline, contender, noise_in(verdict.parameters))
+    judged = judge_with(
+        baseline,
+        contender,
+        noise_in(verdict.parameters),
+        across_testbeds=bool(verdict.parameters.get("across_testbeds")),
+    )
     stored = {**verdict.report, "parameters": verdict.parameters}
     again = {**to_json(judged.report), "parameters": judged.parameters}
     return judged, Replay(

@@ -1,5 +1,6 @@
 """How verbs are told which two sides to compare: the arguments and what they stand for."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,18 +8,22 @@ from typing import Any, Final
 
 import click
 
+from hybridwatch.analysis.difference import differences_between
+from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.cli.judging import Chosen, both_sides, judge
+from hybridwatch.cli.judging import Chosen, Judged, both_sides, judge
 from hybridwatch.errors import ComparisonError
-from hybridwatch.record.run import Run
-from hybridwatch.store import find_record, read_run
+from hybridwatch.record.run import UNKNOWN, Run
+from hybridwatch.store import BASELINES, find_record, read_baselines, read_run
 
+PINNED: Final = "pinned"
 _MARK: Final = "#"
 
 RECORDS_HELP: Final = """RECORD is a record file, the id of a run, or "latest"; ids and "latest" are
 looked up in the results folder.
 One RECORD of two builds compares these. Two are BASELINE and CONTENDER; of a record of two builds
-add which side is meant: RECORD#0 or RECORD#1."""
+add which side is meant: RECORD#0 or RECORD#1. One RECORD of one build, or one side, is compared
+with the baseline that results/baselines.toml pins for its scenario and testbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,53 @@ class _Wanted:
     side: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What else the command line says of the sides.
+
+    Attributes:
+        pinned: Whether the baseline is the pinned one, whatever else the record holds.
+        across_testbeds: Whether to compare what different machines measured, or to refuse to;
+            ``None`` does neither and shows both sides.
+    """
+
+    pinned: bool = False
+    across_testbeds: bool | None = None
+
+
+PLAIN: Final = Asked()
+
+
+def takes_baseline(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the argument ``asked``; it refuses to compare testbeds by itself."""
+
+    @functools.wraps(verb)
+    def wrapped(*, baseline: str | None, across_testbeds: bool, **others: Any) -> Any:
+        return verb(asked=Asked(baseline is not None, across_testbeds), **others)
+
+    wrapped = click.option(
+        "--across-testbeds",
+        is_flag=True,
+        help="Compare all the same what different machines measured.",
+    )(wrapped)
+    return click.option(
+        "--baseline",
+        type=click.Choice([PINNED]),
+        help="Compare with the pinned baseline, even if the record holds two builds.",
+    )(wrapped)
+
+
 def takes_records(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb the arguments ``records`` and ``results``."""
+    return _takes_records(verb, "RECORD [RECORD]", required=True)
+
+
+def may_take_records(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the arguments ``records``, which may be empty, and ``results``."""
+    return _takes_records(verb, "[RECORD [RECORD]]", required=False)
+
+
+def _takes_records(verb: Callable[..., Any], metavar: str, *, required: bool) -> Callable[..., Any]:
     verb = click.option(
         "--results",
         type=click.Path(path_type=Path, file_okay=False),
@@ -43,24 +93,42 @@ def takes_records(verb: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Folder in which run ids are looked up.",
     )(verb)
-    return click.argument("records", nargs=-1, required=True, metavar="RECORD [RECORD]")(verb)
+    return click.argument("records", nargs=-1, required=required, metavar=metavar)(verb)
 
 
-def report_for(records: tuple[str, ...], results: Path) -> Report:
+def report_for(
+    records: tuple[str, ...], results: Path, policy: Policy = STRICT, asked: Asked = PLAIN
+) -> Report:
     """Compare what the command line names.
 
     Args:
         records: One or two words, each RECORD or RECORD#SIDE.
         results: Folder in which run ids are looked up.
+        policy: Whose margins take the place of the metrics' own.
+        asked: What else it says.
 
     Raises:
-        ComparisonError: The words do not name two sides.
+        ComparisonError: The words do not name two sides, or sides of two testbeds, and nobody
+            asked for that.
         RecordError: A record cannot be found or read.
     """
-    return judge(*sides_for(records, results), results).report
+    return judge_asked(records, results, policy, asked).report
 
 
-def sides_for(records: tuple[str, ...], results: Path) -> tuple[Chosen, Chosen]:
+def judge_asked(
+    records: tuple[str, ...], results: Path, policy: Policy = STRICT, asked: Asked = PLAIN
+) -> Judged:
+    """Compare what the command line names, and keep what it was made from; as ``report_for``."""
+    left, right = sides_for(records, results, asked)
+    if asked.across_testbeds is False:
+        _refuse_across(left, right)
+    across = bool(asked.across_testbeds)
+    return judge(left, right, results, policy, across_testbeds=across)
+
+
+def sides_for(
+    records: tuple[str, ...], results: Path, asked: Asked = PLAIN
+) -> tuple[Chosen, Chosen]:
     """Find the two sides that the command line names; as ``report_for``."""
     if len(records) > 2:
         raise ComparisonError(f"expected one record or two, found {len(records)}")
@@ -68,14 +136,67 @@ def sides_for(records: tuple[str, ...], results: Path) -> tuple[Chosen, Chosen]:
     paths = [find_record(results, one.name) for one in wanted]
     runs = [read_run(path) for path in paths]
     if len(runs) == 2:
+        if asked.pinned:
+            raise ComparisonError("--baseline pinned: expected one record, found two")
         left, right = (
             Chosen(path, run, _side(run, one))
             for path, run, one in zip(paths, runs, wanted, strict=True)
         )
         return left, right
-    if wanted[0].side is not None:
-        raise ComparisonError(f"{records[0]}: one side alone cannot be compared; name a second")
-    return both_sides(paths[0], runs[0])
+    if not asked.pinned and wanted[0].side is None and len(runs[0].builds) == 2:
+        return both_sides(paths[0], runs[0])
+    # The last build of a run is what it was made for.
+    side = len(runs[0].builds) - 1 if wanted[0].side is None else wanted[0].side
+    contender = Chosen(paths[0], runs[0], side)
+    return _pinned_for(contender, results), contender
+
+
+def _pinned_for(contender: Chosen, results: Path) -> Chosen:
+    run = contender.run
+    baselines = read_baselines(results)
+    for pin in baselines:
+        if (pin.scenario, pin.testbed) == (run.scenario.id, run.testbed.id):
+            path = find_record(results, pin.run)
+            found = read_run(path)
+            if (found.scenario.id, found.testbed.id) != (pin.scenario, pin.testbed):
+                raise ComparisonError(
+                    f"{results / BASELINES}: run {pin.run} is of {found.scenario.id} on "
+                    f"{found.testbed.id}, expected {pin.scenario} on {pin.testbed}"
+                )
+            by = f" by {pin.who}" if pin.who else ""
+            click.echo(
+                f"baseline: run {found.id}#{pin.side}, pinned {pin.date}{by}: {pin.reason}",
+                err=True,
+            )
+            return Chosen(path, found, pin.side)
+    elsewhere = [pin.testbed for pin in baselines if pin.scenario == run.scenario.id]
+    where = f" (pinned on {', '.join(elsewhere)})" if elsewhere else ""
+    raise ComparisonError(
+        f"run {run.id}: one side alone cannot be compared, and {results / BASELINES} pins no "
+        f"baseline for {run.scenario.id} on {run.testbed.id}{where}: name a second record, or pin "
+        "one (results/README.md)"
+    )
+
+
+def _refuse_across(baseline: Chosen, contender: Chosen) -> None:
+    """Refuse what different machines measured, and say how they differ.
+
+    Raises:
+        ComparisonError: The testbeds are not known to be one.
+    """
+    left, right = baseline.run.testbed, contender.run.testbed
+    if left.id != right.id:
+        lines = differences_between(baseline.one_side, contender.one_side)
+        differing = [f"  {line}" for line in lines if line.startswith("testbed ")]
+    elif left.id == UNKNOWN and baseline.run.id != contender.run.id:
+        differing = ["  neither side says where it was measured: ingest with --testbed"]
+    else:
+        return
+    told = "\n".join(differing)
+    raise ComparisonError(
+        f"refused, since a difference would be the machines' as much as the engines':\n{told}\n"
+        "measure both on one machine, or compare all the same with --across-testbeds"
+    )
 
 
 def _wanted(word: str) -> _Wanted:

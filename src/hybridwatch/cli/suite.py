@@ -1,83 +1,96 @@
-"""What the asv suites in ``benchmarks/`` call: one session, reduced to what asv can keep.
+"""What the asv suites in ``benchmarks/`` are made of: a class per question, a scenario per class.
 
-asv runs every benchmark in a process of its own and knows no direction but down. So the session
-is made once, in ``setup_cache``, and each ``track_*`` hands out a part of it; every rate has a twin
-in seconds, and accuracy is told as the share of wrong answers.
+asv runs every benchmark in a process of its own and knows no direction but down. So a session is
+made once, in ``setup_cache``, and each ``track_*`` hands out a part of it; every rate has a twin in
+seconds, answers are told as the share of wrong ones, and broken contracts are counted. Which
+benchmarks a class has follows from its scenario.
+
+Imported anew for each benchmark, so what measures is imported only where it is measured.
 """
 
-import os
-import sys
-from collections.abc import Mapping
-from statistics import fmean
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.subject import subjects_of
-from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
-from hybridwatch.engine.check import require_installed
-from hybridwatch.errors import MeasurementError
-from hybridwatch.measure.session import Progress, SessionRequest, run_session
-from hybridwatch.metric import Kind
-from hybridwatch.record.run import Run
-from hybridwatch.scenario.load import find
+from hybridwatch.cli.tracked import Form, Tracked, tracked
+from hybridwatch.engine.builds import home
+from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenario.scenario import Scenario
 
-BUILD_VARIABLE: Final = "HYBRIDWATCH_BUILD"
+if TYPE_CHECKING:
+    from hybridwatch.cli.suite_session import Values
 
-Values = Mapping[str, tuple[float, ...]]
-"""``metric statistic`` to one value per trial, or per document for accuracy."""
+_SESSION_S: Final = 4 * 3600.0
+"""After that asv gives up a session: a scenario takes minutes, model runner V2 on a CPU more."""
+_HAND_OUT_S: Final = 600.0
+"""After that asv gives up a benchmark, which only hands out a number."""
 
 
-def measure_scenario(scenario_id: str) -> Values:
-    """Measure one build through one scenario; ``HYBRIDWATCH_BUILD`` names the build.
+class Suite:
+    """Base of a question: ``class PaddedGraphRows(Suite, scenario="smoke/padded-graph-rows")``.
 
-    Raises:
-        HybridwatchError: The scenario or the build cannot be used.
-        MeasurementError: A trial failed; asv then shows the whole benchmark as failed.
+    Attributes:
+        scenario: The scenario.
+        tracked: Its benchmarks.
+        version: asv's word for what is measured: results of other versions are not shown with it.
+        timeout: Seconds of a benchmark.
+        setup_cache: Makes the session, once for all benchmarks of the class.
     """
-    (scenario,) = find(home() / "scenarios", [scenario_id])
-    build = parse_label(os.environ.get(BUILD_VARIABLE, DEFAULT_BUILD))
-    require_installed(build.spec)
-    run = run_session(SessionRequest(scenario, (build,), home() / "models", _tell))
-    for trial in run.failed(0):
-        assert trial.failure is not None  # noqa: S101 - what failed() yields
-        raise MeasurementError(f"trial {trial.index}: {trial.failure.reason}")
-    return _values(run)
+
+    scenario: ClassVar[Scenario]
+    tracked: ClassVar[tuple[Tracked, ...]]
+    version: ClassVar[str]
+    timeout: ClassVar[float] = _HAND_OUT_S
+    setup_cache: ClassVar[Callable[["Suite"], "Values"]]
+
+    def __init_subclass__(cls, *, scenario: str) -> None:
+        """Give the class what asv looks for.
+
+        Raises:
+            ScenarioError: There is no such scenario, or its file is wrong.
+        """
+        root = home() / "scenarios"
+        cls.scenario = load_scenario(root / f"{scenario}.toml", root)
+        cls.version = str(cls.scenario.version)
+        cls.tracked = tracked(cls.scenario)
+        cls.setup_cache = _session(cls)
+        for one in cls.tracked:
+            setattr(cls, f"track_{one.name}", _benchmark(one, cls.scenario))
 
 
-def _tell(progress: Progress) -> None:
-    sys.stderr.write(f"[{progress.done}/{progress.total}] {progress.text}\n")
+def _session(suite: type[Suite]) -> Callable[[Suite], "Values"]:
+    def setup_cache(self: Suite) -> "Values":
+        from hybridwatch.cli.suite_session import measured
+
+        return measured(self.scenario, self.tracked)
+
+    # asv tells sessions apart by module and line. The line is the same for all; the module must
+    # not be, or the first class would measure for every other.
+    setup_cache.__module__ = suite.__module__
+    setup_cache.timeout = _SESSION_S  # type: ignore[attr-defined]  # asv reads it from the function
+    return setup_cache
 
 
-def _values(run: Run) -> Values:
-    side = OneSide(run, 0)
-    return {
-        f"{subject.metric.id} {subject.statistic}": reduce_side(side, subject).values
-        for subject in subjects_of(side, side)
-        if subject.metric.kind is not Kind.PROPORTION
-    } | {
-        sample.metric: sample.values
-        for trial in run.measured(0)
-        for sample in trial.samples
-        if sample.metric.startswith("accuracy.")
-    }
+def _benchmark(one: Tracked, scenario: Scenario) -> Callable[[Suite, "Values"], Any]:
+    def track(_self: Suite, values: "Values") -> Any:
+        return _handed(one, values[one.name])
+
+    track.__doc__ = one.metric.doc
+    track.unit = one.unit  # type: ignore[attr-defined]  # asv reads it from the function
+    track.pretty_name = f"{scenario.id}: {one.name}"  # type: ignore[attr-defined]  # likewise
+    return track
 
 
-def samples(values: Values, name: str) -> dict[str, Any]:
-    """Hand asv one value per trial, so that it can compare by rank and keep the spread."""
-    return {"samples": list(values[name]), "number": 1}
-
-
-def inverse_samples(values: Values, name: str) -> dict[str, Any]:
-    """Hand asv a rate as its inverse: seconds per token for tokens per second."""
-    return {"samples": [1 / value for value in values[name]], "number": 1}
-
-
-def worst(values: Values, name: str) -> float:
-    """Hand asv the largest value: an exact metric has no spread to speak of."""
-    return max(values[name])
-
-
-def wrong_share(values: Values, task: str) -> float:
-    """Hand asv the share of documents answered wrong."""
-    return 1 - fmean(values[f"accuracy.{task}"])
+def _handed(one: Tracked, values: tuple[float, ...]) -> Any:
+    if not values:
+        return float("nan")  # asv's word for skipped: this engine has no such number
+    match one.form:
+        case Form.WORST:
+            return max(values)
+        case Form.WRONG:
+            return 1 - sum(values) / len(values)
+        case Form.SAMPLES:
+            return {"samples": list(values), "number": 1}
+        case Form.INVERSE:
+            return {"samples": [1 / value for value in values], "number": 1}
+        case Form.REST:
+            return {"samples": [1 - value for value in values], "number": 1}

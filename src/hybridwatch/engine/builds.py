@@ -151,7 +151,7 @@ def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
     checkout = root or home()
     path = checkout / _BUILDS_FILE
     try:
-        parsed = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        parsed = _File.model_validate(_completed(tomllib.loads(path.read_text(encoding="utf-8"))))
     except OSError as error:
         raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -209,6 +209,27 @@ def _split(text: str) -> tuple[str, dict[str, bool]]:
             raise BuildError(f"{text}: {fix} is switched twice")
         switched[fix] = mark == "+"
     return text[:start], switched
+
+
+def _completed(content: dict[str, Any]) -> dict[str, Any]:
+    """Give every build that is ``like`` another what it does not say itself."""
+    builds = content.get("builds")
+    if not isinstance(builds, dict):
+        return content
+    return {**content, "builds": {name: _filled(name, builds) for name in builds}}
+
+
+def _filled(name: str, builds: dict[str, Any]) -> Any:
+    own = builds[name]
+    if not isinstance(own, dict) or "like" not in own:
+        return own
+    model = builds.get(own["like"]) if isinstance(own["like"], str) else None
+    if not isinstance(model, dict) or "like" in model:
+        raise BuildError(
+            f"{_BUILDS_FILE}: builds.{quoted(name)}.like: expected a build that says everything "
+            f"itself, found {quoted(own['like'])}"
+        )
+    return {**model, **{key: value for key, value in own.items() if key != "like"}}
 
 
 def _hint(word: str, known: tuple[str, ...]) -> str:

@@ -42,6 +42,22 @@ def known_bad_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
     return f"{build}{added}~{fix}"
 
 
+def equipped_label(build: str, requires: Sequence[str]) -> str:
+    """The build as it is, with the fixes that a scenario requires on every side.
+
+    Args:
+        build: A label; switches of it stay.
+        requires: As for ``healthy_label``.
+
+    Raises:
+        BuildError: The build cannot be probed.
+    """
+    if not requires:
+        return build
+    request = parse_label(build)
+    return f"{build}{_added(request, check_build(request.spec).fixes, requires)}"
+
+
 def _added(request: BuildRequest, found: Mapping[str, Finding], requires: Sequence[str]) -> str:
     """Switches for the required fixes that the release lacks and the label does not speak of."""
     lacking = (fix for fix in requires if found[fix].state == "lacking")

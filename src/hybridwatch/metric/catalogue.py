@@ -26,6 +26,14 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Generated tokens per second of one trial, all requests together.",
     ),
     Metric(
+        "total_token_throughput",
+        Unit.TOKENS_PER_SECOND,
+        Direction.HIGHER,
+        Kind.RATE,
+        _RATE_MARGIN,
+        "Prompt and generated tokens per second of one trial, all requests together.",
+    ),
+    Metric(
         "request_throughput",
         Unit.REQUESTS_PER_SECOND,
         Direction.HIGHER,
@@ -134,6 +142,30 @@ FAMILIES: Final[dict[str, Metric]] = {
         Kind.EXACT,
         0.0,
         "Times an engine's state broke a rule that must always hold; 0 is expected.",
+    ),
+    "asv_time": Metric(
+        "asv_time",
+        Unit.SECONDS,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Seconds of a benchmark that asv timed, as ingested.",
+    ),
+    "asv_memory": Metric(
+        "asv_memory",
+        Unit.COUNT,
+        Direction.LOWER,
+        Kind.COUNT,
+        _TIME_MARGIN,
+        "Bytes of a benchmark of memory, as ingested from asv.",
+    ),
+    "asv_number": Metric(
+        "asv_number",
+        Unit.COUNT,
+        Direction.LOWER,
+        Kind.COUNT,
+        _TIME_MARGIN,
+        "Whatever else asv tracked, in the unit of its benchmark; asv takes lower for better.",
     ),
 }
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -87,28 +87,28 @@ def decode(record: bytes, bulk: bytes | None) -> Run:
     Raises:
         RecordError: In one line: the path to the key, what was found and what was expected.
     """
-    wire = _wire_of(record)
     if bulk is None:
-        return wire.to_run({})
-    if wire.bulk is None:
-        raise RecordError("bulk: expected no file beside this record, found one")
-    return wire.to_run(_read_bulk(bulk, wire.bulk, len(wire.trials)))
+        return _wire_of(record).to_run({})
+    return decode_with(record, lambda _: bulk, stray=True)
 
 
-def bulk_file_of(record: bytes) -> str | None:
-    """Name the file beside a record.
+def decode_with(record: bytes, read: Callable[[str], bytes], *, stray: bool = False) -> Run:
+    """Read a run back, and the file beside its record as it is needed.
 
     Args:
         record: The bytes of the record.
-
-    Returns:
-        A plain file name, or ``None`` when the record stands alone.
+        read: Given the plain name of the file beside it, gives its bytes.
+        stray: Whether there is such a file even if the record names none, which is an error.
 
     Raises:
-        RecordError: As ``decode``.
+        RecordError: As ``decode``; whatever ``read`` raises comes through.
     """
     wire = _wire_of(record)
-    return wire.bulk.file if wire.bulk else None
+    if wire.bulk is not None:
+        return wire.to_run(_read_bulk(read(wire.bulk.file), wire.bulk, len(wire.trials)))
+    if stray:
+        raise RecordError("bulk: expected no file beside this record, found one")
+    return wire.to_run({})
 
 
 def _checked(run: Run) -> WireRecord:
@@ -122,6 +122,17 @@ def _checked(run: Run) -> WireRecord:
 
 def _wire_of(record: bytes) -> WireRecord:
     try:
+        wire = WireRecord.model_validate_json(record)
+    except ValidationError as error:
+        # Only now, since it takes as long again: what is wrong with the whole comes first.
+        _check_whole(record)
+        raise RecordError(_first(error)) from error
+    _check_consistent(wire)
+    return wire
+
+
+def _check_whole(record: bytes) -> None:
+    try:
         raw = json.loads(record)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(f"not whole JSON, the file may have been cut short: {error}") from error
@@ -133,9 +144,6 @@ def _wire_of(record: bytes) -> WireRecord:
             f"schema_version: found {version}, but this hybridwatch reads up to "
             f"{SCHEMA_VERSION}: upgrade hybridwatch"
         )
-    wire = _validated(WireRecord, record)
-    _check_consistent(wire)
-    return wire
 
 
 def _check_consistent(wire: WireRecord) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
 
@@ -23,10 +23,17 @@ class Sample:
     """Every value of one metric seen in one trial, in base units, in order of arrival.
 
     For ``accuracy.<task>`` a value is 1.0 or 0.0, one per document in document order.
+
+    Attributes:
+        metric: Its id.
+        values: As above; with ``statistic`` the one value that is left of them.
+        statistic: Set when the tool that measured kept no raw values: what it reduced the trial
+            to. Other statistics of the trial are then unknown.
     """
 
     metric: str
     values: tuple[float, ...]
+    statistic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +144,34 @@ class Looks:
     made: tuple[int, ...]
 
 
+UNKNOWN: Final = "unknown"
+"""Stands where the file that a run was ingested from does not tell a text; 0 stands for a number,
+the day of ingestion's own time for none: ``Source.unknown`` names every such place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an ingested run comes from.
+
+    Attributes:
+        format: Such as ``asv`` or ``vllm-bench-serve``; ``ingest.read`` has the list.
+        file: Plain name of the file; the first where several hold one run.
+        sha256: Digest of that file's bytes.
+        unknown: Fields of the record that the file does not tell, as paths
+            (``testbed.cores``); they hold ``unknown`` or 0.
+        commit: Commit of the code that was measured, where the file tells it.
+        committed_at: When that was made: the run's place in a history of commits, which may be
+            measured in any order. UTC.
+    """
+
+    format: str
+    file: str
+    sha256: str
+    unknown: tuple[str, ...] = ()
+    commit: str | None = None
+    committed_at: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """Every trial of one session on one testbed.
@@ -152,6 +187,8 @@ class Run:
             an A/A run.
         trials: In the order they happened.
         looks: Set when trials were added until the run was decided.
+        source: Set when another tool measured and its file was ingested. ``harness`` then is
+            that tool.
     """
 
     id: str
@@ -163,6 +200,7 @@ class Run:
     builds: tuple[EngineBuild, ...]
     trials: tuple[Trial, ...]
     looks: Looks | None = None
+    source: Source | None = None
 
     def measured(self, side: int) -> Iterator[Trial]:
         """Yield the trials of one side that count: warm-ups and failures left out."""

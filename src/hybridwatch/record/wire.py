@@ -30,6 +30,7 @@ from hybridwatch.record.run import (
     Phase,
     Run,
     Sample,
+    Source,
     Surroundings,
     Trial,
 )
@@ -130,6 +131,13 @@ class _Build(_Wire):
 class _Sample(_Wire):
     metric: Annotated[str, AfterValidator(_known_metric)]
     values: tuple[float, ...]
+    statistic: str | None = Field(default=None, exclude_if=_is_absent)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.statistic is not None and len(self.values) != 1:
+            raise ValueError("expected one value beside statistic")
+        return self
 
 
 class _Failure(_Wire):
@@ -157,6 +165,15 @@ class _Looks(_Wire):
         if self.made and (self.made[:-1] != due[:-1] or self.made[-1] > due[-1]):
             raise ValueError("expected looks made as planned, only the last one perhaps early")
         return self
+
+
+class _Source(_Wire):
+    format: str
+    file: Annotated[str, AfterValidator(_plain_file_name)]
+    sha256: _Digest
+    unknown: tuple[str, ...]
+    commit: str | None
+    committed_at: _Time | None
 
 
 class _Trial(_Wire):
@@ -251,6 +268,7 @@ class WireRecord(_Wire):
     builds: Annotated[tuple[_Build, ...], Field(min_length=1, max_length=2)]
     trials: tuple[_Trial, ...]
     looks: _Looks | None = Field(default=None, exclude_if=_is_absent)
+    source: _Source | None = Field(default=None, exclude_if=_is_absent)
     bulk: WireBulk | None = None
 
     def to_run(self, bulk: dict[int, BulkOfTrial]) -> Run:
@@ -269,4 +287,5 @@ class WireRecord(_Wire):
             builds=tuple(EngineBuild(**dict(build)) for build in self.builds),
             trials=tuple(t.to_trial(bulk.get(t.index, BulkOfTrial())) for t in self.trials),
             looks=Looks(**dict(self.looks)) if self.looks else None,
+            source=Source(**dict(self.source)) if self.source else None,
         )

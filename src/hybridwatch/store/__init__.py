@@ -4,9 +4,11 @@
 file is ``record.codec``'s business. ``verdicts`` keeps what was judged beside what was measured.
 """
 
+from hybridwatch.store.baselines import BASELINES, Baseline, read_baselines
 from hybridwatch.store.files import check_writable, write_run
+from hybridwatch.store.intake import Intake
 from hybridwatch.store.layout import find_record, list_records
-from hybridwatch.store.shelf import Broken, Shelf, Stored, read_all, read_run
+from hybridwatch.store.shelf import Broken, Shelf, Stored, read_alike, read_all, read_run
 from hybridwatch.store.tools import present_tools
 from hybridwatch.store.verdict_file import SideRef, StoredVerdict
 from hybridwatch.store.verdicts import (
@@ -20,7 +22,10 @@ from hybridwatch.store.verdicts import (
 )
 
 __all__ = [
+    "BASELINES",
+    "Baseline",
     "Broken",
+    "Intake",
     "Shelf",
     "SideRef",
     "Stored",
@@ -31,7 +36,9 @@ __all__ = [
     "list_records",
     "list_verdicts",
     "present_tools",
+    "read_alike",
     "read_all",
+    "read_baselines",
     "read_run",
     "read_side",
     "read_verdict",

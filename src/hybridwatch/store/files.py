@@ -5,14 +5,15 @@ record (a killed process) is seen by nobody. How one file is written whole is ``
 """
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from hybridwatch.errors import RecordError
-from hybridwatch.record.codec import encode
+from hybridwatch.record.codec import Encoded, encode
 from hybridwatch.record.naming import BULK_SUFFIX, RECORD_SUFFIX
 from hybridwatch.record.run import Run
 from hybridwatch.store.layout import RECORDS, folder_of
-from hybridwatch.store.whole import create, hidden, make_folder
+from hybridwatch.store.whole import create_all, hidden, make_folder
 
 
 def write_run(results: Path, run: Run) -> Path:
@@ -29,28 +30,42 @@ def write_run(results: Path, run: Run) -> Path:
         RecordError: The run cannot be encoded, the folder cannot be written, or the run is there
             already. Nothing of the run is left behind then.
     """
-    encoded = encode(run)
-    folder = folder_of(results, run)
-    record = folder / (encoded.stem + RECORD_SUFFIX)
-    bulk = folder / (encoded.stem + BULK_SUFFIX)
-    make_folder(folder)
+    return write_all(results, [(run, encode(run))])[0]
+
+
+def write_all(results: Path, runs: Sequence[tuple[Run, Encoded]]) -> list[Path]:
+    """Add runs whose bytes are there already, all of them or none; as ``write_run``.
+
+    Returns:
+        The paths of their records.
+    """
+    bulks: list[tuple[Path, bytes]] = []
+    records: list[tuple[Path, bytes]] = []
+    for run, encoded in runs:
+        folder = folder_of(results, run)
+        records.append((folder / (encoded.stem + RECORD_SUFFIX), encoded.record))
+        if encoded.bulk is not None:
+            bulks.append((folder / (encoded.stem + BULK_SUFFIX), encoded.bulk))
+    for folder in {path.parent for path, _ in records}:
+        make_folder(folder)
     made: list[Path] = []
     try:
-        if encoded.bulk is not None:
-            create(bulk, encoded.bulk, made)
-        create(record, encoded.record, made)
+        create_all(bulks, made)
+        create_all(records, made)
     except FileExistsError as error:
         _remove(made)
+        names = " or ".join(run.id for run, _ in runs)
         raise RecordError(
-            f"{folder}: run {run.id} is there already; records never change"
+            f"{records[0][0].parent}: run {names} is there already; records never change"
         ) from error
     except OSError as error:
         _remove(made)
-        raise RecordError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        where = records[0][0].parent
+        raise RecordError(f"{where}: cannot be written: {error.strerror or error}") from error
     except BaseException:
         _remove(made)  # an interrupt (Ctrl-C) must not leave half a run either
         raise
-    return record
+    return [path for path, _ in records]
 
 
 def check_writable(results: Path) -> None:

@@ -27,16 +27,20 @@ def folder_of(results: Path, run: Run) -> Path:
     return results / RECORDS / safe_name(run.testbed.id)
 
 
-def list_records(results: Path) -> list[Path]:
-    """List the records of a store, of every testbed.
+def list_records(results: Path, folder: Path | None = None) -> list[Path]:
+    """List the records of a store, of every testbed or of one.
 
     Args:
         results: The results folder; one that does not exist has no records.
+        folder: As ``folder_of`` names it; all of them without.
 
     Returns:
         Paths, oldest run first; half-written files are never among them.
     """
-    paths = (results / RECORDS).glob(f"*/*{RECORD_SUFFIX}")
+    if folder is None:
+        paths = (results / RECORDS).glob(f"*/*{RECORD_SUFFIX}")
+    else:
+        paths = folder.glob(f"*{RECORD_SUFFIX}")
     visible = (path for path in paths if not path.name.startswith("."))
     return sorted(visible, key=lambda path: (path.name, path.parent.name))
 
@@ -62,7 +66,7 @@ def find_record(results: Path, key: str) -> Path:
     if key == LATEST:
         found = records[-1:]
     else:
-        found = [path for path in records if key and _run_id_of(path).startswith(key)]
+        found = [path for path in records if key and run_id_of(path).startswith(key)]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -74,5 +78,6 @@ def find_record(results: Path, key: str) -> Path:
     raise RecordError(f"{results}: {key!r} fits {len(found)} records: {names}; give more of the id")
 
 
-def _run_id_of(path: Path) -> str:
+def run_id_of(path: Path) -> str:
+    """Read a run's id off the name of its record."""
     return path.stem.rpartition("-")[2]

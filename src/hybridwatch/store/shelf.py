@@ -3,13 +3,15 @@
 Reading all never fails for one bad file: the dashboard shows the rest and names the broken one.
 """
 
+import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from hybridwatch.errors import RecordError
-from hybridwatch.record.codec import bulk_file_of, decode
+from hybridwatch.record.codec import decode, decode_with
 from hybridwatch.record.run import Run
-from hybridwatch.store.layout import list_records
+from hybridwatch.store.layout import folder_of, list_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,55 @@ def read_run(path: Path, bulk: bool = True) -> Run:
     """
     try:
         record = path.read_bytes()
-        name = bulk_file_of(record) if bulk else None
-        return decode(record, path.with_name(name).read_bytes() if name else None)
+        if not bulk:
+            return decode(record, None)
+        return decode_with(record, lambda name: path.with_name(name).read_bytes())
     except OSError as error:
         missing = error.filename or path
         raise RecordError(f"{path}: cannot read {missing}: {error.strerror or error}") from error
     except RecordError as error:
         raise RecordError(f"{path}: {error}") from error
+
+
+def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) -> tuple[Run, ...]:
+    """Read the newest runs of a scenario on a testbed that have one of some builds.
+
+    Only these are parsed: the others are told apart by the bytes of their scenario's digest and of
+    their labels, so a long history costs little. Records that cannot be read are left out.
+
+    Args:
+        results: The results folder.
+        run: Whose scenario and testbed; it is left out itself.
+        labels: Of builds.
+        newest: How many runs at most.
+
+    Returns:
+        Oldest first, without answers.
+    """
+    wanted = json.dumps(run.scenario.digest).encode()
+    builds = [json.dumps(label, ensure_ascii=False).encode() for label in labels]
+    found: list[Run] = []
+    for path in reversed(list_records(results, folder_of(results, run))):
+        if len(found) == newest:
+            break
+        try:
+            record = path.read_bytes()
+            if wanted in record and any(build in record for build in builds):
+                other = decode(record, None)
+                if _is_alike(other, run, labels):
+                    found.append(other)
+        except (OSError, RecordError):
+            continue
+    return tuple(reversed(found))
+
+
+def _is_alike(other: Run, run: Run, labels: Collection[str]) -> bool:
+    return (
+        other.id != run.id
+        and other.scenario == run.scenario
+        and other.testbed.id == run.testbed.id
+        and any(build.label in labels for build in other.builds)
+    )
 
 
 def read_all(results: Path, bulk: bool = True) -> Shelf:

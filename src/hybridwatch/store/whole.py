@@ -7,6 +7,7 @@ one step, unless another file has that name.
 import errno
 import os
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -41,17 +42,26 @@ def create(path: Path, content: bytes, made: list[Path]) -> None:
         FileExistsError: Something has the name; it stays as it was.
         OSError: The file cannot be written.
     """
-    temporary = path.with_name(hidden("half"))
+    create_all([(path, content)], made)
+
+
+def create_all(files: Sequence[tuple[Path, bytes]], made: list[Path]) -> None:
+    """Make files appear as ``create`` does, in their order; the disk is waited for together."""
+    halves = [path.with_name(hidden("half")) for path, _ in files]
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        _give_name(temporary, path)
-        made.append(path)
+        for half, (_, content) in zip(halves, files, strict=True):
+            with half.open("xb") as file:
+                file.write(content)
+        for half in halves:
+            _sync(half)  # the first takes the others along, where a journal is kept
+        for half, (path, _) in zip(halves, files, strict=True):
+            _give_name(half, path)
+            made.append(path)
     finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+        for half in halves:
+            half.unlink(missing_ok=True)
+    for folder in {path.parent for path, _ in files}:
+        _sync_folder(folder)
 
 
 def _give_name(temporary: Path, path: Path) -> None:
@@ -68,7 +78,11 @@ def _give_name(temporary: Path, path: Path) -> None:
 
 def _sync_folder(folder: Path) -> None:
     # The name itself is only safe once the folder is on the disk.
-    descriptor = os.open(folder, os.O_RDONLY)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

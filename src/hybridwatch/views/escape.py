@@ -31,12 +31,12 @@ def escape(text: str, longest: int = 300) -> str:
     Returns:
         One line without control, format (bidirectional) or surrogate characters.
     """
-    line = one_line(text)
-    if len(line) > longest:
-        line = line[:longest] + _ELLIPSIS
-    line = _MARKUP.sub(r"\\\g<0>", line)
-    line = "".join(_ENTITIES.get(mark, mark) for mark in line)
-    return _LINKS.sub(rf"\g<0>{_BREAK}", line)
+    return _harmless(_MARKUP.sub(r"\\\g<0>", _shortened(text, longest)))
+
+
+def in_html(text: str, longest: int = 300) -> str:
+    """Write a text inside a block of HTML, where Markdown is not read; else as ``escape``."""
+    return _harmless(_shortened(text, longest))
 
 
 def as_item(text: str) -> str:
@@ -49,6 +49,16 @@ def one_line(text: str) -> str:
     """Fold white space into single blanks and drop characters that steer a display."""
     blank = " ".join(text.split())
     return "".join(mark for mark in blank if not unicodedata.category(mark).startswith("C"))
+
+
+def _shortened(text: str, longest: int) -> str:
+    line = one_line(text)
+    return line if len(line) <= longest else line[:longest] + _ELLIPSIS
+
+
+def _harmless(line: str) -> str:
+    line = "".join(_ENTITIES.get(mark, mark) for mark in line)
+    return _LINKS.sub(rf"\g<0>{_BREAK}", line)
 
 
 def fenced(command: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from hybridwatch.analysis.control import Control
+from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.verdict import (
@@ -57,6 +58,18 @@ def gate_to_json(result: GateResult, report: Report) -> dict[str, Any]:
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
         "report": to_json(report),
+    }
+
+
+def findings_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
+    """Turn a gate's answer over many scenarios and what it is about into plain values."""
+    return {
+        "schema_version": REPORT_SCHEMA,
+        "passed": result.passed,
+        "reasons": list(result.reasons),
+        "warnings": list(result.warnings),
+        "absent": [{"scenario": one.scenario, "reason": one.reason} for one in findings.absent],
+        "reports": [to_json(report) for report in findings.reports],
     }
 
 

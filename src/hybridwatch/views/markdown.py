@@ -9,7 +9,7 @@ from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.views import numbers, sentence
-from hybridwatch.views.escape import as_item, escape, fenced
+from hybridwatch.views.escape import as_item, escape, fenced, in_html
 
 _SHOWN_FLIPS: Final = 5
 _SHOWN_LINES: Final = 20
@@ -96,7 +96,7 @@ def _flips(report: Report) -> Iterator[str]:
             shown = "\n".join(map(_flip, flips[:_SHOWN_FLIPS]))
             more = len(flips) - _SHOWN_FLIPS
             left_out = f"\n\n{more} more in the JSON report." if more > 0 else ""
-            title = f"Answers that flipped in {escape(comparison.metric.id)} ({len(flips)})"
+            title = f"Answers that flipped in {in_html(comparison.metric.id)} ({len(flips)})"
             yield _folded(title, shown + left_out)
 
 

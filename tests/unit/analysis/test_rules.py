@@ -9,8 +9,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from hybridwatch.analysis import multiplicity, paired_proportion, power, rank
-from hybridwatch.analysis.compare import _ACCURACY_RELEVANCE
 from hybridwatch.analysis.paired_proportion import Pairs
+from hybridwatch.metric.catalogue import _ACCURACY_RELEVANCE
 from tests.builders import noisy
 
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,14 +138,80 @@ def test_gate_passes(call, stored) -> None:
     assert (answer.exit_code, answer.output.partition(":")[0]) == (0, "pass")
 
 
-def test_comment_prints_markdown_and_posts_nothing_yet(call, stored) -> None:
+def test_a_dry_comment_prints_markdown_and_posts_nothing(call, stored) -> None:
     record = stored(GOOD, BAD)
     answer = call("comment", record, "--dry-run")
     assert answer.exit_code == 0
-    assert answer.output.startswith("**Bad news")
+    assert answer.stdout.startswith("**Bad news")
     refused = call("comment", record)
     assert refused.exit_code == 2
-    assert "--dry-run prints the Markdown" in refused.stderr
+    assert "--dry-run prints only" in refused.stderr
+
+
+def test_a_dry_comment_says_when_there_would_be_none(call, stored) -> None:
+    answer = call("comment", stored(GOOD, GOOD), "--dry-run")
+    assert answer.stdout.startswith("**Equivalent")
+    assert answer.stderr.startswith("no news")
+
+
+@pytest.mark.parametrize("action", ["block", "warn", "watch"])
+def test_a_gate_does_what_the_policy_says(call, stored, tmp_path, action) -> None:
+    record = stored(GOOD, {**GOOD, "tpot": noisy(1.2, 7, 0.01)})
+    policy = tmp_path / "own.toml"
+    policy.write_text(f'[[rule]]\nmetric = "*"\naction = "{action}"\n')
+    answer = call("gate", record, "--policy", str(policy))
+    said = {"block": "fail: Bad news", "warn": "pass with 1 warning: Bad news", "watch": "pass: "}
+    assert answer.exit_code == (1 if action == "block" else 0)
+    assert said[action] in answer.output
+    assert ("tpot median: regression" in answer.output) is (action != "watch")
+
+
+def test_a_margin_of_the_policy_is_the_gates_margin(call, stored, tmp_path) -> None:
+    record = stored(GOOD, {**GOOD, "tpot": noisy(1.06, 7, 0.01)})
+    policy = tmp_path / "own.toml"
+    policy.write_text('[[rule]]\nmetric = "tpot"\naction = "block"\nmargin = 0.2\n')
+    assert call("gate", record).exit_code == 1
+    assert call("gate", record, "--policy", str(policy)).exit_code == 0
+
+
+def test_a_wrong_policy_is_a_wrong_call(call, stored, tmp_path) -> None:
+    (tmp_path / "own.toml").write_text('[[rule]]\nmetric = "tpott"\naction = "block"\n')
+    answer = call("gate", stored(GOOD, GOOD), "--policy", str(tmp_path / "own.toml"))
+    assert answer.exit_code == 2
+    assert "own.toml: rule[0].metric: no metric has this id" in answer.stderr
+
+
+def test_a_gate_over_a_folder_wants_every_expected_scenario(call, stored, tmp_path) -> None:
+    policy = tmp_path / "own.toml"
+    rule = '[[rule]]\nmetric = "*"\naction = "block"\n'
+    policy.write_text('expected = ["smoke/padded-graph-rows", "smoke/dummy-run"]\n' + rule)
+    stored(GOOD, BAD, run_id="aaaaaaaa")
+    stored(GOOD, GOOD, run_id="bbbbbbbb")
+    answer = call("gate", "--policy", str(policy))
+    assert answer.exit_code == 1
+    assert "  smoke/dummy-run: missing: there is no record of it" in answer.output
+    assert PADDED not in answer.output, "the newest record of a scenario is the one that counts"
+    told = json.loads(call("gate", "--policy", str(policy), "--json").stdout)
+    assert [one["scenario"] for one in told["absent"]] == ["smoke/dummy-run"]
+    assert (told["passed"], len(told["reports"])) == (False, 1)
+    policy.write_text(rule)
+    assert call("gate", "--policy", str(policy)).exit_code == 0
+
+
+def test_a_gate_over_a_folder_names_what_it_cannot_judge(call, stored, tmp_path) -> None:
+    policy = tmp_path / "own.toml"
+    policy.write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
+    empty = call("gate", "--policy", str(policy))
+    assert (empty.exit_code, empty.output) == (
+        1,
+        "fail: Not comparable, so the gate stops this: nothing was measured.\n",
+    )
+    record = Path(stored(GOOD))
+    (record.parent / "20260301T120000Z-x-2222.json").write_text("{")
+    answer = call("gate", "--policy", str(policy))
+    assert answer.exit_code == 1
+    assert "no baseline: run 1f0a9c3e: one side alone cannot be compared" in answer.output
+    assert "20260301T120000Z-x-2222.json: cannot be read" in answer.output
 
 
 def test_help_loads_no_verb() -> None:
@@ -172,7 +239,7 @@ def test_ctrl_c_is_one_line_and_130(monkeypatch, call) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hybridwatch.cli.gate.report_for", interrupt)
+    monkeypatch.setattr("hybridwatch.cli.gate.findings_for", interrupt)
     answer = call("gate", "latest")
     assert answer.exit_code == 130
     assert answer.stderr == "hybridwatch: interrupted\n"
@@ -190,7 +257,7 @@ def test_failed_engine_is_status_1_and_shows_the_end_of_its_log(call, monkeypatc
     def die(*_: object) -> None:
         raise EngineError("the engine ended while starting (status 1)", "one\nno such model\n")
 
-    monkeypatch.setattr("hybridwatch.cli.gate.report_for", die)
+    monkeypatch.setattr("hybridwatch.cli.gate.findings_for", die)
     answer = call("gate", "latest")
     assert answer.exit_code == 1
     assert answer.stderr.splitlines() == [

@@ -195,3 +195,26 @@ def test_home_is_found_upwards_or_named(checkout, monkeypatch):
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(inside))
     with pytest.raises(BuildError, match="HYBRIDWATCH_HOME: expected a folder with"):
         home()
+
+
+LIKE = """
+[builds."tiny-1.1"]
+like = "tiny-1.0"
+release = "1.1"
+"""
+
+
+def test_a_build_like_another_says_only_what_differs(checkout):
+    builds = checkout / "engine" / "builds.toml"
+    builds.write_text(BUILDS + LIKE)
+    first, second = load_builds(checkout).values()
+    assert (second.name, second.release) == ("tiny-1.1", "1.1")
+    assert (second.env, second.fixes, second.lock) == (first.env, first.fixes, first.lock)
+
+
+@pytest.mark.parametrize("model", ["tiny-9", "tiny-1.1"])
+def test_a_build_like_none_or_like_itself_is_refused(checkout, model):
+    builds = checkout / "engine" / "builds.toml"
+    builds.write_text(BUILDS + LIKE.replace('like = "tiny-1.0"', f'like = "{model}"'))
+    with pytest.raises(BuildError, match=r'builds\."?tiny-1\.1"?\.like: expected a build'):
+        load_builds(checkout)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hybridwatch.errors import RecordError
-from hybridwatch.record.codec import SCHEMA_VERSION, Encoded, bulk_file_of, decode, encode
+from hybridwatch.record.codec import SCHEMA_VERSION, Encoded, decode, encode
 from hybridwatch.record.run import (
     Answer,
     Failure,
@@ -113,7 +113,7 @@ def test_run_without_answers_has_no_bulk() -> None:
     bare = replace(SMALL, trials=())
     encoded = encode(bare)
     assert encoded.bulk is None
-    assert bulk_file_of(encoded.record) is None
+    assert json.loads(encoded.record)["bulk"] is None
     assert decode(encoded.record, None) == bare
 
 
@@ -140,9 +140,21 @@ def test_golden_record_of_a_run_of_several_looks_is_still_read_and_written() -> 
     assert encode(original).record == record
 
 
+def test_golden_record_of_an_ingested_run_is_still_read_and_written() -> None:
+    record = (GOLDEN / "v1-ingested.json").read_bytes()
+    original = decode(record, None)
+    assert original.source is not None
+    assert original.source.format == "asv"
+    assert original.source.commit == "d4ad43a03b0c4ab659709e2c5795801bd343588a"
+    assert "testbed.cores" in original.source.unknown
+    assert encode(original).record == record
+
+
 def test_what_a_run_does_not_have_leaves_no_key() -> None:
     raw = json.loads(encode(SMALL).record)
     assert "looks" not in raw
+    assert "source" not in raw
+    assert all("statistic" not in sample for t in raw["trials"] for sample in t["samples"])
     assert all("surroundings" not in trial for trial in raw["trials"])
 
 

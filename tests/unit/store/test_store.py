@@ -12,15 +12,18 @@ from random import Random
 import pytest
 
 from hybridwatch.errors import RecordError
+from hybridwatch.record.codec import encode
 from hybridwatch.record.naming import safe_name
 from hybridwatch.store import (
     check_writable,
     find_record,
     list_records,
+    read_alike,
     read_all,
     read_run,
     write_run,
 )
+from hybridwatch.store.files import write_all
 from tests.store_builders import STARTED, TESTBED, Plan, run
 
 ROOT = Path(__file__).parents[3]
@@ -47,6 +50,30 @@ def test_written_run_is_read_back(tmp_path: Path) -> None:
 def test_reading_without_bulk_leaves_the_answers_out(tmp_path: Path) -> None:
     alone = read_run(write_run(tmp_path, small()), bulk=False)
     assert not any(trial.answers for trial in alone.trials)
+
+
+def test_of_a_long_history_the_newest_alike_are_read(tmp_path: Path) -> None:
+    runs = [small(later_h=hour) for hour in range(6)]
+    for one in runs:
+        write_run(tmp_path, one)
+    labels = {runs[0].builds[0].label}
+    near = read_alike(tmp_path, runs[5], labels, newest=3)
+    assert [one.id for one in near] == [one.id for one in runs[2:5]]  # itself left out
+    assert read_alike(tmp_path, runs[5], {"cuda-0.27.1"}, newest=3) == ()
+    list_records(tmp_path)[3].write_bytes(b"{")
+    assert [one.id for one in read_alike(tmp_path, runs[5], labels, newest=2)] == [
+        runs[2].id,
+        runs[4].id,
+    ]
+
+
+def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    write_run(tmp_path, small(later_h=1))
+    before = files_of(tmp_path)
+    batch = [(one, encode(one)) for one in (small(), small(later_h=1), small(later_h=2))]
+    with pytest.raises(RecordError, match="is there already"):
+        write_all(tmp_path, batch)
+    assert files_of(tmp_path) == before
 
 
 def test_record_never_changes(tmp_path: Path) -> None:

@@ -7,17 +7,21 @@ from typing import Any
 
 from hybridwatch.analysis.change_point import ChangePoint, History, State
 from hybridwatch.analysis.control import Control, ControlKind
+from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.verdict import Interval
+from hybridwatch.cli.ingest import Haul, Taken
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
+from hybridwatch.store import Intake
 from hybridwatch.views.detection import Detection, detections_to_json
-from hybridwatch.views.jsonform import control_to_json, gate_to_json
+from hybridwatch.views.jsonform import control_to_json, findings_to_json, gate_to_json
 from hybridwatch.views.replay import replay_to_json
 from tests.situations import SITUATIONS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
+FOUND = Findings((), (Absent("smoke/x", "missing"),))
 REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
 CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED)
 DETECTED = Detection(
@@ -40,12 +44,22 @@ def keys_of(value: Any) -> Iterator[str]:
                 yield from keys_of(item)
 
 
-def test_every_field_is_documented_and_exists() -> None:
+def ingested(results: Path):
+    haul = Haul(Intake(results), quiet=True)
+    haul.wait(Taken("a.json", "record", "1f0a9c3e", "r.json", new=True))
+    haul.write()
+    haul.refuse("b.json", "why")
+    return haul.to_json()
+
+
+def test_every_field_is_documented_and_exists(tmp_path) -> None:
     report = SITUATIONS["regression"]()
     fields = set(keys_of(gate_to_json(gate(report), report)))
+    fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
     fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
     fields |= set(keys_of(detections_to_json([DETECTED])))
+    fields |= set(keys_of(ingested(tmp_path)))
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_]+)`", text))
     assert fields <= named

@@ -7,7 +7,8 @@ they are defined; the state update has its one seam in the dispatcher's CPU back
 
 Written for 0.27.1. A release that lacks a name is left alone there: up to 0.23.0 there is no CPU
 backend of the state update, and with 0.32.0 ``all`` mode is gone, with it the arguments that lead
-here, while the seams of speculation and of ``align`` copies are the same.
+here, while the seams of speculation and of ``align`` copies are the same; new there are states that
+are stored amid a prompt.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,13 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from hybridwatch_engine.cpu.kernels import align, chunk_scan, convolution, state_update
+from hybridwatch_engine.cpu.kernels import (
+    align,
+    checkpoint,
+    chunk_scan,
+    convolution,
+    state_update,
+)
 from hybridwatch_engine.cpu.kernels.ending import Ending
 from hybridwatch_engine.cpu.kernels.slots import column_slots, move_states
 from hybridwatch_engine.patch import Patch, PatchSet
@@ -109,6 +116,23 @@ def _chunk_scan(original: Callable[..., Any]) -> Callable[..., Any]:
         return states.to(named.get("state_dtype") or c.dtype)
 
     return mamba_chunk_scan_combined_fwd
+
+
+def _checkpoint(original: Callable[..., None]) -> Callable[..., None]:
+    kernel = getattr(
+        import_module(f"{_OPS}.ssd_checkpoint"), "_store_prefill_checkpoint_kernel", None
+    )
+    if hasattr(kernel, "__getitem__"):  # it can be launched, as in an interpreter
+        return original
+
+    def store_prefill_checkpoint(
+        checkpoints: Any, chunk_idx: Any, x: Any, conv: Any, chunks: Any, ssm: Any, starts: Any,
+        *, state_len: int,
+    ) -> None:  # fmt: skip
+        offsets, blocks = checkpoints.checkpoint_offsets, checkpoints.state_indices
+        checkpoint.store(offsets, blocks, chunk_idx, x, conv, chunks, ssm, starts, state_len)
+
+    return store_prefill_checkpoint
 
 
 def _one_a_head(*parameters: Any) -> bool:
@@ -279,6 +303,7 @@ def speculation_kernels() -> PatchSet:
         (_MIXER, "causal_conv1d_fn", _conv_prefill),
         (_MIXER, "causal_conv1d_update", _conv_update),
         (f"{_OPS}.ssd_combined", "_mamba_chunk_scan_combined_fwd", _chunk_scan),
+        (_MIXER, "store_prefill_checkpoint", _checkpoint),
     ]
     found = [(import_module(module), name, make) for module, name, make in names]
     patches = [Patch(owner, name, make) for owner, name, make in found if hasattr(owner, name)]

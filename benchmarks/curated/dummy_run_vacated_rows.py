@@ -1,0 +1,7 @@
+"""Scenario ``curated/dummy-run-vacated-rows``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class DummyRunVacatedRows(Suite, scenario="curated/dummy-run-vacated-rows"):
+    """Do dummy batches keep off rows that requests moved away from?"""

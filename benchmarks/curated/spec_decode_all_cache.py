@@ -1,0 +1,7 @@
+"""Scenario ``curated/spec-decode-all-cache``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class SpecDecodeAllCache(Suite, scenario="curated/spec-decode-all-cache"):
+    """Does speculation on cached blocks hold in all of its parts together?"""

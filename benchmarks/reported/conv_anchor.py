@@ -1,0 +1,7 @@
+"""Scenario ``reported/conv-anchor``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class ConvAnchor(Suite, scenario="reported/conv-anchor"):
+    """Does the convolution's state start where the last step was accepted?"""

@@ -1,0 +1,7 @@
+"""Scenario ``reported/draft-model-overwrites-state``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class DraftModelOverwritesState(Suite, scenario="reported/draft-model-overwrites-state"):
+    """Does a draft model keep off the target's Mamba states?"""

@@ -1,0 +1,7 @@
+"""Scenario ``reported/i39273-draftless-step``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class I39273DraftlessStep(Suite, scenario="reported/i39273-draftless-step"):
+    """Are accepted drafts remembered over a step without drafts?"""

@@ -1,0 +1,7 @@
+"""Scenario ``smoke/draft-max-seq-len``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class DraftMaxSeqLen(Suite, scenario="smoke/draft-max-seq-len"):
+    """Does the metadata of target and draft speak of the batch, on model runner V2?"""

@@ -1,0 +1,7 @@
+"""Scenario ``smoke/spec-decode-all-cache``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class SpecDecodeAllCache(Suite, scenario="smoke/spec-decode-all-cache"):
+    """Do drafts rejected in the next block leave every block's cached state right?"""

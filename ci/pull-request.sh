@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The untrusted half: measures a pull request's build against the baseline and packs the records.
+# It runs a stranger's code, so it gets no token and posts nothing; ci/comment.sh does.
+#
+#   PULL_REQUEST   its number
+#   BASELINE       engine build, BUILD~fix and BUILD+fix too    [cpu-0.27.1]
+#   CONTENDER      the pull request's                           [BASELINE: an A/A comparison]
+#   SCENARIOS      ids and groups, as `expected` in gate.toml   [smoke]
+# Leaves parcel/records and parcel/pull-request.txt.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+: "${PULL_REQUEST:?the number of the pull request}"
+baseline=${BASELINE:-cpu-0.27.1}
+contender=${CONTENDER:-$baseline}
+read -ra scenarios <<<"${SCENARIOS:-smoke}"
+
+rm -rf parcel
+mkdir parcel
+echo "$PULL_REQUEST" >parcel/pull-request.txt
+# A failed trial (status 1) is a finding, which the gate and the comment tell.
+.venv/bin/hybridwatch run "${scenarios[@]}" --build "$baseline" --build "$contender" \
+    --results parcel || test $? -eq 1
+.venv/bin/hybridwatch gate --results parcel

@@ -1,0 +1,119 @@
+"""What was found out about a change in all of its scenarios together."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hybridwatch.analysis.gate import GateResult, consequence, gate_all
+from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+
+
+class Conclusion(Enum):
+    """The status of a check, in GitHub's words."""
+
+    SUCCESS = "success"
+    """Whatever is gated is proven to be the same, or better."""
+    NEUTRAL = "neutral"
+    """The gate passes, but with warnings or open questions: not green."""
+    FAILURE = "failure"
+    """The gate fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A scenario that should have been judged and could not be.
+
+    Attributes:
+        scenario: Its id, or the name of the file that did not tell.
+        reason: Why, and what to do, one line.
+    """
+
+    scenario: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A comparison, and where it stands.
+
+    Attributes:
+        report: The report that holds it.
+        comparison: The comparison.
+        action: What the gate does about it.
+    """
+
+    report: Report
+    comparison: Comparison
+    action: Action
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the gate does anything about it."""
+        return self.action is not Action.WATCH
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it is an improvement."""
+        return self.comparison.verdict is Verdict.IMPROVEMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Reports on one change, one per scenario.
+
+    Attributes:
+        reports: What was judged.
+        absent: What was not.
+        policy: The rules of the gate.
+    """
+
+    reports: tuple[Report, ...]
+    absent: tuple[Absent, ...] = ()
+    policy: Policy = field(default=STRICT)
+
+    @property
+    def gate(self) -> GateResult:
+        """Whether the change may go on."""
+        absent = (f"{one.scenario}: {one.reason}" for one in self.absent)
+        return gate_all(self.reports, self.policy, absent)
+
+    @property
+    def gated(self) -> tuple[Told, ...]:
+        """Every comparison that the policy does not merely watch, in the order of the reports."""
+        return tuple(self._gated())
+
+    @property
+    def incomparable(self) -> tuple[Report, ...]:
+        """The reports in which nothing could be held against anything."""
+        return tuple(
+            report
+            for report in self.reports
+            if all(c.verdict is Verdict.NOT_COMPARABLE for c in report.comparisons)
+        )
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is anything that people should be told without asking."""
+        result = self.gate
+        better = any(told.is_better for told in self.gated)
+        return bool(result.reasons or result.warnings) or better
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """Say it in one word; green means proven equal or better."""
+        result = self.gate
+        if not result.passed:
+            return Conclusion.FAILURE
+        green = {Verdict.EQUIVALENT, Verdict.IMPROVEMENT}
+        if result.warnings or any(told.comparison.verdict not in green for told in self.gated):
+            return Conclusion.NEUTRAL
+        return Conclusion.SUCCESS
+
+    def _gated(self) -> Iterator[Told]:
+        for report in self.reports:
+            for comparison in report.comparisons:
+                action = consequence(comparison, report, self.policy)
+                asked = self.policy.action_for(report.scenario.id, comparison.metric)
+                if {action, asked} != {Action.WATCH}:
+                    yield Told(report, comparison, action)

@@ -1,0 +1,85 @@
+"""What is asked of which metric in which scenario, and what becomes of a change.
+
+Pure: ``cli/policy.py`` reads the file (``ci/gate.toml``). Without a rule that fits, everything
+counts with the metric's own margin.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Final
+
+from hybridwatch.metric import Kind, Metric
+
+ANY: Final = "*"
+
+
+class Action(Enum):
+    """What a regression leads to."""
+
+    BLOCK = "block"
+    """The gate fails."""
+    WARN = "warn"
+    """It is shown, and the gate passes."""
+    WATCH = "watch"
+    """Nobody is told; the report has it all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What holds for some metrics in some scenarios.
+
+    Attributes:
+        metric: Metric ids, ``*`` for any characters.
+        scenarios: A scenario's id, a group such as ``smoke``, or ``*``.
+        action: What a regression leads to.
+        margin: The change that is allowed, instead of the metric's own margin and bound of
+            relevance; ``None`` leaves these.
+    """
+
+    metric: str
+    scenarios: str = ANY
+    action: Action = Action.BLOCK
+    margin: float | None = None
+
+    def fits(self, scenario_id: str, metric_id: str) -> bool:
+        """Whether the rule speaks of this metric of this scenario."""
+        return covers(self.scenarios, scenario_id) and fnmatchcase(metric_id, self.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All rules of a gate.
+
+    Attributes:
+        rules: The first that fits decides.
+        expected: Ids and groups of the scenarios that must have been measured.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    expected: tuple[str, ...] = ()
+
+    def rule_for(self, scenario_id: str, metric_id: str) -> Rule:
+        """Find the rule that decides; one that blocks where none fits."""
+        fitting = (rule for rule in self.rules if rule.fits(scenario_id, metric_id))
+        return next(fitting, Rule(ANY))
+
+    def action_for(self, scenario_id: str, metric: Metric) -> Action:
+        """Say what a regression of a metric leads to."""
+        return self.rule_for(scenario_id, metric.id).action
+
+    def applied(self, scenario_id: str, metric: Metric) -> Metric:
+        """Give a metric the margin that the policy allows it; a broken contract has none."""
+        margin = self.rule_for(scenario_id, metric.id).margin
+        if margin is None or metric.kind is Kind.EXACT:
+            return metric
+        return replace(metric, margin=margin, relevance=margin)
+
+
+STRICT: Final = Policy()
+"""Holds where nobody wrote a policy: every regression stops."""
+
+
+def covers(scenarios: str, scenario_id: str) -> bool:
+    """Whether a scenario's id is meant by an id, a group or ``*``."""
+    return scenarios in {ANY, scenario_id} or scenario_id.startswith(f"{scenarios.rstrip('/')}/")

@@ -1,0 +1,153 @@
+"""``hybridwatch export``: records in the forms of other tools."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from hybridwatch.errors import ExportError
+from hybridwatch.record.run import Run, Trial
+from hybridwatch.store import find_record, list_records, read_run
+
+_STDOUT: Final = "-"
+_ALONE: Final = ""
+"""Name of the only file, which goes where ``--out`` says."""
+
+
+def _csv(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.table import to_csv
+
+    return {_ALONE: to_csv(runs)}
+
+
+def _parquet(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.table import to_parquet
+
+    return {_ALONE: to_parquet(runs)}
+
+
+def _hud(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.hud import to_hud
+
+    return {_ALONE: to_hud(runs, os.environ)}
+
+
+def _bencher(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.snapshot import to_bencher
+
+    return {_ALONE: to_bencher(runs)}
+
+
+def _github_action_benchmark(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.snapshot import to_github_action_benchmark
+
+    return to_github_action_benchmark(runs)
+
+
+def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.asv import commit_of, to_asv
+
+    filed = [run for run in runs if commit_of(run) is not None]
+    left = [run.id for run in runs if commit_of(run) is None]
+    if not filed:
+        raise ExportError("asv files its results by commit, and none of these runs knows of one")
+    if left:
+        click.echo(f"left out, since they know of no commit: {', '.join(left)}", err=True)
+    return to_asv(filed, _benchmarks_in(out))
+
+
+_Form = Callable[[Sequence[Run], Path], Mapping[str, bytes]]
+
+_FORMS: Final[Mapping[str, _Form]] = {
+    "asv": _asv,
+    "hud": _hud,
+    "github-action-benchmark": _github_action_benchmark,
+    "bencher": _bencher,
+    "csv": _csv,
+    "parquet": _parquet,
+}
+_FOLDERS: Final = frozenset({"asv", "github-action-benchmark"})
+
+
+@click.command("export")
+@click.argument("records", nargs=-1, metavar="[RECORD]...")
+@click.option("--to", "form", required=True, type=click.Choice(list(_FORMS)), help="The form.")
+@click.option(
+    "--out",
+    default=_STDOUT,
+    show_default=True,
+    help="File to write, or folder for asv and github-action-benchmark; - is standard output.",
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Folder in which run ids are looked up.",
+)
+@click.option(
+    "--metric", "metrics", multiple=True, help="Only this metric, such as ttft; may be repeated."
+)
+def command(
+    *, records: tuple[str, ...], form: str, out: str, results: Path, metrics: tuple[str, ...]
+) -> None:
+    """Write records for other tools; without RECORD every one of the results folder.
+
+    RECORD is a record file, the id of a run, or "latest". csv and parquet have a row for each
+    trial, and `hybridwatch detect` reads the former: pick metrics of one direction. asv takes lower
+    for better: tokens per second go out as seconds per token. bencher and github-action-benchmark
+    hold one run each: name it.
+    """
+    if out == _STDOUT and (form in _FOLDERS or (form == "parquet" and sys.stdout.isatty())):
+        raise ExportError(f"--to {form}: expected --out with a place to write to")
+    paths = [find_record(results, key) for key in records] or list_records(results)
+    if not paths:
+        raise ExportError(f"{results}: expected records, found none")
+    # Names of models are in the load client's JSON, which lies beside the record.
+    runs = [read_run(path, bulk=form == "hud") for path in paths]
+    if metrics:
+        runs = [_only(run, frozenset(metrics)) for run in runs]
+    make: _Form = _FORMS[form]
+    files = make(runs, Path(out))
+    if out == _STDOUT:
+        click.echo(files[_ALONE], nl=False)
+        return
+    for name, content in files.items():
+        path = Path(out) / name if name else Path(out)
+        _write(path, content)
+        click.echo(f"{path}: {len(content)} bytes", err=True)
+
+
+def _only(run: Run, metrics: frozenset[str]) -> Run:
+    def kept(trial: Trial) -> Trial:
+        samples = (sample for sample in trial.samples if sample.metric in metrics)
+        return replace(trial, samples=tuple(samples))
+
+    return replace(run, trials=tuple(map(kept, run.trials)))
+
+
+def _write(path: Path, content: bytes) -> None:
+    half = path.with_name(f".{path.name}.half")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half.write_bytes(content)
+        half.replace(path)
+    except OSError as error:
+        half.unlink(missing_ok=True)
+        raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _benchmarks_in(folder: Path) -> Mapping[str, Any]:
+    path = folder / "benchmarks.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except (OSError, ValueError) as error:
+        raise ExportError(f"{path}: expected benchmarks of asv: {error}") from error
+    if not isinstance(found, dict):
+        raise ExportError(f"{path}: expected benchmarks of asv, found a {type(found).__name__}")
+    return found

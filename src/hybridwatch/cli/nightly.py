@@ -1,0 +1,106 @@
+"""``hybridwatch nightly``: one night of everything that is watched, for a timer to start."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import click
+
+from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.night import GATE, LOG, REPORT, NightError, Plan, hold
+from hybridwatch.cli.policy import takes_policy
+from hybridwatch.cli.progress import ended_by_sigterm
+from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
+from hybridwatch.engine.check import require_installed
+from hybridwatch.scenario.load import find
+from hybridwatch.views.pull_request import title_of
+
+_BAD_NEWS: Final = 1
+_HOURS: Final = 6.0
+_SECONDS: Final = 3600.0
+
+
+@click.command("nightly")
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
+@click.option(
+    "--build", default=DEFAULT_BUILD, show_default=True, metavar="BUILD", help="What is watched."
+)
+@click.option(
+    "--baseline",
+    metavar="BUILD",
+    help="Measured in turn with it.  [default: the same build, an A/A night]",
+)
+@click.option(
+    "--hours",
+    type=click.FloatRange(0, min_open=True),
+    default=_HOURS,
+    show_default=True,
+    help="After so long nothing more is measured.",
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Folder that gets records, verdicts and nights.",
+)
+@click.option(
+    "--asv-config",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="asv's configuration.  [default: asv.conf.json of the checkout]",
+)
+@takes_policy
+def command(
+    *,
+    scenarios: tuple[str, ...],
+    build: str,
+    baseline: str | None,
+    hours: float,
+    results: Path,
+    asv_config: Path | None,
+    policy: Policy,
+) -> None:
+    """Measure each SCENARIO through asv, judge, decide, publish.
+
+    Without one: what the policy expects. Called again on the same day it adds nothing, and after
+    it was interrupted it goes on where it was. Ends with the records, asv's site, a Markdown
+    report and the state of the gate; the exit status is 1 when the gate fails.
+    """
+    for label in (build, baseline or build):
+        require_installed(parse_label(label).spec)
+    plan = Plan(
+        scenarios=[one.id for one in find(home() / "scenarios", scenarios or policy.expected)],
+        build=build,
+        baseline=baseline or build,
+        commit=_commit(),
+        results=results,
+        policy=policy,
+        asv=(sys.executable, "-m", "asv"),
+        config=asv_config or home() / "asv.conf.json",
+        folder=home(),
+        seconds=hours * _SECONDS,
+    )
+    with ended_by_sigterm():
+        folder, findings = hold(plan, datetime.now(UTC).date(), click.echo)
+    for name, file in (("gate", GATE), ("report", REPORT), ("log", LOG)):
+        click.echo(f"{name + ':':<8}{folder / file}")
+    passed = findings.gate.passed
+    click.echo(f"{'pass' if passed else 'fail'}: {title_of(findings)}")
+    if not passed:
+        raise click.exceptions.Exit(_BAD_NEWS)
+
+
+def _commit() -> str:
+    asked = subprocess.run(
+        ["git", "-C", str(home()), "rev-parse", "HEAD"],  # noqa: S607 (git where the system has it)
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if asked.returncode != 0:
+        raise NightError(
+            f"{home()}: asv keeps numbers by commit, and there is none: {asked.stderr}"
+        )
+    return asked.stdout.strip()

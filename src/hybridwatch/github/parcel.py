@@ -1,0 +1,145 @@
+"""What an untrusted job sends to the trusted one: a ZIP file of records.
+
+``python -m hybridwatch.github.parcel ZIP FOLDER`` unpacks it and prints the number of the pull
+request that it claims to be about. The job that packed it ran a stranger's code, so everything is
+refused that a job of ours would not pack: other names, other places, links, a flood of data,
+records that do not decode. What is in the records stays a stranger's word all the same.
+
+Packed are ``pull-request.txt`` (its number) and ``records/<testbed>/<name>`` as ``results`` has it.
+"""
+
+import re
+import stat
+import sys
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
+
+from hybridwatch.errors import GithubError, RecordError
+from hybridwatch.record.naming import BULK_SUFFIX, RECORD_SUFFIX, safe_name
+from hybridwatch.store import list_records, read_run
+from hybridwatch.store.layout import RECORDS
+
+NUMBER_FILE: Final = "pull-request.txt"
+
+MOST_FILES: Final = 200
+MOST_BYTES: Final = 64 * 2**20
+"""Of all files together, unpacked."""
+MOST_BULK_BYTES: Final = 256 * 2**20
+"""Of one bulk file, uncompressed; it is compressed inside the ZIP file."""
+
+_MEBI: Final = 2**20
+_DEPTH: Final = 3  # records/<testbed>/<name>
+_NUMBER: Final = re.compile(rb"[1-9]\d{0,8}\s*")
+
+
+def unpack(parcel: Path, folder: Path) -> int:
+    """Unpack a parcel into a new folder, which is then a results folder.
+
+    Args:
+        parcel: The ZIP file.
+        folder: Made here; nothing may be there yet.
+
+    Returns:
+        The number of the pull request that the parcel claims to be about.
+
+    Raises:
+        GithubError: The parcel is not as described above; nothing of it must be used.
+    """
+    try:
+        with zipfile.ZipFile(parcel) as packed:
+            entries = packed.infolist()
+            for entry in entries:
+                _check_entry(entry)
+            if len(entries) > MOST_FILES:
+                raise GithubError(f"{parcel}: expected at most {MOST_FILES} files")
+            folder.mkdir(parents=True)
+            _extract(packed, entries, folder)
+    except FileExistsError:
+        raise GithubError(f"{folder}: expected no such folder yet") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise GithubError(f"{parcel}: expected a whole ZIP file: {error}") from error
+    except OSError as error:
+        raise GithubError(f"{parcel}: cannot be unpacked: {error.strerror or error}") from error
+    _check_records(folder)
+    return _number(folder / NUMBER_FILE)
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    """Refuse a name that the store would not have given, and whatever is no plain file."""
+    name = entry.filename
+    parts = PurePosixPath(name).parts
+    below = parts[:1] == (RECORDS,) and all(part == safe_name(part) for part in parts)
+    if entry.is_dir():
+        fits = below and name == "/".join(parts) + "/" and len(parts) < _DEPTH
+    else:
+        record = below and name == "/".join(parts) and len(parts) == _DEPTH
+        record = record and name.endswith((RECORD_SUFFIX, BULK_SUFFIX))
+        plain = stat.S_IFMT(entry.external_attr >> 16) in {0, stat.S_IFREG}
+        fits = plain and (record or name == NUMBER_FILE)
+    if not fits:
+        raise GithubError(f"parcel: expected nothing but records, found {name[:100]!r}")
+
+
+def _extract(packed: zipfile.ZipFile, entries: list[zipfile.ZipInfo], folder: Path) -> None:
+    room = MOST_BYTES
+    for entry in entries:
+        if entry.is_dir():
+            continue
+        target = folder.joinpath(*PurePosixPath(entry.filename).parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # The sizes that a ZIP file states are its author's word: count what comes out.
+        with packed.open(entry) as source, target.open("xb") as file:
+            room -= _copy(source, file, room)
+
+
+def _copy(source: IO[bytes], target: IO[bytes], room: int) -> int:
+    copied = 0
+    while piece := source.read(_MEBI):
+        copied += len(piece)
+        if copied > room:
+            raise GithubError(f"parcel: expected at most {MOST_BYTES} bytes of records")
+        target.write(piece)
+    return copied
+
+
+def _check_records(folder: Path) -> None:
+    for bulk in (folder / RECORDS).glob(f"*/*{BULK_SUFFIX}"):
+        _check_bulk(bulk)
+    for record in list_records(folder):
+        try:
+            read_run(record)
+        except RecordError as error:
+            raise GithubError(f"parcel: {error}") from error
+
+
+def _check_bulk(bulk: Path) -> None:
+    """Uncompress a file piece by piece before anybody does it in one."""
+    unzip = zlib.decompressobj(wbits=31)
+    size = 0
+    with bulk.open("rb") as file:
+        while piece := file.read(_MEBI):
+            while piece:
+                size += len(unzip.decompress(piece, _MEBI))
+                piece = unzip.unconsumed_tail
+                if size > MOST_BULK_BYTES:
+                    raise GithubError(
+                        f"parcel: {bulk.name}: expected at most {MOST_BULK_BYTES} bytes"
+                    )
+    if not unzip.eof or unzip.unused_data:
+        raise GithubError(f"parcel: {bulk.name}: expected one whole gzip member")
+
+
+def _number(path: Path) -> int:
+    content = path.read_bytes() if path.is_file() else b""
+    if not _NUMBER.fullmatch(content):
+        raise GithubError(f"parcel: {NUMBER_FILE}: expected a number, found {content[:20]!r}")
+    return int(content)
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{unpack(Path(sys.argv[1]), Path(sys.argv[2]))}\n")
+    except GithubError as refusal:
+        sys.exit(f"hybridwatch: {refusal}")

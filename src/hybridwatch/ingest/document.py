@@ -1,0 +1,188 @@
+"""A JSON file from outside, and reading it key by key with errors that name the key."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from hybridwatch.errors import IngestError
+
+_SHOWN: Final = 60
+"""How much of a wrong value an error message repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value inside a document, and the path to it.
+
+    Attributes:
+        value: As ``json`` reads it; NaN is ``None``, since no record knows it.
+        path: Such as ``benchmarks[0].metrics``; empty for the whole.
+    """
+
+    value: Any
+    path: str = ""
+
+    def __contains__(self, key: str) -> bool:
+        return isinstance(self.value, dict) and self.value.get(key) is not None
+
+    def at(self, *keys: str) -> "Node":
+        """Go down by keys.
+
+        Raises:
+            IngestError: One is not there.
+        """
+        node = self
+        for key in keys:
+            if not isinstance(node.value, dict):
+                raise node.wrong("an object")
+            path = f"{node.path}.{key}".lstrip(".")
+            if key not in node.value:
+                raise IngestError(f"{path}: expected a value, found nothing")
+            node = Node(node.value[key], path)
+        return node
+
+    def items(self) -> Iterator[tuple[str, "Node"]]:
+        """Yield keys and values of an object."""
+        if not isinstance(self.value, dict):
+            raise self.wrong("an object")
+        for key in self.value:
+            yield key, self.at(key)
+
+    def each(self) -> Iterator["Node"]:
+        """Yield the items of a list."""
+        if not isinstance(self.value, list):
+            raise self.wrong("a list")
+        for place, item in enumerate(self.value):
+            yield Node(item, f"{self.path}[{place}]")
+
+    def number(self) -> float:
+        """Give a finite number."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.wrong("a finite number")
+        try:
+            number = float(value)
+        except OverflowError:
+            raise self.wrong("a finite number") from None
+        if not math.isfinite(number):
+            raise self.wrong("a finite number")
+        return number
+
+    def numbers(self) -> tuple[float, ...]:
+        """Give a list of finite numbers."""
+        return tuple(item.number() for item in self.each())
+
+    def text(self) -> str:
+        """Give a text."""
+        if not isinstance(self.value, str):
+            raise self.wrong("a text")
+        return self.value
+
+    def moment(self) -> datetime:
+        """Give a time from seconds since 1970."""
+        return moment_of(self.number(), self)
+
+    def wrong(self, wanted: str) -> IngestError:
+        """Say what was expected here, and what is here instead."""
+        text = repr(self.value)
+        shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        prefix = f"{self.path}: " if self.path else ""
+        return IngestError(f"{prefix}expected {wanted}, found {shown}")
+
+
+def moment_of(seconds: float, node: Node) -> datetime:
+    """Turn seconds since 1970 into a time in UTC.
+
+    Raises:
+        IngestError: No calendar has that time.
+    """
+    try:
+        return datetime.fromtimestamp(seconds, tz=UTC)
+    except (OverflowError, ValueError, OSError):
+        raise node.wrong("a time") from None
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file that holds JSON, or JSON lines.
+
+    Attributes:
+        path: Where it lies.
+        raw: Its bytes.
+        lines: Every value in it; one for plain JSON.
+    """
+
+    path: Path
+    raw: bytes
+    lines: tuple[Any, ...]
+
+    @property
+    def root(self) -> Any:
+        """The only value; ``None`` where there are several."""
+        return self.lines[0] if len(self.lines) == 1 else None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every value; where there are several, paths begin with the line."""
+        if len(self.lines) == 1:
+            return (Node(self.lines[0]),)
+        return tuple(Node(line, f"line {place}") for place, line in enumerate(self.lines, start=1))
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the bytes."""
+        return hashlib.sha256(self.raw).hexdigest()
+
+    @property
+    def written_at(self) -> datetime:
+        """When the file was written last, UTC: all there is for a run whose file has no time."""
+        return datetime.fromtimestamp(int(self.path.stat().st_mtime), tz=UTC)
+
+
+def parse(path: Path, raw: bytes) -> Document:
+    """Read JSON or JSON lines.
+
+    Raises:
+        IngestError: It is neither; the message tells the line.
+    """
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise IngestError(f"expected text in UTF-8: {error.reason}") from error
+    try:
+        return Document(path, raw, (_loads(text),))
+    except (ValueError, RecursionError) as error:
+        lines = [line for line in text.splitlines() if line.strip()]
+        if len(lines) < 2 or not _is_json(lines[0]):
+            raise IngestError(
+                f"expected JSON, the file may have been cut short: {error}"
+            ) from error
+    return Document(path, raw, tuple(_line(number, line) for number, line in enumerate(lines, 1)))
+
+
+def _line(number: int, text: str) -> Any:
+    try:
+        return _loads(text)
+    except (ValueError, RecursionError) as error:
+        raise IngestError(
+            f"line {number}: expected JSON, the file may have been cut short: {error}"
+        ) from error
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _loads(text: str) -> Any:
+    # Infinity, too: asv writes it for an interval of nothing.
+    return json.loads(text, parse_constant=lambda _: None)

@@ -1,0 +1,154 @@
+"""From what another tool measured to a run of ours, with nothing made up.
+
+A record has fields that no foreign file tells. They hold ``unknown`` or 0, and ``source.unknown``
+names each of them.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from hybridwatch.ingest.document import Document
+from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
+from hybridwatch.record.run import UNKNOWN, Run, Source, Trial
+
+_ID: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the person who ingests knows and the file does not say.
+
+    Attributes:
+        testbed: Id of the machine.
+        build: Label of the engine build.
+        scenario: What was asked of it, by name.
+    """
+
+    testbed: str | None = None
+    build: str | None = None
+    scenario: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a foreign file tells of one run.
+
+    Attributes:
+        format: As ``Source.format``.
+        tool: The tool that measured, with its version where that is told.
+        scenario: A name for what was asked.
+        asked: What was asked, plain JSON: runs are comparable when this is equal.
+        started_at: When.
+        finished_at: When the last trial ended.
+        trials: Numbered anew; side 0.
+        build: Label of what was measured, where told.
+        release: Its version, where told.
+        revision: Commit of the tool, where told.
+        testbed: The machine, where told.
+        unknown: Fields besides the usual ones that are not told.
+        commit: As ``Source.commit``.
+        committed_at: As ``Source.committed_at``.
+    """
+
+    format: str
+    tool: str
+    scenario: str
+    asked: Any
+    started_at: datetime
+    finished_at: datetime
+    trials: Sequence[Trial]
+    build: str | None = None
+    release: str | None = None
+    revision: str | None = None
+    testbed: Testbed | None = None
+    unknown: tuple[str, ...] = field(default=())
+    commit: str | None = None
+    committed_at: datetime | None = None
+
+
+def run_of(document: Document, told: Told, given: Given) -> Run:
+    """Make the run; the same file with the same words given always makes the same one.
+
+    Args:
+        document: The file.
+        told: What it tells.
+        given: What it does not; goes before what it tells.
+    """
+    build, unknown = _build(told, given)
+    testbed = told.testbed or _nameless(UNKNOWN)
+    if given.testbed is not None:
+        testbed = replace(testbed, id=given.testbed)
+    unknown += _untold(testbed)
+    scenario = given.scenario or told.scenario
+    digest = hashlib.sha256(_text(told.asked).encode()).hexdigest()
+    return Run(
+        id=hashlib.sha256(
+            _text([document.sha256, scenario, digest, build.label, testbed.id]).encode()
+        ).hexdigest()[:_ID],
+        started_at=told.started_at,
+        finished_at=told.finished_at,
+        harness=Harness(told.tool, told.revision),
+        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN),
+        testbed=testbed,
+        builds=(build,),
+        trials=tuple(replace(trial, index=place) for place, trial in enumerate(told.trials)),
+        source=Source(
+            format=told.format,
+            file=document.path.name,
+            sha256=document.sha256,
+            unknown=tuple(sorted({*unknown, *told.unknown, "scenario.fix"})),
+            commit=told.commit,
+            committed_at=told.committed_at,
+        ),
+    )
+
+
+def after(started: datetime, seconds: float) -> datetime:
+    """Add seconds to a time."""
+    return started + timedelta(seconds=seconds)
+
+
+def short(name: str) -> str:
+    """Leave of a model's name what is no folder of somebody's machine."""
+    return name.rstrip("/").rpartition("/")[2] if name.startswith(("/", ".", "~")) else name
+
+
+def _build(told: Told, given: Given) -> tuple[EngineBuild, list[str]]:
+    label = given.build or told.build or UNKNOWN
+    release = told.release or UNKNOWN
+    build = EngineBuild(
+        label=label,
+        name=label,
+        release=release,
+        accelerator=UNKNOWN,
+        distribution=UNKNOWN,
+        lock_digest=UNKNOWN,
+        wheel_digest=UNKNOWN,
+        fixes={},
+        flags={},
+    )
+    names = ("label", "release", "accelerator", "distribution", "lock_digest", "wheel_digest")
+    unknown = [f"builds[0].{name}" for name in names if getattr(build, name) == UNKNOWN]
+    return build, [*unknown, "builds[0].fixes", "builds[0].flags"]
+
+
+def _nameless(name: str) -> Testbed:
+    return Testbed(id=name, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN)
+
+
+def _untold(testbed: Testbed) -> list[str]:
+    facts = ("id", "cpu_model", "cores", "memory_bytes", "kernel")
+    return [
+        *(f"testbed.{name}" for name in facts if getattr(testbed, name) in {UNKNOWN, 0}),
+        "testbed.gpus",
+        "testbed.driver",
+        "testbed.cuda",
+    ]
+
+
+def _text(value: Iterable[Any] | Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,149 @@
+"""Which format a file is in, told by what is inside, and the runs it holds.
+
+``FORMATS`` is the list: a format knows its own files, and the companions that only say something
+together with them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from hybridwatch.errors import IngestError
+from hybridwatch.ingest import aiperf, asv, guidellm, lm_eval, vllm_bench
+from hybridwatch.ingest.document import Document, parse
+from hybridwatch.ingest.foreign import Given
+from hybridwatch.record.run import Run
+
+_LIKELY: Final = (".json", ".jsonl")
+_LARGEST_COMPANION: Final = 64 * 1024**2
+_KEPT: Final = 256
+"""Parsed files that are kept: companions are asked for by each of their neighbours."""
+
+_Test = Callable[[Document], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file.
+
+    Attributes:
+        name: As ``Source.format`` begins.
+        fits: Tells its files.
+        read: Gives the runs of one.
+    """
+
+    name: str
+    fits: _Test
+    read: Callable[[Document, Given], Iterator[Run]]
+
+
+def _asv(document: Document, given: Given) -> Iterator[Run]:
+    folder = document.path.parent
+    machine = next(_those(asv.is_machine, folder), None)
+    benchmarks = next(_those(asv.is_benchmarks, folder.parent), None)
+    return asv.read_results(document, given, machine, benchmarks)
+
+
+def _lm_eval(document: Document, given: Given) -> Iterator[Run]:
+    beside = list(_those(lm_eval.is_samples, document.path.parent))
+    yield lm_eval.read_results(document, given, beside)
+
+
+def _aiperf(document: Document, given: Given) -> Iterator[Run]:
+    beside = list(_those(aiperf.is_requests, document.path.parent))
+    yield aiperf.read_report(document, given, beside)
+
+
+FORMATS: Final = (
+    Format("asv", asv.is_results, _asv),
+    Format("vllm-bench-serve", vllm_bench.is_serve, vllm_bench.read_serve),
+    Format("vllm-bench-throughput", vllm_bench.is_throughput, vllm_bench.read_throughput),
+    Format("vllm-bench-latency", vllm_bench.is_latency, vllm_bench.read_latency),
+    Format("lm-eval", lm_eval.is_results, _lm_eval),
+    Format("guidellm", guidellm.is_report, guidellm.read_report),
+    Format("aiperf", aiperf.is_report, _aiperf),
+)
+
+_COMPANIONS: Final[Sequence[_Test]] = (
+    vllm_bench.is_for_hud,
+    asv.is_machine,
+    asv.is_benchmarks,
+    lm_eval.is_samples,
+    aiperf.is_requests,
+    aiperf.is_inputs,
+)
+
+
+def is_companion(document: Document) -> bool:
+    """Whether a file only says something together with another one."""
+    return any(test(document) for test in _COMPANIONS)
+
+
+def read_foreign(document: Document, given: Given) -> list[Run]:
+    """Read the runs of a file of another tool.
+
+    Raises:
+        IngestError: No format fits, or the file does not hold what its format promises; in one
+            line: the path to the key, what was expected and what was found.
+    """
+    for one in FORMATS:
+        if one.fits(document):
+            return _read(one, document, given)
+    known = ", ".join(one.name for one in FORMATS)
+    raise IngestError(f"expected a record or a file of {known}, found {_shown(document.lines[0])}")
+
+
+def _read(one: Format, document: Document, given: Given) -> list[Run]:
+    try:
+        return list(one.read(document, given))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # What no check of its own looks for, such as one level of nesting more.
+        raise IngestError(f"expected what {one.name} writes: {error!r}") from error
+
+
+def candidates(folder: Path) -> Iterator[Path]:
+    """Name the files of a folder, and of all folders in it, that may hold something to ingest.
+
+    Hidden ones may not, nor those that are neither named like JSON nor begin like it.
+    """
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if not path.is_file() or any(part.startswith(".") for part in parts):
+            continue
+        if path.suffix in _LIKELY or _begins_like_json(path):
+            yield path
+
+
+def _begins_like_json(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(64).lstrip().startswith((b"{", b"["))
+    except OSError:
+        return False
+
+
+def _those(test: _Test, folder: Path) -> Iterator[Document]:
+    return (document for document in _in_folder(folder) if test(document))
+
+
+@lru_cache(maxsize=_KEPT)
+def _in_folder(folder: Path) -> Sequence[Document]:
+    return tuple(_parsed(path for path in sorted(folder.iterdir()) if path.suffix in _LIKELY))
+
+
+def _parsed(paths: Iterable[Path]) -> Iterator[Document]:
+    for path in paths:
+        try:
+            if path.stat().st_size <= _LARGEST_COMPANION:
+                yield parse(path, path.read_bytes())
+        except (OSError, IngestError):
+            continue  # told when its own turn comes
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        keys = ", ".join(map(repr, list(value)[:5]))
+        return f"an object with the keys {keys}" if keys else "an empty object"
+    return f"a {type(value).__name__}"

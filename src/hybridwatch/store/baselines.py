@@ -1,0 +1,89 @@
+"""Pinned baselines: ``results/baselines.toml``, written by people.
+
+::
+
+    [[baseline]]
+    scenario = "smoke/padded-graph-rows"
+    testbed = "amd-epyc-2c-ecb3ae"
+    run = "dcc7e0b6"
+    side = 0
+    reason = "last release before the graph rework"
+    date = 2026-11-21
+    who = "on duty"       # optional
+
+One scenario has one baseline on a testbed.
+"""
+
+import tomllib
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hybridwatch.errors import RecordError
+
+BASELINES: Final = "baselines.toml"
+
+
+class Baseline(BaseModel):
+    """A side of a run that others are held against.
+
+    Attributes:
+        scenario: Id of the scenario.
+        testbed: Id of the machine.
+        run: Id of the run, or the beginning of it.
+        side: Index into the run's builds.
+        reason: Why this one, for whoever wonders later.
+        date: When it was pinned.
+        who: By whom.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    scenario: Annotated[str, Field(min_length=1)]
+    testbed: Annotated[str, Field(min_length=1)]
+    run: Annotated[str, Field(min_length=1)]
+    side: Annotated[int, Field(ge=0, le=1)] = 0
+    reason: Annotated[str, Field(min_length=1)]
+    date: date
+    who: str | None = None
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    baseline: list[Baseline] = []
+
+
+def read_baselines(results: Path) -> tuple[Baseline, ...]:
+    """Read what is pinned.
+
+    Args:
+        results: The results folder; without the file nothing is.
+
+    Raises:
+        RecordError: The file is no such TOML, or pins a scenario twice on one testbed.
+    """
+    path = results / BASELINES
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        raise RecordError(f"{path}: expected TOML: {error}") from error
+    try:
+        found = _File.model_validate(raw).baseline
+    except ValidationError as error:
+        finding = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in finding["loc"])
+        raise RecordError(
+            f"{path}: {where}: {finding['msg']}, found {finding['input']!r}"
+        ) from error
+    seen: set[tuple[str, str]] = set()
+    for one in found:
+        key = one.scenario, one.testbed
+        if key in seen:
+            raise RecordError(f"{path}: expected one baseline of {' on '.join(key)}, found two")
+        seen.add(key)
+    return tuple(found)

@@ -1,0 +1,103 @@
+"""What a pull request may bring: what the bot is checked against."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hybridwatch.analysis.findings import Absent, Findings
+from hybridwatch.analysis.policy import Action, Policy, Rule
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.views.page import Page
+from hybridwatch.views.pull_request import LIMIT, News, render
+from tests.situations import HOSTILE, SITUATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Findings, and what the comment that stands there now tells."""
+
+    findings: Findings
+    before: News | None = None
+    limit: int = LIMIT
+
+    def page(self) -> Page:
+        """The comment."""
+        return render(self.findings, self.before, self.limit)
+
+
+def named(situation: str, scenario_id: str) -> Report:
+    """A situation in another scenario."""
+    report = SITUATIONS[situation]()
+    return replace(report, scenario=replace(report.scenario, id=scenario_id))
+
+
+def one(situation: str) -> Callable[[], Case]:
+    return lambda: Case(Findings((SITUATIONS[situation](),)))
+
+
+def mixed() -> Case:
+    reports = (
+        named("regression", "smoke/padded-graph-rows"),
+        named("improvement", "smoke/dummy-run"),
+    )
+    return Case(Findings(reports))
+
+
+def warned() -> Case:
+    rules = Rule("contract.*"), Rule("tt*", action=Action.WARN), Rule("*", action=Action.WATCH)
+    report = named("regression", "smoke/dummy-run")
+    slower = tuple(
+        c for c in report.comparisons if c.metric.id not in {"contract.padded_rows_prefilling"}
+    )
+    return Case(Findings((replace(report, comparisons=slower),), (), Policy(rules)))
+
+
+def no_baseline() -> Case:
+    why = "no baseline: run 1f0a9c3e: one side alone cannot be compared: name a second record"
+    return Case(Findings((), (Absent("smoke/padded-graph-rows", why),)))
+
+
+def missing() -> Case:
+    lost = Absent("smoke/dummy-run", "missing: there is no record of it; measure it")
+    return Case(Findings((SITUATIONS["equivalent"](),), (lost,)))
+
+
+def recovered() -> Case:
+    return Case(Findings((SITUATIONS["equivalent"](),)), News.BAD)
+
+
+def gone() -> Case:
+    return Case(Findings((SITUATIONS["inconclusive"](),)), News.GOOD)
+
+
+def overflow() -> Case:
+    """The limit of a comment made small, so that the reviewed text is short."""
+    reports = tuple(named("regression", f"smoke/number-{number}") for number in range(3))
+    return Case(Findings((*reports, named("equivalent", "smoke/quiet"))), limit=10_000)
+
+
+def hostile() -> Case:
+    report = SITUATIONS["hostile"]()
+    bed = replace(report.contender.testbed, id=HOSTILE, cpu_model=HOSTILE, kernel=HOSTILE)
+    report = replace(report, contender=replace(report.contender, testbed=bed))
+    return Case(Findings((report,), (Absent(HOSTILE, HOSTILE),)))
+
+
+CASES: Final[dict[str, Callable[[], Case]]] = {
+    "regression": one("regression"),
+    "improvement": one("improvement"),
+    "unsure": one("unsure"),
+    "equivalent": one("equivalent"),
+    "inconclusive": one("inconclusive"),
+    "newly_failed": one("failed"),
+    "other_testbed": one("other_testbed"),
+    "nothing": one("nothing"),
+    "mixed": mixed,
+    "warned": warned,
+    "no_baseline": no_baseline,
+    "missing": missing,
+    "recovered": recovered,
+    "gone": gone,
+    "overflow": overflow,
+    "hostile": hostile,
+}

@@ -1,0 +1,76 @@
+"""GitHub's published description as a gatekeeper in front of ``hub``.
+
+Prism forwards what fits the description and refuses the rest: a wrong request is answered 422, a
+wrong answer 500, an unknown call 404, each with a problem document of Prism's own.
+"""
+
+import json
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+HERE: Final = Path(__file__).parent
+PRISM: Final = HERE / "node_modules" / ".bin" / "prism"
+DESCRIPTION: Final = HERE / "node_modules" / ".contract" / "github.json"
+STARTING_S: Final = 90
+
+
+def examples() -> dict[str, Any]:
+    """Give the examples of the published description by name."""
+    if not DESCRIPTION.is_file():
+        pytest.fail("GitHub's description is not installed: make contract")
+    found: dict[str, Any] = json.loads(DESCRIPTION.read_text())["components"]["examples"]
+    return found
+
+
+@contextmanager
+def gatekeeper(upstream: str, log: Path) -> Iterator[str]:
+    """Start Prism in front of a server and give its address."""
+    port = _free_port()
+    address = f"http://127.0.0.1:{port}"
+    words = [
+        str(PRISM),
+        "proxy",
+        str(DESCRIPTION),
+        upstream,
+        "--errors",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
+    with log.open("wb") as out, subprocess.Popen(words, stdout=out, stderr=out) as prism:
+        try:
+            _wait(address, prism, log)
+            yield address
+        finally:
+            prism.terminate()
+            prism.wait(timeout=20)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def _wait(address: str, prism: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(STARTING_S * 5):
+        if prism.poll() is not None:
+            break
+        try:
+            urllib.request.urlopen(f"{address}/no-such-call", timeout=5)  # noqa: S310 (our own)
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            time.sleep(0.2)
+    pytest.fail(f"Prism did not start:\n{log.read_text(errors='replace')[-2000:]}")

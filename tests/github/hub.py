@@ -1,0 +1,258 @@
+"""A small GitHub: one repository that remembers its comments and checks.
+
+Real HTTP, on a port of its own. What its answers look like is taken from the examples in GitHub's
+published description (``cut.py``), so that they have every field; ``contract.py`` puts a proxy in
+front that holds requests and answers against that description.
+"""
+
+import copy
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+TOKEN: Final = "ghs_planted0123456789token"  # noqa: S105 (opens nothing)
+PERSONAL: Final = "ghp_planted9876543210token"
+REPOSITORY: Final = "octo/engine"
+NUMBER: Final = 7
+HEAD: Final = "a" * 40
+EARLIER: Final = "b" * 40
+BOT: Final = "github-actions[bot]"
+
+Answer = tuple[int, Any, dict[str, str]]
+
+
+@dataclass
+class Fault:
+    """What a request gets instead of its answer.
+
+    Attributes:
+        method: Of the request.
+        path: A pattern that its path must match.
+        status: Of the answer.
+        body: JSON of the answer.
+        headers: Of the answer.
+        times: How often.
+        served: Whether the request takes effect all the same.
+    """
+
+    method: str
+    path: str
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+    times: int = 1
+    served: bool = False
+
+
+class Hub:
+    """The state, and what is done with it.
+
+    Args:
+        examples: Of the published description, by name.
+        login: Whose token it is; ``None`` for a job's, which is nobody's and writes as a bot.
+    """
+
+    def __init__(self, examples: dict[str, Any], login: str | None = None) -> None:
+        self.examples = examples
+        self.login = login
+        self.base = ""
+        self.comments: list[dict[str, Any]] = []
+        self.checks: list[dict[str, Any]] = []
+        self.commits = [EARLIER, HEAD]
+        self.head = HEAD
+        self.faults: list[Fault] = []
+        self.requests: list[tuple[str, str, str]] = []
+        self.page: int | None = None
+        """Items on a page, whatever was asked for."""
+        self.before_post: Callable[[], None] | None = None
+        """Called once, right before a comment is made: the other bot."""
+        self._lock = threading.RLock()
+        self._next = 1000
+
+    def add(self, body: str, login: str = BOT, kind: str = "Bot") -> dict[str, Any]:
+        """Make a comment, as anybody might."""
+        with self._lock:
+            self._next += 1
+            comment = copy.deepcopy(self.examples["issue-comment"]["value"])
+            comment |= {
+                "id": self._next,
+                "url": f"{self._home}/issues/comments/{self._next}",
+                "issue_url": f"{self._home}/issues/{NUMBER}",
+                "body": body,
+            }
+            comment["user"] |= {"login": login, "type": kind}
+            self.comments.append(comment)
+            made: dict[str, Any] = comment
+            return made
+
+    def bodies(self, login: str = BOT) -> list[str]:
+        """What somebody's comments say."""
+        return [comment["body"] for comment in self.comments if comment["user"]["login"] == login]
+
+    def answer(self, method: str, target: str, token: str, sent: Any) -> Answer:
+        """Serve one request."""
+        url = urlsplit(target)
+        with self._lock:
+            self.requests.append((method, url.path, token))
+        fault = self._fault(method, url.path)
+        if fault and not fault.served:
+            return fault.status, fault.body, fault.headers
+        if token.removeprefix("token ") not in {TOKEN, PERSONAL}:
+            return 401, {"message": "Bad credentials", "status": "401"}, {}
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        found = self._route(method, url.path, query, sent)
+        return (fault.status, fault.body, fault.headers) if fault else found
+
+    @property
+    def _home(self) -> str:
+        return f"{self.base}/repos/{REPOSITORY}"
+
+    def _fault(self, method: str, path: str) -> Fault | None:
+        with self._lock:
+            for fault in self.faults:
+                if fault.method == method and fault.times and re.search(fault.path, path):
+                    fault.times -= 1
+                    return fault
+        return None
+
+    def _route(self, method: str, path: str, query: dict[str, str], sent: Any) -> Answer:
+        place = path.removeprefix(f"/repos/{REPOSITORY}")
+        match method, place.strip("/").split("/"):
+            case "GET", ["user"]:
+                return self._user()
+            case "GET", ["pulls", number] if int(number) == NUMBER:
+                return 200, self._pull(), {}
+            case "GET", ["pulls", _, "commits"]:
+                return self._listed(path, query, [self._commit(sha) for sha in self.commits])
+            case "GET", ["issues", _, "comments"]:
+                return self._listed(path, query, list(self.comments))
+            case "POST", ["issues", _, "comments"]:
+                return self._post(sent)
+            case (("PATCH" | "DELETE"), ["issues", "comments", number]):
+                return self._change(method, int(number), sent)
+            case "GET", ["commits", sha, "check-runs"]:
+                return self._checks_of(sha, query)
+            case "POST", ["check-runs"]:
+                return 201, self._check(sent), {}
+            case _:
+                pass
+        return 404, {"message": "Not Found", "status": "404"}, {}
+
+    def _user(self) -> Answer:
+        if self.login is None:
+            return 403, {"message": "Resource not accessible by integration"}, {}
+        user = self.examples["private-user-response-with-public-profile-information"]["value"]
+        return 200, user | {"login": self.login, "type": "User"}, {}
+
+    def _pull(self) -> dict[str, Any]:
+        pull = copy.deepcopy(self.examples["pull-request"]["value"])
+        pull |= {
+            "number": NUMBER,
+            "url": f"{self._home}/pulls/{NUMBER}",
+            "issue_url": f"{self._home}/issues/{NUMBER}",
+            "requested_teams": [],  # the published example lags behind its own description here
+        }
+        pull["head"]["sha"] = self.head
+        result: dict[str, Any] = pull
+        return result
+
+    def _commit(self, sha: str) -> dict[str, Any]:
+        (commit,) = copy.deepcopy(self.examples["commit-items"]["value"])
+        result: dict[str, Any] = commit | {"sha": sha}
+        return result
+
+    def _listed(self, path: str, query: dict[str, str], items: list[Any]) -> Answer:
+        size = self.page or int(query.get("per_page", 30))
+        page = int(query.get("page", 1))
+        shown = items[size * (page - 1) : size * page]
+        headers = {}
+        if len(items) > size * page:
+            following = f"{self.base}{path}?per_page={size}&page={page + 1}"
+            headers["Link"] = f'<{following}>; rel="next"'
+        return 200, shown, headers
+
+    def _post(self, sent: Any) -> Answer:
+        other, self.before_post = self.before_post, None
+        if other is not None:
+            other()
+        return 201, self.add(sent["body"], self.login or BOT, "User" if self.login else "Bot"), {}
+
+    def _change(self, method: str, number: int, sent: Any) -> Answer:
+        with self._lock:
+            found = [comment for comment in self.comments if comment["id"] == number]
+            if not found:
+                return 404, {"message": "Not Found", "status": "404"}, {}
+            if method == "DELETE":
+                self.comments.remove(found[0])
+                return 204, None, {}
+            found[0]["body"] = sent["body"]
+            return 200, found[0], {}
+
+    def _checks_of(self, sha: str, query: dict[str, str]) -> Answer:
+        mine = [
+            check
+            for check in self.checks
+            if check["head_sha"] == sha and check["name"] == query.get("check_name", check["name"])
+        ]
+        latest = mine[-1:] if query.get("filter", "latest") == "latest" else mine
+        return 200, {"total_count": len(latest), "check_runs": latest}, {}
+
+    def _check(self, sent: Any) -> dict[str, Any]:
+        with self._lock:
+            self._next += 1
+            check = copy.deepcopy(
+                self.examples["check-run-example-of-completed-conclusion"]["value"]
+            )
+            output = check["output"] | sent.pop("output")
+            check |= {**sent, "id": self._next, "output": output}
+            self.checks.append(check)
+            result: dict[str, Any] = check
+            return result
+
+
+@contextmanager
+def serving(hub: Hub) -> Iterator[str]:
+    """Serve on a free port of this machine and give the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _serve(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            raw = self.rfile.read(length)
+            token = self.headers.get("Authorization", "")
+            status, body, headers = hub.answer(
+                self.command, self.path, token, json.loads(raw) if raw else None
+            )
+            content = b"" if body is None else json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            if body is not None:
+                self.send_header("Content-Type", "application/json; charset=utf-8")
+            if status != 204:
+                self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815 (http.server's names)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

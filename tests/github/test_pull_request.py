@@ -1,0 +1,287 @@
+"""The bot against a real server: the contract, and what only state can show."""
+
+import logging
+import re
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from hybridwatch.errors import GithubError
+from hybridwatch.github.pull_request import Access, Check, PullRequest
+from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
+
+MARK = "<!-- ours -->"
+CHECK = Check(
+    "failure", "Bad news", "**Bad news**", "https://github.com/octo/engine/actions/runs/1"
+)
+
+
+def say(pull, text):
+    return pull.comment(lambda body: MARK in body, lambda _: text)
+
+
+def text(number: int = 1) -> str:
+    return f"verdict {number}\n\n{MARK}\n"
+
+
+# Every call once, behind the published description.
+
+
+def test_all_that_the_bot_does_fits_the_published_description(contract, enter) -> None:
+    pull = enter(contract)
+    assert pull.head == HEAD
+    assert pull.has_commit(EARLIER)
+    assert not pull.has_commit("c" * 40)
+    assert [say(pull, text()), say(pull, text()), say(pull, text(2))] == [
+        "posted",
+        "unchanged",
+        "edited",
+    ]
+    contract.add(text(3))
+    assert say(pull, text(2)) == "unchanged"
+    assert contract.bodies() == [text(2)]
+    assert [pull.check(HEAD, CHECK), pull.check(HEAD, CHECK)] == ["posted", "unchanged"]
+    (check,) = contract.checks
+    assert (check["name"], check["head_sha"]) == ("hybridwatch", HEAD)
+    asked = {(method, re.sub(r"\d+|[ab]{40}", "N", path)) for method, path, _ in contract.requests}
+    assert len(asked) == 8, "every call that cut.py keeps; /user is a person's"
+
+
+def test_a_person_finds_the_own_comment_behind_the_description(contract, enter) -> None:
+    contract.login = "ada"
+    contract.add(text(9))
+    pull = enter(contract, token=PERSONAL)
+    assert [say(pull, text()), say(pull, text(2))] == ["posted", "edited"]
+    assert contract.bodies("ada") == [text(2)]
+    assert contract.bodies(BOT) == [text(9)]
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        (f"issues/{NUMBER}/comments", {"text": "no body"}),
+        ("check-runs", {"name": "hybridwatch"}),
+        ("check-runs", {"name": "x", "head_sha": HEAD, "output": {"title": "no summary"}}),
+    ],
+)
+def test_the_description_refuses_what_github_would(contract, path, sent) -> None:
+    """Planted: a bot that forgets a field; without the gatekeeper nobody would notice."""
+    refused = requests.post(
+        f"{contract.base}/repos/{REPOSITORY}/{path}",
+        json=sent,
+        headers={"Authorization": f"token {TOKEN}"},
+        timeout=20,
+    )
+    assert refused.status_code == 422
+    assert "stoplight" in refused.json()["type"]
+    assert contract.requests == []
+
+
+def test_the_description_refuses_an_answer_that_github_would_not_give(contract) -> None:
+    contract.faults.append(Fault("GET", "/pulls/", 200, {"number": "seven"}))
+    wrong = requests.get(f"{contract.base}/repos/{REPOSITORY}/pulls/{NUMBER}", timeout=20)
+    assert wrong.status_code == 500
+
+
+# What a description cannot hold.
+
+
+def test_a_comment_beyond_the_first_page_is_found(hub, enter) -> None:
+    """A bot that reads one page posts twice."""
+    hub.page = 3
+    for number in range(7):
+        hub.add(f"a word {number}", f"person{number}", "User")
+    hub.add(text())
+    hub.add("thanks", "ada", "User")
+    assert say(enter(hub), text()) == "unchanged"
+    assert say(enter(hub), text(2)) == "edited"
+    assert hub.bodies() == [text(2)]
+    hub.commits = [f"{number:040x}" for number in range(7)] + [HEAD]
+    assert enter(hub).has_commit(f"{6:040x}")
+
+
+def test_nothing_is_posted_when_there_is_nothing_to_say(hub, enter) -> None:
+    assert say(enter(hub), None) == "silent"
+    assert hub.comments == []
+
+
+def test_an_existing_comment_is_what_the_next_one_is_made_from(hub, enter) -> None:
+    hub.add(text(4))
+    seen = []
+    enter(hub).comment(lambda body: MARK in body, lambda body: seen.append(body))
+    assert seen == [text(4)]
+
+
+def test_line_ends_are_no_news(hub, enter) -> None:
+    hub.add(text().replace("\n", "\r\n").rstrip())
+    assert say(enter(hub), text()) == "unchanged"
+    assert not [method for method, _, _ in hub.requests if method != "GET"]
+
+
+@pytest.mark.parametrize(("login", "kind"), [("mallory", "User"), ("ada", "User")])
+def test_a_stranger_with_our_mark_is_left_alone(hub, enter, login, kind) -> None:
+    """A job's token may edit anybody's comment, and anybody can copy a hidden mark."""
+    hub.add(text(), login, kind)
+    assert say(enter(hub), text(2)) == "posted"
+    assert hub.bodies(login) == [text()]
+    assert hub.bodies() == [text(2)]
+
+
+def test_a_token_of_another_make_that_is_nobodys_writes_as_a_bot(hub, enter) -> None:
+    hub.add(text())
+    assert say(enter(hub, token=PERSONAL), text(2)) == "edited"
+
+
+def test_two_bots_that_race_leave_one_comment(hub, enter) -> None:
+    """The other posts between our look and our post."""
+    hub.before_post = lambda: hub.add(text(1))
+    assert say(enter(hub), text(2)) == "posted"
+    assert hub.bodies() == [text(2)]
+
+
+def test_many_bots_at_once_leave_one_comment(hub, enter) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(lambda: say(enter(hub), text())) for _ in range(4)]
+        said = [one.result() for one in done]
+    assert set(said) <= {"posted", "unchanged", "edited"}
+    assert hub.bodies() == [text()]
+
+
+def test_a_bot_that_does_not_look_again_leaves_two(hub, enter, monkeypatch) -> None:
+    """Planted: without the second look the race is lost."""
+    looked = PullRequest._ours
+
+    def once(self, *found):
+        if getattr(self, "_looked", False):
+            return []
+        self._looked = True
+        return looked(self, *found)
+
+    monkeypatch.setattr(PullRequest, "_ours", once)
+    hub.before_post = lambda: hub.add(text(1))
+    say(enter(hub), text(2))
+    assert len(hub.bodies()) == 2
+
+
+def test_a_post_that_was_served_and_not_acknowledged_is_not_there_twice(hub, enter) -> None:
+    bad_gateway = Fault("POST", "/comments", 502, {"message": "Bad gateway"}, served=True)
+    hub.faults.append(bad_gateway)
+    assert say(enter(hub), text()) == "posted"
+    assert len([1 for method, _, _ in hub.requests if method == "POST"]) == 2
+    assert hub.bodies() == [text()]
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "told"),
+    [
+        (401, "Bad credentials", "GITHUB_TOKEN is not valid"),
+        (403, "Resource not accessible by integration", "pull-requests: write"),
+        (404, "Not Found", "no such repository or pull request"),
+        (422, "Validation Failed", "does not take this content"),
+    ],
+)
+def test_a_refusal_is_one_line_that_says_what_to_do(hub, enter, status, message, told) -> None:
+    hub.faults.append(Fault("POST", "/comments", status, {"message": message}))
+    with pytest.raises(GithubError, match=rf"{status}: {message}.*{told}") as caught:
+        say(enter(hub), text())
+    assert "\n" not in str(caught.value)
+    assert f"{REPOSITORY}#{NUMBER}" in str(caught.value)
+    assert hub.comments == []
+
+
+def test_a_wrong_token_is_refused_by_the_server_itself(hub, enter) -> None:
+    with pytest.raises(GithubError, match="401: Bad credentials"):
+        enter(hub, token="ghs_other")  # noqa: S106 (opens nothing)
+
+
+def test_no_such_pull_request(hub, enter) -> None:
+    with pytest.raises(GithubError, match="404: Not Found"):
+        enter(hub, number=8)
+
+
+def test_nobody_there(enter, hub) -> None:
+    hub.base = "http://127.0.0.1:9"
+    with pytest.raises(GithubError, match="cannot be reached"):
+        enter(hub)
+
+
+SECONDARY = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes."}
+PRIMARY = {"message": "API rate limit exceeded for installation ID 1."}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "waited"),
+    [
+        (403, SECONDARY, {"Retry-After": "7"}, 7),
+        (429, SECONDARY, {"Retry-After": "7"}, 7),
+        (403, SECONDARY, {}, 60),
+        (403, PRIMARY, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "{soon}"}, 30),
+    ],
+    ids=["retry-after", "429", "secondary", "primary"],
+)
+def test_a_rate_limit_that_ends_soon_is_waited_for(
+    hub, enter, naps, status, body, headers, waited
+) -> None:
+    soon = {name: value.format(soon=int(time.time()) + 30) for name, value in headers.items()}
+    hub.faults.append(Fault("POST", "/comments", status, body, soon))
+    assert say(enter(hub), text()) == "posted"
+    assert any(abs(nap - waited) <= 2 for nap in naps)
+    assert hub.bodies() == [text()]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (PRIMARY, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "4102444800"}),
+        (SECONDARY, {"Retry-After": "86400"}),
+    ],
+    ids=["primary", "retry-after"],
+)
+def test_a_rate_limit_that_does_not_end_is_told_in_time(hub, enter, naps, body, headers) -> None:
+    hub.faults.append(Fault("POST", "/comments", 403, body, headers, times=99))
+    with pytest.raises(GithubError, match=r"rate limit|too many 403"):
+        say(enter(hub), text())
+    assert max(naps, default=0.0) <= 120
+    assert hub.comments == []
+
+
+def test_a_check_changes_with_its_content_only(hub, enter) -> None:
+    pull = enter(hub)
+    assert pull.check(HEAD, CHECK) == "posted"
+    better = Check("success", "Equivalent", "all well")
+    assert [pull.check(HEAD, better), pull.check(HEAD, better)] == ["posted", "unchanged"]
+    assert [check["conclusion"] for check in hub.checks] == ["failure", "success"]
+
+
+# The token.
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 422, 500])
+def test_the_token_is_never_said_even_if_the_server_says_it(
+    hub, enter, overheard, capfd, status
+) -> None:
+    echo = {"message": f"who is token {TOKEN}?"}
+    hub.faults.append(Fault("POST", "/comments", status, echo, times=99))
+    with pytest.raises(GithubError) as caught:
+        say(enter(hub), text())
+    assert any(TOKEN in token for _, _, token in hub.requests), "it was sent"
+    shown = "".join(traceback.format_exception(caught.value))
+    assert TOKEN not in "".join(capfd.readouterr()) + shown + str(caught.value) + repr(
+        Access(TOKEN)
+    )
+
+
+def test_the_token_is_not_logged(hub, enter, overheard, capfd) -> None:
+    say(enter(hub), text())
+    heard = overheard.getvalue()
+    assert "Authorization" in heard, "requests are logged with their headers"
+    assert TOKEN not in heard + "".join(capfd.readouterr())
+
+
+def test_a_leak_would_be_heard(hub, overheard) -> None:
+    """Planted: a bot that logs what it sends, where PyGithub would."""
+    logging.getLogger("github.Requester").debug("headers: %s", {"Authorization": TOKEN})
+    assert TOKEN in overheard.getvalue()

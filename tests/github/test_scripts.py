@@ -1,0 +1,200 @@
+"""The scripts and workflows of the two halves, the untrusted and the trusted."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hybridwatch.store import write_run
+from tests.builders import Trials, a_run
+from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
+
+ROOT: Final = Path(__file__).parents[2]
+PADDED: Final = "contract.padded_rows_prefilling"
+GOOD: Final[dict[str, Trials]] = {PADDED: (0.0,)}
+BAD: Final[dict[str, Trials]] = {PADDED: (4.0,)}
+ZIZMOR: Final = [str(Path(sys.executable).with_name("zizmor")), "--offline", "--no-progress"]
+
+# The command line client as ci/comment.sh calls it: a list of parcels, and a parcel.
+GH: Final = """#!/usr/bin/env bash
+case "$2" in
+    */actions/runs/42/artifacts\\?name=hybridwatch) echo 99 ;;
+    */actions/artifacts/99/zip) cat "$PARCEL" ;;
+esac
+"""
+
+
+@pytest.fixture
+def trusted(hub, tmp_path):
+    """Run ci/comment.sh on a parcel."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "gh").write_text(GH)
+    (folder / "gh").chmod(0o755)
+
+    def run(parcel: Path, **changes: str) -> subprocess.CompletedProcess[str]:
+        inherited = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+        environment = {
+            **inherited,
+            "PATH": f"{folder}:{inherited['PATH']}",
+            "GITHUB_API_URL": hub.base,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_TOKEN": TOKEN,
+            "HEAD": HEAD,
+            "PARCEL": str(parcel),
+            "RUN": "42",
+            "TMPDIR": str(tmp_path),
+        }
+        done = subprocess.run(
+            [ROOT / "ci" / "comment.sh"],
+            env=environment | changes, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert TOKEN not in done.stdout + done.stderr
+        assert not list(tmp_path.glob("tmp.*")), "it cleans up"
+        return done
+
+    return run
+
+
+def parcel_of(folder: Path, number: int = NUMBER) -> Path:
+    """Pack a results folder as the workflow uploads it."""
+    path = folder.with_suffix(".zip")
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("pull-request.txt", f"{number}\n")
+        for file in (folder / "records").rglob("*"):
+            packed.write(file, file.relative_to(folder).as_posix())
+    return path
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    write_run(tmp_path / "parcel", a_run(GOOD, BAD))
+    return tmp_path / "parcel"
+
+
+def test_the_trusted_half_posts_what_the_untrusted_measured(hub, trusted, measured) -> None:
+    done = trusted(parcel_of(measured))
+    assert done.returncode == 0, done.stderr
+    (body,) = hub.bodies()
+    assert body.startswith("**Bad news: ")
+    assert "smoke/dummy-run: not judged: missing" in body, "ci/gate.toml expects all of smoke"
+    assert [check["conclusion"] for check in hub.checks] == ["failure"]
+
+
+def test_a_parcel_cannot_choose_its_pull_request(hub, trusted, measured) -> None:
+    done = trusted(parcel_of(measured), HEAD="c" * 40)
+    assert done.returncode == 2
+    assert "is not of this pull request" in done.stderr
+    assert trusted(parcel_of(measured, number=8)).returncode == 2
+    assert trusted(parcel_of(measured), HEAD=EARLIER).returncode == 0
+    assert (hub.comments, hub.checks) == ([], [])
+
+
+def test_a_parcel_with_anything_else_in_it_is_refused(hub, trusted, measured) -> None:
+    path = parcel_of(measured)
+    with zipfile.ZipFile(path, "a") as packed:
+        packed.writestr("../../.venv/bin/hybridwatch", "#!/bin/sh\n")
+    done = trusted(path)
+    assert done.returncode != 0
+    assert "expected nothing but records" in done.stderr
+    assert hub.requests == []
+
+
+def test_no_parcel_is_not_green(hub, trusted, measured) -> None:
+    done = trusted(parcel_of(measured), RUN="43")
+    assert done.returncode == 1
+    assert "nothing was measured" in done.stderr
+    assert hub.requests == []
+
+
+MEASURE: Final = """#!{python}
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from hybridwatch.store import write_run
+from tests.builders import Trials, a_run
+said = Path("said.txt")
+said.write_text((said.read_text() if said.exists() else "") + " ".join(sys.argv[1:]) + "\\n")
+if sys.argv[1] == "run":
+    write_run(Path("parcel"), a_run({good!r}, {bad!r}))
+    (Path("parcel") / "verdicts").mkdir()
+    sys.exit({status})
+"""
+
+
+@pytest.mark.parametrize(("status", "ends"), [(0, 0), (1, 0), (2, 1)])
+def test_the_untrusted_half_leaves_a_parcel(tmp_path, status, ends) -> None:
+    """In a copy whose engine is a script that stores a record."""
+    (tmp_path / "ci").mkdir()
+    shutil.copy(ROOT / "ci" / "pull-request.sh", tmp_path / "ci")
+    verb = tmp_path / ".venv" / "bin" / "hybridwatch"
+    verb.parent.mkdir(parents=True)
+    facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}
+    verb.write_text(MEASURE.format(status=status, **facts))
+    verb.chmod(0o755)
+    wanted = {"PULL_REQUEST": "7", "CONTENDER": "cpu-0.27.1+x", "SCENARIOS": "smoke a/b"}
+    done = subprocess.run(
+        [tmp_path / "ci" / "pull-request.sh"],
+        env=os.environ | wanted,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == ends, done.stderr
+    assert (tmp_path / "parcel" / "pull-request.txt").read_text() == "7\n"
+    assert len(list((tmp_path / "parcel" / "records").rglob("*.json"))) == 1
+    run, *rest = (tmp_path / "said.txt").read_text().splitlines()
+    assert run == "run smoke a/b --build cpu-0.27.1 --build cpu-0.27.1+x --results parcel"
+    assert rest == (["gate --results parcel"] if ends == 0 else [])
+
+
+def workflows() -> list[Path]:
+    return [ROOT / ".github" / "workflows" / name for name in ("pull-request.yml", "comment.yml")]
+
+
+def test_no_workflow_is_unsafe() -> None:
+    done = subprocess.run(
+        [*ZIZMOR, "--persona", "pedantic", *workflows()],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "1 ignored" in done.stdout, "the event itself, with its reason beside it"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "finding"),
+    [
+        ("        with:\n          persist-credentials: false\n", "", "artipacked"),
+        ("permissions: {}", "permissions: write-all", "excessive-permissions"),
+        (
+            "run: ci/comment.sh",
+            "run: echo ${{ github.event.workflow_run.head_branch }}",
+            "template",
+        ),
+        ("@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", "@main", "unpinned-uses"),
+    ],
+)
+def test_an_unsafe_workflow_would_be_seen(tmp_path, old, new, finding) -> None:
+    """Planted, one at a time."""
+    text = workflows()[1].read_text()
+    assert old in text
+    (tmp_path / "planted.yml").write_text(text.replace(old, new))
+    done = subprocess.run(
+        [*ZIZMOR, "--persona", "pedantic", tmp_path / "planted.yml"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert finding in done.stdout
+
+
+def test_the_untrusted_half_has_no_secret_and_writes_nothing() -> None:
+    untrusted, trusted = (path.read_text() for path in workflows())
+    assert "on: pull_request\n" in untrusted
+    assert "pull_request_target" not in untrusted + trusted
+    assert "secrets." not in untrusted
+    assert "token" not in untrusted
+    assert "write" not in untrusted.replace("no write permission", "")
+    assert "ref:" not in trusted, "the default branch is what it checks out"

@@ -1,0 +1,146 @@
+"""Pinned baselines, and comparisons across testbeds."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.cli.main import cli
+from hybridwatch.errors import RecordError
+from hybridwatch.record.codec import decode
+from hybridwatch.store import list_verdicts, read_baselines, write_run
+from tests.builders import BASELINE, a_run, noisy
+
+GOOD = {"contract.padded_rows_prefilling": (0.0,), "tpot": noisy(1.0, 9, 0.01)}
+BAD = {"contract.padded_rows_prefilling": (4.0,), "tpot": noisy(1.0, 9, 0.01, 2)}
+PIN = """
+[[baseline]]
+scenario = "smoke/padded-graph-rows"
+testbed = "epyc-4c"
+run = "1f0a9c3e"
+side = 0
+reason = "last good release"
+date = 2026-11-21
+who = "on duty"
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Store a run under an id."""
+
+    def write(run_id: str, *sides, **changes):
+        run = replace(a_run(*sides), id=run_id, **changes)
+        write_run(tmp_path, run)
+        return run
+
+    return write
+
+
+@pytest.fixture
+def call(tmp_path):
+    def run(*words: str):
+        return CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
+
+    return run
+
+
+def test_a_lone_build_is_compared_with_the_pinned_baseline(store, call, tmp_path) -> None:
+    store("1f0a9c3e", GOOD)
+    store("2f0a9c3e", BAD)
+    without = call("compare", "2f0a9c3e")
+    assert without.exit_code == 2
+    assert "pins no baseline for smoke/padded-graph-rows on epyc-4c" in without.output
+    (tmp_path / "baselines.toml").write_text(PIN)
+    for verb in ("compare", "gate"):
+        answer = call(verb, "2f0a9c3e")
+        assert answer.exit_code == 1, answer.output
+        assert "run 1f0a9c3e#0, pinned 2026-11-21 by on duty: last good release" in answer.output
+    told = CliRunner().invoke(cli, ["compare", "2f0a9c3e", "--json", "--results", str(tmp_path)])
+    assert json.loads(told.stdout)["baseline"]["run_id"] == "1f0a9c3e"
+
+
+def test_of_a_run_of_two_builds_the_contender_is_compared_when_asked(store, call, tmp_path) -> None:
+    store("1f0a9c3e", GOOD)
+    store("2f0a9c3e", BAD, BAD)
+    (tmp_path / "baselines.toml").write_text(PIN)
+    assert call("compare", "2f0a9c3e").exit_code == 0  # equally bad
+    assert call("compare", "2f0a9c3e", "--baseline", "pinned").exit_code == 1
+    assert call("compare", "2f0a9c3e#0").exit_code == 1
+    assert call("compare", "1f0a9c3e", "2f0a9c3e#0", "--baseline", "pinned").exit_code == 2
+
+
+def test_a_pin_that_names_the_wrong_run_is_no_baseline(store, call, tmp_path) -> None:
+    other = a_run(GOOD).scenario
+    store("1f0a9c3e", GOOD, scenario=replace(other, id="smoke/dummy-run"))
+    store("2f0a9c3e", BAD)
+    (tmp_path / "baselines.toml").write_text(PIN)
+    answer = call("compare", "2f0a9c3e")
+    assert answer.exit_code == 2
+    assert "run 1f0a9c3e is of smoke/dummy-run" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("reason = ", "# "), "baseline.0.reason: Field required"),
+        (("side = 0", "side = 2"), "baseline.0.side"),
+        (('who = "on duty"', "side ="), "expected TOML"),
+        (("who = ", "whom = "), "baseline.0.whom: Extra inputs"),
+        (("", ""), "expected one baseline of smoke/padded-graph-rows on epyc-4c, found two"),
+    ],
+)
+def test_a_wrong_file_is_told_by_its_key(tmp_path, change, told) -> None:
+    text = PIN.replace(*change) if change[0] else PIN + PIN
+    (tmp_path / "baselines.toml").write_text(text)
+    with pytest.raises(RecordError, match=r"baselines\.toml") as error:
+        read_baselines(tmp_path)
+    assert told in str(error.value)
+
+
+def test_testbeds_are_compared_only_when_asked_and_the_difference_is_told(
+    store, call, tmp_path
+) -> None:
+    run = store("1f0a9c3e", GOOD)
+    moved = replace(run.testbed, id="epyc-8c", cores=8, kernel="6.6.0")
+    store("2f0a9c3e", BAD, testbed=moved)
+    for verb in ("compare", "gate"):
+        refused = call(verb, "1f0a9c3e", "2f0a9c3e")
+        assert refused.exit_code == 2
+        assert "testbed cores: 4 -> 8" in refused.output
+        assert "testbed kernel: 6.1.0 -> 6.6.0" in refused.output
+        assert "--across-testbeds" in refused.output
+    asked = call("compare", "1f0a9c3e", "2f0a9c3e", "--across-testbeds", "--save")
+    assert asked.exit_code == 1, asked.output
+    assert "regression" in asked.output
+    assert "cores: 4 -> 8" in asked.output
+    # A stored verdict remembers that it was asked for, and is had again.
+    (verdict,) = list_verdicts(tmp_path)
+    assert json.loads(verdict.read_text())["parameters"]["across_testbeds"] is True
+    assert call("explain", str(verdict)).exit_code == 0
+
+
+def test_only_like_runs_are_read_to_learn_noise(store, call, tmp_path, monkeypatch) -> None:
+    first = store("1f0a9c3e", GOOD)
+    for day in range(1, 10):
+        store(f"{day:08x}", GOOD, started_at=first.started_at + timedelta(days=day))
+        other = replace(first.scenario, digest="e" * 64)
+        store(
+            f"{day:07x}f", GOOD, started_at=first.started_at + timedelta(days=day), scenario=other
+        )
+    parsed: list[bytes] = []
+
+    def watched(record: bytes, bulk: bytes | None):
+        parsed.append(record)
+        return decode(record, bulk)
+
+    monkeypatch.setattr("hybridwatch.store.shelf.decode", watched)
+    answer = call("compare", "1f0a9c3e", "00000009", "--json")
+    told = json.loads(answer.stdout)
+    noisy_ones = [one for one in told["comparisons"] if one["noise"] is not None]
+    assert noisy_ones
+    assert parsed
+    assert not any(b"e" * 64 in record for record in parsed)
+    assert BASELINE.label == told["baseline"]["build"]["label"]

@@ -1,0 +1,150 @@
+"""ingest: what is taken, what is said, and with which status."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.cli.main import cli
+from hybridwatch.store import list_records, read_run, write_run
+from hybridwatch.store.intake import BATCH
+from tests.builders import a_run
+from tests.store_builders import Plan
+from tests.store_builders import run as whole_run
+
+FOREIGN = Path(__file__).parents[2] / "fixtures" / "foreign"
+SERVE = FOREIGN / "vllm-bench/serve.json"
+
+
+@pytest.fixture
+def results(tmp_path):
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def ingest(results):
+    """Ingest into a store of its own."""
+
+    def run(*words: object):
+        return CliRunner().invoke(cli, ["ingest", *map(str, words), "--results", str(results)])
+
+    return run
+
+
+def test_a_folder_of_everything_is_taken_once(ingest, results) -> None:
+    first = ingest(FOREIGN)
+    assert first.exit_code == 0, first.output
+    assert "9 added, 0 already there, 0 not taken" in first.output
+    assert len(list_records(results)) == 9
+    again = ingest(FOREIGN)
+    assert again.exit_code == 0
+    assert "0 added, 9 already there, 0 not taken" in again.output
+    assert len(list_records(results)) == 9
+
+
+def test_a_bad_file_is_named_and_the_good_ones_are_taken(ingest, results, tmp_path) -> None:
+    folder = tmp_path / "in"
+    shutil.copytree(FOREIGN / "vllm-bench", folder)
+    told = json.loads(SERVE.read_text())
+    (folder / "bad.json").write_text(json.dumps(told | {"ttfts": ["soon"]}))
+    answer = ingest(folder)
+    assert answer.exit_code == 1
+    assert "4 added, 0 already there, 1 not taken" in answer.output
+    line = next(line for line in answer.output.splitlines() if "bad.json" in line)
+    assert line.endswith("bad.json: ttfts[0]: expected a finite number, found 'soon'")
+    assert len(list_records(results)) == 4
+
+
+def test_json_tells_the_same(ingest) -> None:
+    told = json.loads(ingest(FOREIGN / "vllm-bench", FOREIGN / "README.md", "--json").output)
+    assert [one["format"] for one in told["taken"]] == [
+        "vllm-bench-serve",
+        "vllm-bench-latency",
+        "vllm-bench-serve",
+        "vllm-bench-throughput",
+    ]
+    assert all(one["new"] and Path(one["record"]).is_file() for one in told["taken"])
+    (bad,) = told["bad"]
+    assert bad["file"].endswith("README.md")
+
+
+def test_records_come_byte_for_byte_with_their_answers(ingest, results, tmp_path) -> None:
+    run = whole_run(Plan(documents=8))
+    record = write_run(tmp_path / "elsewhere", run)
+    answer = ingest(record.parent)
+    assert answer.exit_code == 0, answer.output
+    (copy,) = list_records(results)
+    assert copy.read_bytes() == record.read_bytes()
+    assert read_run(copy) == run
+    assert "already there" in ingest(record).output
+
+
+def test_a_record_whose_answers_are_gone_is_not_taken(ingest, results, tmp_path) -> None:
+    record = write_run(tmp_path / "elsewhere", whole_run(Plan(documents=8)))
+    bulk = next(record.parent.glob("*.bulk.jsonl.gz"))
+    bulk.unlink()
+    answer = ingest(record)
+    assert answer.exit_code == 1
+    assert f"cannot read {bulk}: No such file" in answer.output.replace("\n", "")
+    assert list_records(results) == []
+
+
+def test_another_record_of_a_known_run_is_refused(ingest, results, tmp_path) -> None:
+    run = replace(a_run({"ttft": (1.0,)}), id="1f0a9c3e")
+    write_run(results, run)
+    other = write_run(tmp_path / "elsewhere", replace(run, finished_at=run.started_at))
+    answer = ingest(other)
+    assert answer.exit_code == 1
+    assert "run 1f0a9c3e is there already" in answer.output
+    assert len(list_records(results)) == 1
+
+
+def test_many_are_written_in_batches_and_none_is_lost(ingest, results, tmp_path) -> None:
+    run = a_run({"ttft": (1.0,)})
+    for number in range(BATCH + 3):
+        write_run(tmp_path / "elsewhere", replace(run, id=f"{number:08x}"))
+    answer = ingest(tmp_path / "elsewhere")
+    assert f"{BATCH + 3} added" in answer.output
+    assert len(list_records(results)) == BATCH + 3
+    assert not list((results / "records").rglob(".*"))
+
+
+def test_a_store_that_cannot_be_written_takes_nothing_and_says_so(ingest, results) -> None:
+    results.mkdir()
+    (results / "records").write_text("in the way")
+    answer = ingest(SERVE)
+    assert answer.exit_code == 1
+    assert "0 added, 0 already there, 1 not taken" in answer.output
+
+
+def test_what_is_no_file_of_ours_is_status_1_too(ingest, tmp_path) -> None:
+    (tmp_path / "other.json").write_text('{"speed": 3}')
+    answer = ingest(tmp_path / "other.json", tmp_path / "absent.json")
+    assert answer.exit_code == 1
+    assert "found an object with the keys 'speed'" in answer.output
+    assert "absent.json: cannot read" in answer.output
+
+
+def test_ingested_runs_of_an_unknown_machine_are_compared_only_when_asked(
+    ingest, results, tmp_path
+) -> None:
+    told = json.loads(SERVE.read_text())
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(told | {"date": "20261122-201045"}))
+    ingest(SERVE, other)
+    first, second = (path.stem[-8:] for path in list_records(results))
+
+    def compare(*words: str):
+        return CliRunner().invoke(
+            cli, ["compare", first, second, *words, "--results", str(results)]
+        )
+
+    refused = compare()
+    assert refused.exit_code == 2
+    assert "ingest with --testbed" in refused.output
+    asked = compare("--across-testbeds")
+    assert asked.exit_code == 0, asked.output
+    assert "ingested from vllm-bench-serve" in " ".join(asked.output.split())

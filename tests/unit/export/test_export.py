@@ -1,0 +1,232 @@
+"""Records in other tools' forms: read back by the tool where it is installed."""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from asv.benchmarks import Benchmarks
+from asv.results import Results, iter_results
+from click.testing import CliRunner
+from pyarrow import parquet
+
+from hybridwatch.cli.main import cli
+from hybridwatch.export.points import points_of
+from hybridwatch.ingest.history_csv import read_histories
+from hybridwatch.store import list_records, read_run, write_run
+from tests.builders import a_run, noisy
+from tests.store_builders import REGRESSED
+from tests.store_builders import run as whole_run
+
+FOREIGN = Path(__file__).parents[2] / "fixtures" / "foreign"
+COMMIT = "1f0a9c3e5b7d1f0a9c3e5b7d1f0a9c3e5b7d1f0a"
+JOB = {
+    "GITHUB_REPOSITORY": "o/n",
+    "GITHUB_REF_NAME": "main",
+    "GITHUB_SHA": COMMIT,
+    "GITHUB_RUN_ID": "17",
+    "GITHUB_RUN_ATTEMPT": "1",
+    "GITHUB_JOB": "nightly",
+    "JOB_ID": "19",
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = whole_run(REGRESSED)
+    write_run(tmp_path / "results", run)
+    return run
+
+
+@pytest.fixture
+def export(tmp_path, monkeypatch):
+    """Export what the store holds."""
+    for variable in JOB:
+        monkeypatch.delenv(variable, raising=False)
+
+    def call(*words: object):
+        results = str(tmp_path / "results")
+        return CliRunner().invoke(cli, ["export", *map(str, words), "--results", results])
+
+    return call
+
+
+def test_asv_itself_reads_what_it_is_given(run, export, tmp_path) -> None:
+    out = tmp_path / "asv"
+    assert export("--to", "asv", "--out", out).exit_code == 0
+    by_env = {found.env_name: found for found in iter_results(str(out))}
+    assert set(by_env) == {build.label for build in run.builds}
+    healthy = by_env[run.builds[0].label]
+    assert healthy.commit_hash == COMMIT
+    name = "smoke.padded-graph-rows.track_seconds_per_token_median"
+    (samples,) = healthy.get_result_samples(name, [])
+    rates = [value for point in points_of(run) if point.name == "output_throughput_median"
+             and point.side == 0 for _, value in point.values]  # fmt: skip
+    assert samples == pytest.approx([1 / rate for rate in rates])
+    assert healthy.get_result_value(name, []) == pytest.approx([sorted(samples)[3]])
+    assert not any("throughput" in key for key in healthy.get_all_result_keys())
+
+
+def test_asv_show_and_compare_agree_with_our_directions(run, export, tmp_path) -> None:
+    project = tmp_path / "project"
+    out = project / "results"
+    export("--to", "asv", "--out", out)
+    (project / "benchmarks").mkdir()
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@x"]
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], cwd=project, check=True)
+    (project / "asv.conf.json").write_text(
+        json.dumps({"version": 1, "project": "p", "repo": ".", "branches": ["HEAD"],
+                    "environment_type": "existing", "benchmark_dir": "benchmarks",
+                    "results_dir": "results"})
+    )  # fmt: skip
+    shown = subprocess.run(
+        [sys.executable, "-m", "asv", "show", "--machine", run.testbed.id, COMMIT],
+        cwd=project, check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert "smoke.padded-graph-rows.track_ttft_p99" in shown
+    assert "track_accuracy.recall_wrong_mean" in shown
+    worse = Results.load(str(next(out.glob(f"*/*{run.builds[1].label}.json"))))
+    better = Results.load(str(next(out.glob(f"*/*-{run.builds[0].label}.json"))))
+    wrong = "smoke.padded-graph-rows.track_accuracy.recall_wrong_mean"
+    # Lower is better to asv, and the bad build answers more questions wrong.
+    assert worse.get_result_value(wrong, [])[0] > better.get_result_value(wrong, [])[0]
+
+
+def test_asv_results_that_are_there_stay_known(run, export, tmp_path) -> None:
+    out = tmp_path / "asv"
+    shutil.copytree(FOREIGN / "asv", out)
+    export("--to", "asv", "--out", out)
+    benchmarks = json.loads((out / "benchmarks.json").read_text())
+    assert "suite.Words.time_upper" in benchmarks
+    assert "smoke.padded-graph-rows.track_ttft_median" in benchmarks
+    assert len(list(iter_results(str(out)))) == 3
+    assert Benchmarks.api_version == benchmarks["version"]
+
+
+def test_real_asv_results_make_the_round_trip(export, tmp_path) -> None:
+    CliRunner().invoke(
+        cli, ["ingest", str(FOREIGN / "asv"), "--results", str(tmp_path / "results")]
+    )
+    out = tmp_path / "asv"
+    assert export("--to", "asv", "--out", out).exit_code == 0
+    (before,), (after,) = iter_results(str(FOREIGN / "asv")), iter_results(str(out))
+    pairs = {
+        "suite.Serving.track_ttft": "asv.suite.Serving.track_ttft_median",
+        "suite.Serving.track_seconds_per_token":
+            "asv.suite.Serving.track_seconds_per_token_median",
+    }  # fmt: skip
+    for old, new in pairs.items():
+        (expected,), (found,) = (
+            before.get_result_samples(old, []),
+            after.get_result_samples(new, []),
+        )
+        assert found == pytest.approx(expected, rel=1e-12)
+        was, now = before.get_result_stats(old, [])[0], after.get_result_stats(new, [])[0]
+        # asv's interval of few samples supposes a distribution; ours is then infinite.
+        assert {key: was[key] for key in was if "ci" not in key} == {
+            key: now[key] for key in now if "ci" not in key
+        }
+    assert (before.commit_hash, before.date) == (after.commit_hash, after.date)
+
+
+def test_csv_is_what_detect_reads(tmp_path, export) -> None:
+    run = a_run({"ttft": noisy(0.04, 5, 0.01)})
+    for day in range(4):
+        later = replace(run, id=f"{day:08x}", started_at=run.started_at + timedelta(days=4 - day))
+        write_run(tmp_path / "results", later)
+    text = export("--to", "csv").output
+    (median,) = [
+        one for one in read_histories(io.StringIO(text), "x") if "_median" in str(one.name)
+    ]
+    assert len(median.times) == 4
+    assert median.spreads is not None
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["unit"] for row in rows} == {"s"}
+    assert len(rows) == 4 * 5 * 2  # runs, trials, median and p99
+
+
+def test_one_metric_goes_out_when_one_is_named(run, export) -> None:
+    rows = list(csv.DictReader(io.StringIO(export("--to", "csv", "--metric", "ttft").output)))
+    assert {row["metric"] for row in rows} == {"ttft"}
+
+
+def test_parquet_holds_what_csv_holds(run, export, tmp_path) -> None:
+    out = tmp_path / "x.parquet"
+    assert export("--to", "parquet", "--out", out).exit_code == 0
+    table = parquet.read_table(out)
+    rows = list(csv.DictReader(io.StringIO(export("--to", "csv").output)))
+    assert table.num_rows == len(rows)
+    assert table.column("value").to_pylist() == [float(row["value"]) for row in rows]
+    assert table.column("time")[0].as_py() == run.started_at
+
+
+def test_github_action_benchmark_splits_by_direction(run, export, tmp_path) -> None:
+    out = tmp_path / "gab"
+    assert export("--to", "github-action-benchmark", "--out", out, run.id).exit_code == 0
+    smaller, bigger = (
+        json.loads((out / f"{which}-is-better.json").read_text()) for which in ("smaller", "bigger")
+    )
+    assert any("ttft_p99" in bench["name"] for bench in smaller)
+    assert any("output_throughput" in bench["name"] for bench in bigger)
+    assert any("accuracy.recall" in bench["name"] for bench in bigger)
+    assert not any("throughput" in bench["name"] for bench in smaller)
+    names = [bench["name"] for bench in [*smaller, *bigger]]
+    assert len(names) == len(set(names))
+    assert all(isinstance(bench["value"], float) for bench in [*smaller, *bigger])
+
+
+def test_bencher_has_every_value_within_its_bounds(run, export) -> None:
+    told = json.loads(export("--to", "bencher").output)
+    assert len(told) == 2
+    for measures in told.values():
+        assert "output_throughput_median" in measures
+        for measure in measures.values():
+            assert measure["lower_value"] <= measure["value"] <= measure["upper_value"]
+
+
+@pytest.mark.parametrize("form", ["bencher", "github-action-benchmark"])
+def test_forms_without_time_take_one_run_of_each(run, export, tmp_path, form) -> None:
+    write_run(tmp_path / "results", replace(run, id="00000001"))
+    answer = export("--to", form, "--out", tmp_path / "out")
+    assert answer.exit_code == 2
+    assert "this form holds one run each" in str(answer.output)
+    assert export("--to", form, "--out", tmp_path / "out", run.id).exit_code == 0
+
+
+def test_hud_has_the_job_where_it_is_known_and_none_of_it_else(run, export, monkeypatch) -> None:
+    bare = json.loads(export("--to", "hud").output)
+    assert all("metric" in record and "workflow_id" not in record for record in bare)
+    for variable, text in JOB.items():
+        monkeypatch.setenv(variable, text)
+    record = json.loads(export("--to", "hud").output)[0]
+    assert record["schema_version"] == "v3"
+    assert (record["repo"], record["head_sha"], record["workflow_id"]) == ("o/n", COMMIT, 17)
+    infos = [record["benchmark"], record["metric"], *record["runners"]]
+    assert all(isinstance(text, str) for info in infos for text in info["extra_info"].values())
+    assert all(isinstance(value, float) for value in record["metric"]["benchmark_values"])
+
+
+def test_what_cannot_be_told_is_status_2(export, tmp_path) -> None:
+    assert export("--to", "csv").exit_code == 2  # nothing there
+    assert export("--to", "asv").exit_code == 2  # where to?
+    run = a_run({"ttft": (1.0,)})
+    write_run(tmp_path / "results", replace(run, harness=replace(run.harness, revision=None)))
+    answer = export("--to", "asv", "--out", tmp_path / "out")
+    assert answer.exit_code == 2
+    assert "none of these runs knows of one" in answer.output
+
+
+def test_ingested_files_of_every_format_can_be_told(export, tmp_path) -> None:
+    results = tmp_path / "results"
+    CliRunner().invoke(cli, ["ingest", str(FOREIGN), "--results", str(results)])
+    rows = list(csv.DictReader(io.StringIO(export("--to", "csv").output)))
+    sources = [read_run(path).source for path in list_records(results)]
+    formats = {source.format for source in sources if source}
+    assert {row["ingested"] for row in rows} == formats

@@ -1,0 +1,55 @@
+"""What pipelines start: they call the script of the night only, and the scripts are shell."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.engine.builds import load_builds
+
+ROOT = Path(__file__).parents[2]
+PIPELINES = [ROOT / ".github" / "workflows" / "nightly.yml", ROOT / ".buildkite" / "nightly.yml"]
+
+
+@pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.parent.name)
+def test_a_nightly_pipeline_calls_the_script_and_nothing_of_ours_besides(path):
+    text = path.read_text()
+    assert text.count("bash ci/nightly.sh") == 1
+    for word in (".venv", "python -m", "make ", "asv run", "hybridwatch "):
+        assert word not in text, word
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "ci").glob("*.sh")), ids=lambda path: path.name)
+def test_scripts_are_shell_that_stops_at_the_first_failure(path):
+    subprocess.run(["bash", "-n", path], check=True)
+    assert "set -euo pipefail" in path.read_text()
+
+
+def test_a_second_night_that_gets_ready_is_refused(tmp_path):
+    (tmp_path / "ci").mkdir()
+    shutil.copy(ROOT / "ci" / "nightly.sh", tmp_path / "ci")
+    (tmp_path / ".asv").mkdir()
+    lock = tmp_path / ".asv" / "nightly.lock"
+    held = f"flock {lock} bash {tmp_path}/ci/nightly.sh"
+    done = subprocess.run(["bash", "-c", held], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "another night is getting ready" in done.stderr
+
+
+def test_releases_become_commits_that_are_the_same_everywhere(tmp_path):
+    heads = []
+    for name in ("one", "two"):
+        place = tmp_path / name
+        for file in ("ci/releases.sh", "engine/builds.toml"):
+            (place / file).parent.mkdir(parents=True)
+            shutil.copy(ROOT / file, place / file)
+        subprocess.run(["bash", "ci/releases.sh", "--repository-only"], cwd=place, check=True)
+        told = subprocess.check_output(
+            ["git", "-C", place / ".asv" / "releases", "log", "--reverse", "--format=%H %s"],
+            text=True,
+        )
+        heads.append(told)
+    assert heads[0] == heads[1]
+    builds = [build.name for build in load_builds(ROOT).values() if build.accelerator == "cpu"]
+    assert [line.split()[1] for line in heads[0].splitlines()] == builds
