@@ -1,9 +1,10 @@
 """A pull request on GitHub: which commits it has, our one comment, our check.
 
 PyGithub speaks HTTP: pages, retries, waiting for rate limits. The token never leaves this module
-except in the request's header: not in a log, not in an error.
+except in the request's header: not in a log, not in an error, even if the server says it back.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ _CHECK: Final = "hybridwatch"
 _INSTALLATION: Final = "ghs_"
 """How the tokens of jobs and apps begin; GitHub tells nobody whose they are, it writes as a bot."""
 _SHOWN: Final = 300
+_HIDDEN: Final = "***"
+_REQUESTS: Final = logging.getLogger("github.Requester")
+"""Where PyGithub tells, to whoever asks for it, what it sent and what came back."""
 
 _HINTS: Final = {
     401: "the token in GITHUB_TOKEN is not valid",
@@ -205,6 +209,8 @@ class PullRequest:
     def _told(self, doing: str) -> Iterator[None]:
         """Turn what the library raises into one line without the token."""
         message = None
+        discretion = _Discretion(self._access.token)
+        _REQUESTS.addFilter(discretion)
         try:
             yield
         except RateLimitExceededException as error:
@@ -214,10 +220,31 @@ class PullRequest:
             message = f"{error.status}: {_message(error)}" + (f" ({hint})" if hint else "")
         except requests.RequestException as error:
             message = f"cannot be reached: {type(error).__name__}: {error}"
+        finally:
+            _REQUESTS.removeFilter(discretion)
         if message is not None:
-            line = " ".join(message.split()).replace(self._access.token, "***")
+            line = " ".join(message.split()).replace(self._access.token, _HIDDEN)
             # A chained exception would show what the server said, word for word.
             raise GithubError(f"GitHub: cannot {doing} {self._name}: {line[:_SHOWN]}") from None
+
+
+class _Discretion(logging.Filter):
+    """Lets everything be logged but a token.
+
+    Args:
+        token: The one.
+    """
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._token = token
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Black it out."""
+        said = record.getMessage()
+        if self._token in said:
+            record.msg, record.args = said.replace(self._token, _HIDDEN), ()
+        return True
 
 
 def _is_by(comment: IssueComment, me: str | None) -> bool:
