@@ -134,6 +134,8 @@ def test_stopped_run_leaves_no_process_and_no_half_record(tmp_path, number, stat
     run = subprocess.Popen(
         [*HYBRIDWATCH, "run", SCENARIO, "--results", str(tmp_path)],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        # A suite that was started in the background has been told to overhear SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     try:
         # Well into the engine's start: server, engine core and worker are there.
