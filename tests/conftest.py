@@ -1,10 +1,15 @@
 """What every test may ask for."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+# Tests read what is printed: whoever likes colours in files must not change it.
+for _wish in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+    os.environ.pop(_wish, None)
 
 _GOLDEN: Final = Path(__file__).parent / "golden"
 

@@ -18,7 +18,12 @@ ROOT: Final = Path(__file__).parents[2]
 PADDED: Final = "contract.padded_rows_prefilling"
 GOOD: Final[dict[str, Trials]] = {PADDED: (0.0,)}
 BAD: Final[dict[str, Trials]] = {PADDED: (4.0,)}
-ZIZMOR: Final = [str(Path(sys.executable).with_name("zizmor")), "--offline", "--no-progress"]
+ZIZMOR: Final = [
+    str(Path(sys.executable).with_name("zizmor")),
+    "--offline",
+    "--no-progress",
+    "--color=never",
+]
 
 # The command line client as ci/comment.sh calls it: a list of parcels, and a parcel.
 GH: Final = """#!/usr/bin/env bash
