@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,10 @@ class Laboratory:
         told = {"HYBRIDWATCH_ENGINE": json.dumps(wishes)}
         environment = {**build.env, **told, "VLLM_HOST_IP": HOST, "HF_HUB_OFFLINE": "1"}
         self._process = ConversingProcess(command, folder / "lab.log", environment)
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(self.stop)
             assert json.loads(self._process.answer(START_S)) == {"ready": True}
-        except BaseException:
-            self.stop()
-            raise
+            on_error.pop_all()
 
     def do(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Let it work through one job, and bring back its answer; ``lab.py`` says what is what."""

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.engine
 COMPARE = """
 import sys
 import torch
-from hybridwatch_engine.cpu.kernels.checkpoint import store
+from hybridwatch_engine.cpu.kernels.checkpoint import Checkpoints, store
 
 late = int(sys.argv[1])
 torch.manual_seed(7)
@@ -28,7 +28,7 @@ for row in (0, 2):
             token = starts[row] + offsets[row] - length + back
             wanted_conv[blocks[row], channel, back] = x[channel, token]
     wanted_ssm[blocks[row]] = states[chunks[row]]
-store(offsets + late, blocks, chunks, x, conv, states, ssm, starts, length)
+store(Checkpoints(starts, offsets + late, blocks, chunks), x, conv, states, ssm, length)
 sys.exit(int(not (torch.equal(conv, wanted_conv) and torch.equal(ssm, wanted_ssm))))
 """
 

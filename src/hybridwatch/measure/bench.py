@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -116,13 +117,12 @@ class Bench:
     _slots: dict[str, _Slot] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(self.close)
             for side in self.sides:
                 if _place(side) not in self._slots:
                     self._slots[_place(side)] = self._make_slot(side)
-        except BaseException:
-            self.close()
-            raise
+            on_error.pop_all()
         return self
 
     def __exit__(
@@ -203,13 +203,12 @@ class Bench:
     def _start(self, name: str, slot: _Slot) -> LiveEngine:
         self.say(f"starting engine {name}")
         server = start_server(slot.launch, self.work / f"{name}.{slot.starts}.log")
-        control = EngineControl(server.servers)
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(server.stop)
+            control = EngineControl(server.servers)
+            on_error.callback(control.close)
             states = control.identity()["fixes"]
-        except BaseException:
-            control.close()
-            server.stop()
-            raise
+            on_error.pop_all()
         native = {fix: FixState(state) for fix, state in states.items()}
         return LiveEngine(server, control, native)
 

@@ -6,6 +6,7 @@ record (a killed process) is seen by nobody. How one file is written whole is ``
 
 import contextlib
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from hybridwatch.errors import RecordError
@@ -50,21 +51,20 @@ def write_all(results: Path, runs: Sequence[tuple[Run, Encoded]]) -> list[Path]:
         make_folder(folder)
     made: list[Path] = []
     try:
-        create_all(bulks, made)
-        create_all(records, made)
+        # An interrupt (Ctrl-C) must not leave half a run either.
+        with ExitStack() as on_error:
+            on_error.callback(_remove, made)
+            create_all(bulks, made)
+            create_all(records, made)
+            on_error.pop_all()
     except FileExistsError as error:
-        _remove(made)
         names = " or ".join(run.id for run, _ in runs)
         raise RecordError(
             f"{records[0][0].parent}: run {names} is there already; records never change"
         ) from error
     except OSError as error:
-        _remove(made)
         where = records[0][0].parent
         raise RecordError(f"{where}: cannot be written: {error.strerror or error}") from error
-    except BaseException:
-        _remove(made)  # an interrupt (Ctrl-C) must not leave half a run either
-        raise
     return [path for path, _ in records]
 
 

@@ -6,15 +6,19 @@ Names alone answer "which is the newest" and "where is run 1f0a9c3e"; no index i
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.errors import RecordError
 from hybridwatch.record.naming import RECORD_SUFFIX, safe_name
 from hybridwatch.record.run import Run
+from hybridwatch.store.lookup import Answering, oldest_first, one_of
 
 RECORDS: Final = "records"
-LATEST: Final = "latest"
 
-_NAMED: Final = 3
-"""How many candidates an error message lists."""
+_ANSWERING: Final = Answering(
+    noun="record",
+    fits=lambda path, key: run_id_of(path).startswith(key),
+    expected="a record whose run id begins with {}",
+    remedy="",
+    narrower="more of the id",
+)
 
 
 def folder_of(results: Path, run: Run) -> Path:
@@ -41,8 +45,7 @@ def list_records(results: Path, folder: Path | None = None) -> list[Path]:
         paths = (results / RECORDS).glob(f"*/*{RECORD_SUFFIX}")
     else:
         paths = folder.glob(f"*{RECORD_SUFFIX}")
-    visible = (path for path in paths if not path.name.startswith("."))
-    return sorted(visible, key=lambda path: (path.name, path.parent.name))
+    return oldest_first(paths)
 
 
 def find_record(results: Path, key: str) -> Path:
@@ -58,24 +61,7 @@ def find_record(results: Path, key: str) -> Path:
     Raises:
         RecordError: No record or more than one answers to the key.
     """
-    if key.endswith(RECORD_SUFFIX) or "/" in key:
-        if Path(key).is_file():
-            return Path(key)
-        raise RecordError(f"{key}: no such record")
-    records = list_records(results)
-    if key == LATEST:
-        found = records[-1:]
-    else:
-        found = [path for path in records if key and run_id_of(path).startswith(key)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise RecordError(
-            f"{results}: expected a record whose run id begins with {key!r}, "
-            f"found none among {len(records)}"
-        )
-    names = ", ".join(path.stem for path in found[:_NAMED])
-    raise RecordError(f"{results}: {key!r} fits {len(found)} records: {names}; give more of the id")
+    return one_of(results, key, list_records(results), _ANSWERING)
 
 
 def run_id_of(path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from hybridwatch.errors import RecordError
 from hybridwatch.record.naming import RECORD_SUFFIX, safe_name
 from hybridwatch.record.run import Run
-from hybridwatch.store.layout import LATEST
+from hybridwatch.store.lookup import Answering, oldest_first, one_of
 from hybridwatch.store.shelf import read_run
 from hybridwatch.store.verdict_file import SideRef, StoredVerdict, decode_verdict, encode_verdict
 from hybridwatch.store.whole import create, make_folder
@@ -22,8 +22,6 @@ VERDICTS: Final = "verdicts"
 
 _ID: Final = 8
 """Characters of a run's id, and of a digest in a name."""
-_NAMED: Final = 3
-"""How many candidates an error message lists."""
 
 
 def refer(results: Path, record: Path, run_id: str, side: int) -> SideRef:
@@ -74,8 +72,21 @@ def write_verdict(results: Path, verdict: StoredVerdict, contender: Run) -> Path
 def list_verdicts(results: Path) -> list[Path]:
     """List the verdicts of a store, those on the oldest runs first."""
     paths = (results / VERDICTS).glob(f"*/*{RECORD_SUFFIX}")
-    visible = (path for path in paths if not path.name.startswith("."))
-    return sorted(visible, key=lambda path: (path.name, path.parent.name))
+    return oldest_first(paths)
+
+
+def _answers_to(path: Path, key: str) -> bool:
+    words = path.stem.split("-")[-3:]  # one run id or two, and the digest
+    return any(len(word) == _ID and word.startswith(key) for word in words)
+
+
+_ANSWERING: Final = Answering(
+    noun="verdict",
+    fits=_answers_to,
+    expected="a stored verdict on a run whose id begins with {}",
+    remedy=": `hybridwatch compare --save` stores one",
+    narrower="one of their last words",
+)
 
 
 def find_verdict(results: Path, key: str) -> Path:
@@ -88,26 +99,7 @@ def find_verdict(results: Path, key: str) -> Path:
     Raises:
         RecordError: No verdict or more than one answers to the key.
     """
-    if key.endswith(RECORD_SUFFIX) or "/" in key:
-        if Path(key).is_file():
-            return Path(key)
-        raise RecordError(f"{key}: no such verdict")
-    verdicts = list_verdicts(results)
-    if key == LATEST:
-        found = verdicts[-1:]
-    else:
-        found = [path for path in verdicts if key and _answers_to(path, key)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise RecordError(
-            f"{results}: expected a stored verdict on a run whose id begins with {key!r}, found "
-            f"none among {len(verdicts)}: `hybridwatch compare --save` stores one"
-        )
-    names = ", ".join(path.stem for path in found[:_NAMED])
-    raise RecordError(
-        f"{results}: {key!r} fits {len(found)} verdicts: {names}; give one of their last words"
-    )
+    return one_of(results, key, list_verdicts(results), _ANSWERING)
 
 
 def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
@@ -173,11 +165,6 @@ def _stem(verdict: StoredVerdict, contender: Run) -> str:
     started = contender.started_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     runs = dict.fromkeys((verdict.baseline.run_id, verdict.contender.run_id))
     return "-".join([started, safe_name(contender.scenario.id), *runs])
-
-
-def _answers_to(path: Path, key: str) -> bool:
-    words = path.stem.split("-")[-3:]  # one run id or two, and the digest
-    return any(len(word) == _ID and word.startswith(key) for word in words)
 
 
 def _digest(path: Path) -> str:

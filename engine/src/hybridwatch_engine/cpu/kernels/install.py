@@ -125,12 +125,12 @@ def _checkpoint(original: Callable[..., None]) -> Callable[..., None]:
     if hasattr(kernel, "__getitem__"):  # it can be launched, as in an interpreter
         return original
 
-    def store_prefill_checkpoint(
-        checkpoints: Any, chunk_idx: Any, x: Any, conv: Any, chunks: Any, ssm: Any, starts: Any,
-        *, state_len: int,
-    ) -> None:  # fmt: skip
-        offsets, blocks = checkpoints.checkpoint_offsets, checkpoints.state_indices
-        checkpoint.store(offsets, blocks, chunk_idx, x, conv, chunks, ssm, starts, state_len)
+    def store_prefill_checkpoint(asked: Any, chunks: Any, *tensors: Any, state_len: int) -> None:
+        x, conv_state, chunk_states, ssm_state, starts = tensors
+        where = checkpoint.Checkpoints(
+            starts, asked.checkpoint_offsets, asked.state_indices, chunks
+        )
+        checkpoint.store(where, x, conv_state, chunk_states, ssm_state, state_len)
 
     return store_prefill_checkpoint
 
@@ -140,10 +140,15 @@ def _one_a_head(*parameters: Any) -> bool:
     return all(not any(parameter.stride()[1:]) for parameter in parameters)
 
 
-def advance(
-    state: Any, x: Any, dt: Any, a: Any, b: Any, c: Any, d: Any, dt_bias: Any, **named: Any
-) -> None:
-    """Our own state update, for whatever the dispatcher's CPU backend is called with."""
+def advance(state: Any, *operands: Any, **named: Any) -> None:
+    """Our own state update, for whatever the dispatcher's CPU backend is called with.
+
+    Args:
+        state: (blocks, heads, head size, state size), updated in place.
+        operands: ``x``, ``dt``, ``A``, ``B``, ``C``, ``D``, ``dt_bias``, as the backend gets them.
+        named: Its keyword arguments.
+    """
+    x, dt, a, b, c, d, dt_bias = operands
     sources, written = named.get("state_batch_indices"), named.get("dst_state_batch_indices")
     targets, null_block = sources if written is None else written, named.get("null_block_id", 0)
     counts = named.get("num_accepted_tokens"), named.get("cu_seqlens")
@@ -165,30 +170,20 @@ def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
     a fault of its own (``speculative_state_update``).
     """
 
-    def call(
-        backend: Any,
-        state: Any,
-        x: Any,
-        dt: Any,
-        a: Any,
-        b: Any,
-        c: Any,
-        d: Any,
-        dt_bias: Any,
-        **named: Any,
-    ) -> None:
+    def call(backend: Any, state: Any, *operands: Any, **named: Any) -> None:
+        _, dt, a, _, _, d, dt_bias = operands
         sources, written = named.get("state_batch_indices"), named.get("dst_state_batch_indices")
         targets, null_block = sources if written is None else written, named.get("null_block_id", 0)
         in_place = targets is sources and (sources is None or sources[0].numel() == 1)
         if in_place or _speculates(named):
-            original(backend, state, x, dt, a, b, c, d, dt_bias, **named)
+            original(backend, state, *operands, **named)
         elif _one_a_head(a, d, dt_bias) and dt.stride(-1) == 0:
             sources, targets = column_slots(sources, None), column_slots(targets, None)
             move_states(state, sources, targets, null_block)
             rest = {"state_batch_indices": targets, "dst_state_batch_indices": targets}
-            original(backend, state, x, dt, a, b, c, d, dt_bias, **{**named, **rest})
+            original(backend, state, *operands, **{**named, **rest})
         else:
-            advance(state, x, dt, a, b, c, d, dt_bias, **named)
+            advance(state, *operands, **named)
 
     return call
 
