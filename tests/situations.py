@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.record.run import Phase
 from tests.builders import CONTENDER, Trials, a_run, noisy, with_failures
@@ -47,9 +48,8 @@ def unsure() -> Report:
 def other_run() -> Report:
     """Two runs of builds whose earlier runs scatter by more than the change."""
     base, cont = (a_run({"tpot": noisy(level, 10, 0.003)}) for level in (0.04, 0.042))
-    return report_between(
-        base, 0, replace(cont, id="22222222"), 0, noise={("tpot", "median"): 0.031}
-    )
+    sides = OneSide(base, 0), OneSide(replace(cont, id="22222222"), 0)
+    return report_between(*sides, Terms(noise={("tpot", "median"): 0.031}))
 
 
 def equivalent() -> Report:
@@ -73,7 +73,7 @@ def failed() -> Report:
 def other_testbed() -> Report:
     left = a_run(_side())
     right = replace(left, id="22222222", testbed=replace(left.testbed, id="xeon-8c", cores=8))
-    return report_between(left, 0, right, 0)
+    return report_between(OneSide(left, 0), OneSide(right, 0))
 
 
 def nothing() -> Report:

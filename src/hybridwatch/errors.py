@@ -11,6 +11,7 @@
      +- ComparisonError         two runs cannot be laid beside each other
      +- HistoryError            a history cannot be read, or cannot be searched for changes
      +- PolicyError             the gate's policy says something we do not understand
+     +- TriageError             what people decided cannot be read or kept, or may not be said so
      +- GithubError             GitHub refused, or what came from there is not to be trusted
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
          +- EngineError         the engine died, hung or answered nonsense; has its log's tail
@@ -53,6 +54,10 @@ class HistoryError(HybridwatchError):
 
 class PolicyError(HybridwatchError):
     """The policy of a gate is not valid."""
+
+
+class TriageError(HybridwatchError):
+    """What people decided about alerts cannot be read or kept, or is nothing to be kept."""
 
 
 class GithubError(HybridwatchError):

@@ -16,7 +16,7 @@ from dataclasses import astuple, dataclass, fields
 from statistics import fmean, stdev, variance
 from typing import Final
 
-from scipy import stats
+from scipy import special
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.rank import CONFIDENCE
@@ -144,7 +144,7 @@ def _unpaired_change(left: Sequence[float], right: Sequence[float]) -> tuple[flo
 
 
 def _quantile(freedom: float) -> float:
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def parts_of(trial: Trial) -> Parts | None:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Final
 
 from hybridwatch.analysis.expectation import broken_expectations
+from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric import Kind
@@ -63,7 +64,7 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
     """
     if scenario.harm == "death":
         return _death_control(scenario, run, healthy, bad)
-    report = report_between(run, healthy, run, bad)
+    report = report_between(OneSide(run, healthy), OneSide(run, bad))
     worse = [c for c in _telling(report) if c.verdict is Verdict.REGRESSION]
     rules = [c for c in worse if c.metric.kind is Kind.EXACT and c.metric.id != WRONG_TOKENS]
     heard = [c for c in worse if c not in rules]
@@ -91,7 +92,7 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
         healthy: Index of one side.
         same: Index of the other.
     """
-    report = report_between(run, healthy, run, same)
+    report = report_between(OneSide(run, healthy), OneSide(run, same))
     differing = [
         c for c in _telling(report) if c.verdict is Verdict.IMPROVEMENT or c.verdict.is_bad_news
     ]

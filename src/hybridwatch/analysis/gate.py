@@ -65,15 +65,29 @@ def gate_all(
 
 def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT) -> Action:
     """Say what a gate does about one comparison; ``WATCH`` where it does nothing."""
-    if not comparison.verdict.is_bad_news:
+    asked = policy.action_for(report.scenario.id, comparison.metric)
+    return outcome(comparison.verdict, asked, sure=is_sure(comparison, report))
+
+
+def outcome(verdict: Verdict, asked: Action, *, sure: bool) -> Action:
+    """Say what becomes of a verdict.
+
+    Args:
+        verdict: Of one comparison.
+        asked: What the policy says of a regression there.
+        sure: Whether it stands under Holm's control.
+
+    Returns:
+        ``WATCH`` where nothing is done.
+    """
+    if not verdict.is_bad_news:
         return Action.WATCH
-    action = policy.action_for(report.scenario.id, comparison.metric)
-    if comparison.verdict is not Verdict.REGRESSION:
+    if verdict is not Verdict.REGRESSION:
         # Missing or failed: no size to be lenient about.
-        return Action.WARN if action is Action.WATCH else Action.BLOCK
-    if action is Action.BLOCK and not is_sure(comparison, report):
+        return Action.WARN if asked is Action.WATCH else Action.BLOCK
+    if asked is Action.BLOCK and not sure:
         return Action.WARN
-    return action
+    return asked
 
 
 def is_sure(comparison: Comparison, report: Report) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from scipy import stats
 
 FALSE_DISCOVERY_RATE: Final = 0.05
 
@@ -25,9 +24,12 @@ def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
     Returns:
         The adjusted values, in the same order.
     """
-    if not p_values:
-        return ()
-    return tuple(float(p) for p in stats.false_discovery_control(p_values, method="bh"))
+    order = np.argsort(p_values, kind="stable")
+    shares = len(p_values) / np.arange(1, len(p_values) + 1)
+    stepped = np.asarray(p_values, dtype=float)[order] * shares
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(stepped[::-1])[::-1])
+    return tuple(float(p) for p in adjusted)
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

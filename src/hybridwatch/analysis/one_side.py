@@ -52,3 +52,17 @@ class OneSide:
     def failures(self, phase: Phase) -> tuple[Trial, ...]:
         """Give the trials of a phase that gave no measurement, warm-ups included."""
         return tuple(trial for trial in self.run.failed(self.index) if trial.phase is phase)
+
+
+def sides_of(run: Run) -> tuple[OneSide, OneSide]:
+    """Give the two sides of an interleaved run.
+
+    Raises:
+        ComparisonError: It does not have two builds.
+    """
+    if len(run.builds) != 2:
+        raise ComparisonError(
+            f"run {run.id} has {len(run.builds)} build(s), expected 2: "
+            "name a second record to compare it with"
+        )
+    return OneSide(run, 0), OneSide(run, 1)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 LEVEL: Final = 0.05
 POWER: Final = 0.8
@@ -67,8 +67,8 @@ def detectable_in_blocks(ratios: Sequence[float], bound: float) -> float | None:
 
 
 def _detectable(tested: float, estimated: float, freedom: int, bound: float) -> float:
-    power = stats.t.ppf(POWER, freedom)
-    found = (stats.t.ppf(1 - LEVEL / 2, freedom) + power) * tested
+    power = special.stdtrit(freedom, POWER)
+    found = (special.stdtrit(freedom, 1 - LEVEL / 2) + power) * tested
     return float(np.expm1(max(found, math.log1p(bound) + power * estimated)))
 
 
@@ -87,7 +87,7 @@ def trials_to_settle(
     spread = _log_spread(baseline, contender)
     if spread is None:
         return None
-    quantiles = stats.norm.ppf(1 - LEVEL) + stats.norm.ppf((1 + POWER) / 2)
+    quantiles = special.ndtri(1 - LEVEL) + special.ndtri((1 + POWER) / 2)
     needed = 2 * (quantiles * spread / math.log1p(margin)) ** 2 / _RANK_EFFICIENCY
     return _beyond(max(ENOUGH, math.ceil(needed)), min(len(baseline), len(contender)))
 
@@ -101,7 +101,7 @@ def blocks_to_settle(ratios: Sequence[float], margin: float) -> int | None:
     spread = _spread(ratios)
     if spread is None:
         return None
-    quantiles = stats.norm.ppf(1 - LEVEL) + stats.norm.ppf((1 + POWER) / 2)
+    quantiles = special.ndtri(1 - LEVEL) + special.ndtri((1 + POWER) / 2)
     needed = (quantiles * spread / math.log1p(margin)) ** 2 / _RANK_EFFICIENCY
     return _beyond(max(ENOUGH, math.ceil(needed)), len(ratios))
 
@@ -121,8 +121,8 @@ def detectable_difference(n: int, discordant: int, bound: float) -> float | None
         A difference of shares; ``None`` where even the largest would not show.
     """
     error = math.sqrt(_discordance(n, discordant) / n)
-    power = stats.norm.ppf(POWER)
-    size = float(max((stats.norm.ppf(1 - LEVEL) + power) * error, bound + power * error))
+    power = special.ndtri(POWER)
+    size = float(max((special.ndtri(1 - LEVEL) + power) * error, bound + power * error))
     return size if size < 1 else None
 
 
@@ -132,8 +132,8 @@ def documents_to_settle(n: int, discordant: int, margin: float) -> int:
     ``discordant share * ((z_.95 + z_.9) / margin)^2``, doubled as in ``trials_to_settle``; never
     less than the documents that prove sameness if not one of them is discordant.
     """
-    one_sided = stats.norm.ppf(1 - LEVEL)
-    quantiles = one_sided + stats.norm.ppf((1 + POWER) / 2)
+    one_sided = special.ndtri(1 - LEVEL)
+    quantiles = one_sided + special.ndtri((1 + POWER) / 2)
     usual = _discordance(n, discordant) * (quantiles / margin) ** 2
     fewest = one_sided**2 * (1 - margin) / margin
     return _beyond(math.ceil(max(usual, fewest)), n)

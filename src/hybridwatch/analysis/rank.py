@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from scipy import stats
 
-from hybridwatch.analysis.shift import Alternative, rank_sum_p
+from hybridwatch.analysis.shift import Alternative, doubled_midranks, normal_p, rank_sum_p
 from hybridwatch.analysis.verdict import Interval
 
 CONFIDENCE: Final = 0.95
@@ -50,25 +49,13 @@ def rank_p(
     pooled = [*baseline, *contender]
     if min(pooled) == max(pooled):
         return 1.0
-    ties = len(set(pooled)) < len(pooled)
+    doubled = doubled_midranks([*contender, *baseline])
+    size = len(contender)
+    seen = int(doubled[:size].sum())
     if len(pooled) > _EXACT_TRIALS:
-        answer = stats.mannwhitneyu(
-            contender, baseline, alternative=alternative, method="asymptotic"
-        )
-    elif ties:
-        return _tied_p(baseline, contender, alternative)
-    else:
-        answer = stats.mannwhitneyu(contender, baseline, alternative=alternative, method="exact")
-    return min(1.0, float(answer.pvalue))
-
-
-def _tied_p(
-    baseline: Sequence[float], contender: Sequence[float], alternative: Alternative
-) -> float:
-    """Give the exact permutation p-value of the rank sum with midranks."""
-    doubled = np.rint(2 * stats.rankdata([*contender, *baseline])).astype(int)
-    seen = int(doubled[: len(contender)].sum())
-    return rank_sum_p(doubled.tolist(), seen, alternative, size=len(contender))
+        # Doubled rank sums are 2 apart.
+        return normal_p(doubled, seen, alternative, size=size, continuity=1)
+    return rank_sum_p(doubled, seen, alternative, size=size)
 
 
 def equivalence_p(
@@ -112,19 +99,13 @@ def ratio_interval(baseline: Sequence[float], contender: Sequence[float]) -> Int
     """
     if min(len(baseline), len(contender)) < SETTLING_TRIALS or min(baseline) <= 0:
         return None
-    answer = stats.bootstrap(
-        # Sorted, so that the order of trials cannot reach the seeded draw.
-        (np.sort(baseline), np.sort(contender)),
-        _median_change,
-        paired=False,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        rng=np.random.default_rng(SEED),
-    ).confidence_interval
-    return Interval(float(answer.low), float(answer.high), CONFIDENCE)
+    rng = np.random.default_rng(SEED)
+    old, new = _resampled_medians(baseline, rng), _resampled_medians(contender, rng)
+    low, high = np.quantile(new / old - 1, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    return Interval(float(low), float(high), CONFIDENCE)
 
 
-def _median_change(baseline: Any, contender: Any, axis: int = -1) -> Any:
-    return np.median(contender, axis=axis) / np.median(baseline, axis=axis) - 1
+def _resampled_medians(values: Sequence[float], rng: np.random.Generator) -> Any:
+    # Sorted, so that the order of trials cannot reach the seeded draw.
+    drawn = rng.integers(0, len(values), size=(RESAMPLES, len(values)))
+    return np.median(np.sort(values)[drawn], axis=-1)

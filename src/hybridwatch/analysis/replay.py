@@ -61,8 +61,8 @@ def parameters_of(level: float, noise: Noise, *, across_testbeds: bool = False) 
 
     Args:
         level: Of the report's control.
-        noise: As handed to ``report_between``; it comes from other records, so it has to be kept.
-        across_testbeds: As handed to ``report_between``; named only when it is so.
+        noise: As in the report's ``Terms``; it comes from other records, so it has to be kept.
+        across_testbeds: As there; named only when it is so.
 
     Returns:
         Plain JSON: what was handed in, and the constants of the rules.

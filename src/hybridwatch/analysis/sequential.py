@@ -10,11 +10,12 @@ stays what it was (Pocock, Biometrika 64, 1977; Jennison and Turnbull, "Group Se
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import special
 
+from hybridwatch.analysis.bisection import root
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric import Kind
 from hybridwatch.record.run import Looks
@@ -77,7 +78,7 @@ def nominal_level(looks: tuple[int, ...], overall: float = LEVEL, tests: int = 1
     """
     share = overall / tests
     outermost = _boundary(looks, share)
-    level = tests * 2 * float(stats.norm.sf(outermost))
+    level = tests * 2 * float(special.ndtr(-outermost))
     scale = 10**_DIGITS
     return math.floor(min(level, overall) * scale + 1e-6) / scale
 
@@ -93,15 +94,15 @@ def crossing(looks: Sequence[int], boundary: float) -> float:
         looks: Trials at each look, ascending.
         boundary: In standard deviations.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = _quadrature()
     times = np.asarray(looks, dtype=float)
     edges = boundary * np.sqrt(times)
     places = edges[0] * nodes
-    mass = edges[0] * weights * stats.norm.pdf(places, scale=math.sqrt(times[0]))
+    mass = edges[0] * weights * _density(places, math.sqrt(times[0]))
     for look in range(1, len(times)):
         onward = edges[look] * nodes
         step = math.sqrt(times[look] - times[look - 1])
-        density = stats.norm.pdf(onward[:, None] - places[None, :], scale=step) @ mass
+        density = _density(onward[:, None] - places[None, :], step) @ mass
         places, mass = onward, edges[look] * weights * density
     return 1.0 - float(mass.sum())
 
@@ -123,11 +124,20 @@ def is_decided(report: Report) -> bool:
 
 def _boundary(looks: Sequence[int], overall: float) -> float:
     """Find the boundary that is crossed with a given chance."""
-    once = float(stats.norm.isf(overall / 2))
+    once = -float(special.ndtri(overall / 2))
     # Never further out than if the looks had nothing in common.
-    apart = float(stats.norm.isf(overall / 2 / len(looks)))
+    apart = -float(special.ndtri(overall / 2 / len(looks)))
     if len(looks) == 1:
         return once
-    return float(
-        optimize.brentq(lambda c: crossing(looks, c) - overall, once, apart + 0.01, xtol=1e-10)
-    )
+    return root(lambda c: crossing(looks, c) - overall, once, apart + 0.01)
+
+
+@lru_cache(maxsize=1)
+def _quadrature() -> tuple[Any, Any]:
+    """Give the nodes and weights of Gauss-Legendre, which take longer to find than to use."""
+    return np.polynomial.legendre.leggauss(_NODES)
+
+
+def _density(places: Any, deviation: float) -> Any:
+    """Density of the normal distribution around 0."""
+    return np.exp(-((places / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from hybridwatch.analysis.rank import CONFIDENCE
-from hybridwatch.analysis.shift import Alternative, rank_sum_p
+from hybridwatch.analysis.shift import Alternative, doubled_midranks, normal_p, rank_sum_p
 from hybridwatch.analysis.verdict import Interval
 
 Ratios = Sequence[float] | npt.NDArray[np.float64]
@@ -55,15 +55,11 @@ def signed_rank_p(ratios: Ratios, alternative: Alternative = "two-sided") -> flo
     rounded = np.round(np.asarray(ratios, dtype=float), _DIGITS)
     if not rounded.any():
         return 1.0
-    if len(rounded) > _EXACT_BLOCKS:
-        answer = stats.wilcoxon(
-            rounded, zero_method="pratt", alternative=alternative, method="asymptotic"
-        )
-        return min(1.0, float(answer.pvalue))
     # Blocks without a difference take the lowest ranks and no side.
-    doubled = np.rint(2 * stats.rankdata(np.abs(rounded))).astype(int)
+    doubled = doubled_midranks(np.abs(rounded))
     seen = int(doubled[rounded > 0].sum())
-    return rank_sum_p(doubled[rounded != 0].tolist(), seen, alternative)
+    test = rank_sum_p if len(rounded) <= _EXACT_BLOCKS else normal_p
+    return test(doubled[rounded != 0], seen, alternative)
 
 
 def equivalence_p(ratios: Ratios, margin: float) -> float:
@@ -102,8 +98,8 @@ def change_interval(ratios: Ratios) -> Interval | None:
     n = len(ratios)
     if n < SETTLING_BLOCKS:
         return None
-    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * math.sqrt(n / (n - 1))
-    tail = float(stats.norm.sf(quantile))
+    quantile = special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * math.sqrt(n / (n - 1))
+    tail = float(special.ndtr(-quantile))
     # Sorted, so that the order of blocks cannot reach the seeded draw.
     low, high = np.quantile(_resampled(np.sort(ratios)), (tail, 1 - tail))
     return Interval(float(np.expm1(low)), float(np.expm1(high)), CONFIDENCE)

@@ -13,12 +13,12 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from hybridwatch.analysis.blocks import blocks_of
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.trend import trend_p, typical_step
 from hybridwatch.metric import Kind
 from hybridwatch.record.run import Surroundings, Trial
 
@@ -169,10 +169,9 @@ def _drift(reading: _Reading, values: Sequence[float]) -> float | None:
     """
     if len(values) < 3 or min(values) == max(values):
         return None
-    order = np.arange(len(values))
-    if stats.kendalltau(order, values).pvalue >= _LEVEL:
+    if trend_p(values) >= _LEVEL:
         return None
-    slope = float(stats.theilslopes(values, order).slope)
+    slope = typical_step(values)
     start = float(np.median(values)) - slope * (len(values) - 1) / 2
     change = reading.change(start, start + slope * (len(values) - 1))
     return change if abs(change) > reading.size else None

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridwatch.analysis.control import Control, a_a_control, known_bad_control
+from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.progress import ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
@@ -26,7 +27,7 @@ _HEALTHY, _BAD, _SAME = range(3)
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
 @click.option("--build", default=DEFAULT_BUILD, show_default=True, metavar="BUILD")
 @click.option("--seeds", type=click.IntRange(1, 1000), help="Contract trials a side.")
-@click.option("--documents", type=click.IntRange(1), help="Documents of each accuracy task.")
+@takes_documents
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @click.pass_context
 def command(
@@ -44,7 +45,10 @@ def command(
     build twice must not differ. Contracts and answers only; nothing is timed and nothing stored.
     The exit status is 1 when a control is not told apart, or flagged for nothing.
     """
-    chosen = [_adjusted(each, seeds, documents) for each in find(home() / "scenarios", scenarios)]
+    chosen = [
+        with_counts(scenario, contract=seeds, documents=documents)
+        for scenario in find(home() / "scenarios", scenarios)
+    ]
     plans = [(scenario, _sides(scenario, build)) for scenario in chosen]
     console = Console(stderr=as_json)
     controls: list[Control] = []
@@ -58,16 +62,6 @@ def command(
     else:
         console.print(_table(controls))
     context.exit(int(not all(control.ok for control in controls)))
-
-
-def _adjusted(scenario: Scenario, seeds: int | None, documents: int | None) -> Scenario:
-    if seeds is not None:
-        trials = scenario.trials.model_copy(update={"contract": seeds})
-        scenario = scenario.model_copy(update={"trials": trials})
-    if documents is not None:
-        accuracy = scenario.accuracy.model_copy(update={"documents": documents})
-        scenario = scenario.model_copy(update={"accuracy": accuracy})
-    return scenario
 
 
 def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.cli.judging import replay
+from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import ComparisonError
 from hybridwatch.store import find_verdict
 from hybridwatch.views.explanation import print_explanation
@@ -20,13 +21,7 @@ _DIFFERS = 1
 @click.command("explain")
 @click.argument("verdict")
 @click.argument("metric", required=False)
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Folder in which ids are looked up, and the records that a verdict names.",
-)
+@takes_results("Folder in which ids are looked up, and the records that a verdict names.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(*, verdict: str, metric: str | None, results: Path, as_json: bool) -> None:
     """Compute a stored VERDICT again from its records and show how it came about.

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import ExportError
 from hybridwatch.record.run import Run, Trial
 from hybridwatch.store import find_record, list_records, read_run
@@ -83,13 +84,7 @@ _FOLDERS: Final = frozenset({"asv", "github-action-benchmark"})
     show_default=True,
     help="File to write, or folder for asv and github-action-benchmark; - is standard output.",
 )
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Folder in which run ids are looked up.",
-)
+@takes_results("Folder in which run ids are looked up.")
 @click.option(
     "--metric", "metrics", multiple=True, help="Only this metric, such as ttft; may be repeated."
 )

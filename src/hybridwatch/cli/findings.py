@@ -8,12 +8,13 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.sides import PLAIN, Asked, report_for
 from hybridwatch.engine.builds import home
-from hybridwatch.errors import ComparisonError
+from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.scenario.load import find
-from hybridwatch.store import Stored, read_all
+from hybridwatch.store import Stored, read_newest
 
-MANY_HELP = """With no RECORD, the newest record of every scenario in the results folder is judged;
-scenarios that the policy expects and that have none are missing."""
+MANY_HELP = """With no RECORD, the newest record of every scenario in the results folder is judged,
+one of one build against the pinned baseline; scenarios that the policy expects and that have none
+are missing."""
 
 
 def findings_for(
@@ -29,12 +30,12 @@ def findings_for(
 
     Raises:
         ComparisonError: The words do not name two sides, or a record holds what is not known.
-        RecordError: A named record cannot be found or read.
+        RecordError: A named record cannot be found or read; of a folder, such a record is absent.
         ScenarioError: The policy expects a scenario that is none.
     """
     if records:
         return Findings((report_for(records, results, policy, asked),), (), policy)
-    shelf = read_all(results, bulk=False)
+    shelf = read_newest(results)
     newest = {stored.run.scenario.id: stored for stored in shelf.runs}
     reports: list[Report] = []
     absent = [
@@ -45,6 +46,8 @@ def findings_for(
             reports.append(report_for((str(stored.path),), results, policy, asked))
         except ComparisonError as error:
             absent.append(Absent(scenario_id, _no_baseline(stored, error)))
+        except RecordError as error:
+            absent.append(Absent(scenario_id, f"cannot be read: {error}"))
     absent += _missing(newest, policy)
     return Findings(tuple(reports), tuple(absent), policy)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
@@ -114,13 +115,7 @@ class Haul:
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER..."
 )
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Folder that the records are added to.",
-)
+@takes_results("Folder that the records are added to.")
 @click.option("--testbed", help="Id of the machine, where a file does not tell it.")
 @click.option("--build", help="Label of the engine build, where a file does not tell it.")
 @click.option("--scenario", help="Name of what was asked, instead of one made from the file.")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridwatch.analysis.noise import REMEMBERED, Noise, noise_between
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.one_side import OneSide, sides_of
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.replay import (
     Replay,
@@ -14,9 +14,8 @@ from hybridwatch.analysis.replay import (
     noise_in,
     parameters_of,
 )
-from hybridwatch.analysis.report import report_between
+from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.errors import ComparisonError
 from hybridwatch.record.run import Run
 from hybridwatch.store import (
     StoredVerdict,
@@ -52,22 +51,22 @@ class Judged:
     Attributes:
         baseline: First side.
         contender: Second side.
-        noise: Learned from other runs; empty between the sides of one run.
+        terms: What it hangs on besides; no noise between the sides of one run.
         report: The verdicts.
-        across_testbeds: Whether somebody asked to compare what different machines measured.
     """
 
     baseline: Chosen
     contender: Chosen
-    noise: Noise
+    terms: Terms
     report: Report
-    across_testbeds: bool = False
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Every number besides the records that the report hangs on."""
         return parameters_of(
-            self.report.false_discovery_rate, self.noise, across_testbeds=self.across_testbeds
+            self.report.false_discovery_rate,
+            self.terms.noise,
+            across_testbeds=self.terms.across_testbeds,
         )
 
 
@@ -77,12 +76,8 @@ def both_sides(record: Path, run: Run) -> tuple[Chosen, Chosen]:
     Raises:
         ComparisonError: The run has one build only.
     """
-    if len(run.builds) != 2:
-        raise ComparisonError(
-            f"run {run.id} has {len(run.builds)} build(s), expected 2: "
-            "name a second record to compare it with"
-        )
-    return Chosen(record, run, 0), Chosen(record, run, 1)
+    baseline, contender = sides_of(run)
+    return Chosen(record, run, baseline.index), Chosen(record, run, contender.index)
 
 
 def judge(
@@ -103,28 +98,14 @@ def judge(
         across_testbeds: Whether to compare what different machines measured.
     """
     noise = _learned(baseline, contender, results)
-    return judge_with(baseline, contender, noise, policy, across_testbeds=across_testbeds)
+    terms = Terms(noise=noise, policy=policy, across_testbeds=across_testbeds)
+    return judge_on(terms, baseline, contender)
 
 
-def judge_with(
-    baseline: Chosen,
-    contender: Chosen,
-    noise: Noise,
-    policy: Policy = STRICT,
-    *,
-    across_testbeds: bool = False,
-) -> Judged:
+def judge_on(terms: Terms, baseline: Chosen, contender: Chosen) -> Judged:
     """Compare two sides, the noise between runs being known."""
-    report = report_between(
-        baseline.run,
-        baseline.side,
-        contender.run,
-        contender.side,
-        noise=noise,
-        policy=policy,
-        across_testbeds=across_testbeds,
-    )
-    return Judged(baseline, contender, noise, report, across_testbeds)
+    report = report_between(baseline.one_side, contender.one_side, terms)
+    return Judged(baseline, contender, terms, report)
 
 
 def _learned(baseline: Chosen, contender: Chosen, results: Path) -> Noise:
@@ -186,12 +167,11 @@ def replay(path: Path, results: Path) -> tuple[Judged, Replay]:
         if not side.as_judged
     ]
     baseline, contender = (Chosen(side.record, side.run, side.index) for side in sides)
-    judged = judge_with(
-        baseline,
-        contender,
-        noise_in(verdict.parameters),
+    terms = Terms(
+        noise=noise_in(verdict.parameters),
         across_testbeds=bool(verdict.parameters.get("across_testbeds")),
     )
+    judged = judge_on(terms, baseline, contender)
     stored = {**verdict.report, "parameters": verdict.parameters}
     again = {**to_json(judged.report), "parameters": judged.parameters}
     return judged, Replay(

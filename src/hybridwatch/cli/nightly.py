@@ -10,6 +10,7 @@ import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.night import GATE, LOG, REPORT, NightError, Plan, hold
+from hybridwatch.cli.options import takes_results
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.progress import ended_by_sigterm
 from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
@@ -39,13 +40,7 @@ _SECONDS: Final = 3600.0
     show_default=True,
     help="After so long nothing more is measured.",
 )
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Folder that gets records, verdicts and nights.",
-)
+@takes_results("Folder that gets records, verdicts and nights.")
 @click.option(
     "--asv-config",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),

@@ -12,6 +12,7 @@ from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.judging import both_sides, judge, save
 from hybridwatch.cli.progress import ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
@@ -75,7 +76,7 @@ class _Wish:
     type=click.IntRange(7, 1000),
     help="Timed trials a side; at the first look with --until-decided.",
 )
-@click.option("--documents", type=click.IntRange(1), help="Documents of each accuracy task.")
+@takes_documents
 @click.option(
     "--results",
     type=click.Path(path_type=Path),
@@ -112,7 +113,10 @@ def command(
     the contender is an answer, and `hybridwatch gate` turns it into a status.
     """
     wanted = _Wish(**wish)
-    chosen = [_adjusted(scenario, wanted) for scenario in find(home() / "scenarios", scenarios)]
+    chosen = [
+        with_counts(scenario, timed=wanted.trials, documents=wanted.documents)
+        for scenario in find(home() / "scenarios", scenarios)
+    ]
     plans = [(scenario, _sides(scenario, wanted)) for scenario in chosen]
     check_writable(results)
     console = Console(stderr=as_json)
@@ -125,18 +129,6 @@ def command(
     if as_json:
         click.echo(json.dumps({"runs": [outcome.to_json() for outcome in outcomes]}, indent=2))
     context.exit(int(any(outcome.troubles for outcome in outcomes)))
-
-
-def _adjusted(scenario: Scenario, wanted: _Wish) -> Scenario:
-    """Apply the command line's counts; the scenario stays the same one (``scenario.digest``)."""
-    trials, documents = wanted.trials, wanted.documents
-    if trials is not None:
-        counts = scenario.trials.model_copy(update={"performance": trials, "host_sync": trials})
-        scenario = scenario.model_copy(update={"trials": counts})
-    if documents is not None:
-        accuracy = scenario.accuracy.model_copy(update={"documents": documents})
-        scenario = scenario.model_copy(update={"accuracy": accuracy})
-    return scenario
 
 
 def _sides(scenario: Scenario, wanted: _Wish) -> tuple[BuildRequest, ...]:

@@ -12,6 +12,7 @@ from hybridwatch.analysis.difference import differences_between
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.judging import Chosen, Judged, both_sides, judge
+from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import ComparisonError
 from hybridwatch.record.run import UNKNOWN, Run
 from hybridwatch.store import BASELINES, find_record, read_baselines, read_run
@@ -86,13 +87,7 @@ def may_take_records(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _takes_records(verb: Callable[..., Any], metavar: str, *, required: bool) -> Callable[..., Any]:
-    verb = click.option(
-        "--results",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=Path("results"),
-        show_default=True,
-        help="Folder in which run ids are looked up.",
-    )(verb)
+    verb = takes_results("Folder in which run ids are looked up.")(verb)
     return click.argument("records", nargs=-1, required=required, metavar=metavar)(verb)
 
 
@@ -108,8 +103,8 @@ def report_for(
         asked: What else it says.
 
     Raises:
-        ComparisonError: The words do not name two sides, or sides of two testbeds, and nobody
-            asked for that.
+        ComparisonError: The words do not name two sides, or the same one twice, or sides of two
+            testbeds, and nobody asked for that.
         RecordError: A record cannot be found or read.
     """
     return judge_asked(records, results, policy, asked).report
@@ -120,6 +115,11 @@ def judge_asked(
 ) -> Judged:
     """Compare what the command line names, and keep what it was made from; as ``report_for``."""
     left, right = sides_for(records, results, asked)
+    if (left.run.id, left.side) == (right.run.id, right.side):
+        raise ComparisonError(
+            f"run {left.run.id}{_MARK}{left.side}: would be compared with itself, which shows "
+            "nothing: measure another run to compare with it"
+        )
     if asked.across_testbeds is False:
         _refuse_across(left, right)
     across = bool(asked.across_testbeds)

@@ -6,8 +6,10 @@ from enum import Enum
 from typing import Final
 
 from hybridwatch.metric import Direction, Kind, Metric, Unit, metric_of
+from hybridwatch.metric.catalogue import INVERSES
 from hybridwatch.scenario.scenario import Scenario
 
+_RATES: Final = ("output_throughput", "request_throughput")
 _MEDIANS: Final = ("ttft", "tpot", "itl", "e2el", "metadata_build_time")
 _HIGHER: Final = ", higher is better"
 
@@ -75,12 +77,9 @@ def _answers(scenario: Scenario) -> Iterator[Tracked]:
 
 
 def _speeds() -> Iterator[Tracked]:
-    for metric, twin in (
-        ("output_throughput", "seconds_per_token"),
-        ("request_throughput", "seconds_per_request"),
-    ):
+    for metric in _RATES:
         yield _one(metric, metric, "median", Form.SAMPLES, metric_of(metric).unit.value + _HIGHER)
-        yield _one(twin, metric, "median", Form.INVERSE, Unit.SECONDS.value)
+        yield _one(INVERSES[metric], metric, "median", Form.INVERSE, Unit.SECONDS.value)
     for metric in _MEDIANS:
         yield _one(metric, metric, "median", Form.SAMPLES)
     yield _one("host_syncs_per_step", "host_syncs_per_step", "mean", Form.SAMPLES)
@@ -90,7 +89,8 @@ def _speculation(scenario: Scenario) -> Iterator[Tracked]:
     speculation = scenario.engine.speculation
     if speculation is None:
         return
-    yield _one("steps_per_token", "acceptance_length", "median", Form.INVERSE, "step/tok")
+    length = "acceptance_length"
+    yield _one(INVERSES[length], length, "median", Form.INVERSE, "step/tok")
     for position in range(1, speculation.drafts + 1):
         metric = f"acceptance_rate.position_{position}"
         yield _one(f"rejected_drafts_position_{position}", metric, "median", Form.REST)

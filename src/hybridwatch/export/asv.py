@@ -16,6 +16,7 @@ import numpy as np
 from hybridwatch.errors import ExportError
 from hybridwatch.export.points import Point, points_of, time_of
 from hybridwatch.metric import Direction, Kind, Unit
+from hybridwatch.metric.catalogue import INVERSES
 from hybridwatch.record.naming import safe_name
 from hybridwatch.record.run import UNKNOWN, Run
 
@@ -29,14 +30,6 @@ _COLUMNS: Final = (
     "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
     "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
 )  # fmt: skip
-_TWINS: Final = {
-    "output_throughput": "seconds_per_token",
-    "total_token_throughput": "seconds_per_token_read_or_written",
-    "request_throughput": "seconds_per_request",
-    "acceptance_length": "steps_per_token",
-    "engine_step_rate": "seconds_per_step",
-    "batch_occupancy": "steps_per_request",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +95,7 @@ def _told(point: Point) -> _Benchmark:
     elif metric.better is Direction.HIGHER:
         if min(values) <= 0:
             raise ExportError(f"run {point.run.id}: {metric.id}: 0 has no inverse for asv")
-        name, unit = _TWINS.get(metric.id, f"inverse_{metric.id}"), f"1/({unit})"
+        name, unit = INVERSES.get(metric.id, f"inverse_{metric.id}"), f"1/({unit})"
         unit = "s" if name.startswith("seconds") else unit
         values = tuple(1 / value for value in values)
     scenario = point.run.scenario.id.replace("/", ".")

@@ -17,6 +17,7 @@ from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document, Node, moment_of
 from hybridwatch.ingest.foreign import Given, Told, after, run_of
 from hybridwatch.metric import Unit, metric_of
+from hybridwatch.metric.catalogue import INVERSES
 from hybridwatch.record.identity import Testbed
 from hybridwatch.record.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
@@ -24,8 +25,7 @@ FORMAT: Final = "asv"
 _VERSION: Final = 2
 _KINDS: Final = ("timeraw_", "time_", "track_", "peakmem_", "mem_")
 _INVERSE: Final = {
-    "seconds_per_token": "output_throughput",
-    "seconds_per_request": "request_throughput",
+    INVERSES[metric]: metric for metric in ("output_throughput", "request_throughput")
 }
 _UNITS: Final = {"seconds": Unit.SECONDS, **{unit.value: unit for unit in Unit}}
 _FAMILIES: Final = {"seconds": "asv_time", "s": "asv_time", "bytes": "asv_memory"}

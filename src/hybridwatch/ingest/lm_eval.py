@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import Given, Told, after, run_of, short
+from hybridwatch.record.evaluation import strictest, version_read
 from hybridwatch.record.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
 
 FORMAT: Final = "lm-eval"
 _OURS: Final = "hybridwatch_"
-_STRICT: Final = "strict"
 
 
 def is_results(document: Document) -> bool:
@@ -110,14 +110,14 @@ def _hash_of(samples: Document) -> str:
 
 def _share(scores: Node) -> float:
     """The score of a task whose documents are not at hand, by its strictest filter."""
-    found = [
-        (key, node)
+    found = {
+        key: node
         for key, node in scores.items()
         if "," in key and "_stderr" not in key and isinstance(node.value, int | float)
-    ]
+    }
     if not found:
         raise scores.wrong("a score such as exact_match,strict-match")
-    _, node = next((pair for pair in found if _STRICT in pair[0]), found[0])
+    node = found[strictest(list(found))]
     share = node.number()
     if not 0 <= share <= 1:
         raise node.wrong("a share from 0 to 1")
@@ -127,9 +127,7 @@ def _share(scores: Node) -> float:
 def _answers(task: str, version: str, samples: Document) -> list[Answer]:
     """Read documents through one filter, as a run of our own does (``quality.answers``)."""
     filters = list(dict.fromkeys(node.at("filter").text() for node in samples.nodes))
-    chosen = next((name for name in filters if _STRICT in name), filters[0])
-    if len(filters) > 1:
-        version += f"/{chosen}"
+    chosen, version = strictest(filters), version_read(version, filters)
     return [
         _answer(task, version, node) for node in samples.nodes if node.at("filter").value == chosen
     ]

@@ -14,10 +14,9 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import Given, Told, after, run_of, short
+from hybridwatch.record.client import accepted_drafts, latencies
 from hybridwatch.record.run import Failure, Phase, Run, Sample, Trial
 
-_DIGITS: Final = 9
-"""The client's clock counts nanoseconds; digits beyond are the noise of its subtraction."""
 _ASKED: Final = (
     "backend", "endpoint_type", "num_prompts", "request_rate", "burstiness", "max_concurrency",
     "total_input_tokens",
@@ -160,19 +159,7 @@ def _raw(result: Node) -> list[Sample]:
     if not len(firsts) == len(gaps) == len(lengths):
         found = f"{len(firsts)}, {len(gaps)} and {len(lengths)}"
         raise IngestError(f"ttfts, itls, output_lens: expected lists of one length, found {found}")
-    requests = list(zip(firsts, gaps, lengths, strict=True))
-    # As the client puts them together for its statistics.
-    series = {
-        "ttft": firsts,
-        "tpot": [sum(waits) / (length - 1) for _, waits, length in requests if length > 1],
-        "itl": [wait for waits in gaps for wait in waits],
-        "e2el": [first + sum(waits) for first, waits, _ in requests],
-    }
-    return [
-        Sample(name, tuple(round(value, _DIGITS) for value in values))
-        for name, values in series.items()
-        if values
-    ]
+    return [sample for sample in latencies(firsts, gaps, lengths) if sample.values]
 
 
 def _reduced(result: Node) -> list[Sample]:
@@ -187,7 +174,7 @@ def _reduced(result: Node) -> list[Sample]:
 def _acceptance(result: Node) -> Iterator[Sample]:
     if not result.value.get("spec_decode_num_drafts"):
         return
-    yield Sample("acceptance_length", (result.at("spec_decode_acceptance_length").number(),))
-    rates = result.at("spec_decode_per_position_acceptance_rates").numbers()
-    for position, rate in enumerate(rates, start=1):
-        yield Sample(f"acceptance_rate.position_{position}", (rate,))
+    yield from accepted_drafts(
+        result.at("spec_decode_acceptance_length").number(),
+        result.at("spec_decode_per_position_acceptance_rates").numbers(),
+    )

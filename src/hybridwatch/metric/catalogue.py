@@ -4,6 +4,7 @@ Names are vLLM's (``vllm/benchmarks/serve.py``). ``accuracy.<task>`` and ``contr
 families: any member is a metric with the family's properties.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -172,6 +173,16 @@ FAMILIES: Final[dict[str, Metric]] = {
 EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy"})
 """Metrics that say why ``output_throughput`` changed (``analysis/attribution.py``). They get no
 verdict: to ask the same thing again in other words would only make more false alarms."""
+
+INVERSES: Final[Mapping[str, str]] = {
+    "output_throughput": "seconds_per_token",
+    "total_token_throughput": "seconds_per_token_read_or_written",
+    "request_throughput": "seconds_per_request",
+    "acceptance_length": "steps_per_token",
+    "engine_step_rate": "seconds_per_step",
+    "batch_occupancy": "steps_per_request",
+}
+"""What one over a metric is called, for tools that know only that lower is better."""
 
 WRONG_TOKENS: Final = "contract.wrong_tokens"
 """Requests whose greedy tokens differ from those of the same engine without graphs."""

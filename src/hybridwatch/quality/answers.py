@@ -1,12 +1,12 @@
 """Reads lm-eval's sample log into answers, and refuses one that is not whole."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hybridwatch.errors import MeasurementError
+from hybridwatch.record.evaluation import strictest, version_read
 from hybridwatch.record.run import Answer
 
-_STRICT: Final = "strict"
 NO_TEXT: Final = "<<hybridwatch: the engine answered null>>"
 """What lm-eval is told to write for an answer that is ``null``; by itself it writes an empty one,
 and a broken answer would pass for a wrong one."""
@@ -19,10 +19,8 @@ def read_answers(
 ) -> tuple[Answer, ...]:
     """Read every document of every task.
 
-    A task may filter one response in several ways and log each; then the strict filter's rows
-    count (GSM8K's ``strict-match``), or the first filter's where none is called strict, and the
-    filter's name becomes part of the task version: ``3.0/strict-match``. Answers read through
-    different filters are as little comparable as those of different versions.
+    Of a task that logs one response through several filters the strictest counts, and its name
+    becomes part of the task version (``record.evaluation``).
 
     Args:
         evaluation: What ``quality.evaluate`` wrote.
@@ -53,10 +51,8 @@ def _task_answers(
         raise MeasurementError(f"task {name} has {held} documents, {documents} were asked for")
     rows = evaluation["samples"][eval_name]
     filters = list(dict.fromkeys(row["filter"] for row in rows))
-    chosen = _strict_filter(filters)
-    version = str(evaluation["versions"][eval_name])
-    if len(filters) > 1:
-        version += f"/{chosen}"
+    chosen = strictest(filters)
+    version = version_read(str(evaluation["versions"][eval_name]), filters)
     by_document = {row["doc_id"]: row for row in rows if row["filter"] == chosen}
     missing = [number for number in range(documents) if number not in by_document]
     if missing:
@@ -66,10 +62,6 @@ def _task_answers(
         )
     for number in range(documents):
         yield _answer(name, version, by_document[number])
-
-
-def _strict_filter(filters: Sequence[str]) -> str:
-    return next((name for name in filters if _STRICT in name), filters[0])
 
 
 def _answer(task: str, version: str, row: Sample) -> Answer:

@@ -25,12 +25,15 @@ from hybridwatch.metric import metric_of
 from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
 from hybridwatch.record.run import (
     Answer,
+    CallSite,
     Failure,
+    HostWork,
     Looks,
     Phase,
     Run,
     Sample,
     Source,
+    StepPhase,
     Surroundings,
     Trial,
 )
@@ -154,6 +157,28 @@ class _Surroundings(_Wire):
     clock_hz: Annotated[float, Field(gt=0)] | None
 
 
+class _CallSite(_Wire):
+    place: str
+    reads: Annotated[int, Field(ge=1)]
+    seconds: Annotated[float, Field(ge=0)]
+
+
+class _StepPhase(_Wire):
+    name: str
+    seconds: Annotated[float, Field(ge=0)]
+
+
+class _HostWork(_Wire):
+    sites: tuple[_CallSite, ...]
+    phases: tuple[_StepPhase, ...]
+
+    def to_host_work(self) -> HostWork:
+        return HostWork(
+            sites=tuple(CallSite(**vars(site)) for site in self.sites),
+            phases=tuple(StepPhase(**vars(phase)) for phase in self.phases),
+        )
+
+
 class _Looks(_Wire):
     planned: Annotated[_Ascending, Field(min_length=1)]
     made: _Ascending
@@ -186,6 +211,7 @@ class _Trial(_Wire):
     samples: tuple[_Sample, ...]
     failure: _Failure | None
     surroundings: _Surroundings | None = Field(default=None, exclude_if=_is_absent)
+    host_work: _HostWork | None = Field(default=None, exclude_if=_is_absent)
 
     def to_trial(self, bulk: "BulkOfTrial") -> Trial:
         """Give the memory form.
@@ -193,11 +219,12 @@ class _Trial(_Wire):
         Args:
             bulk: What the file beside the record holds for this trial.
         """
-        plain = dict(self)
-        plain["samples"] = tuple(Sample(**dict(sample)) for sample in self.samples)
-        plain["failure"] = Failure(**dict(self.failure)) if self.failure else None
+        plain = {**vars(self)}
+        plain["samples"] = tuple(Sample(**vars(sample)) for sample in self.samples)
+        plain["failure"] = Failure(**vars(self.failure)) if self.failure else None
         around = self.surroundings
-        plain["surroundings"] = Surroundings(**dict(around)) if around else None
+        plain["surroundings"] = Surroundings(**vars(around)) if around else None
+        plain["host_work"] = self.host_work.to_host_work() if self.host_work else None
         return Trial(**plain, answers=tuple(bulk.answers), client_result=bulk.client_result)
 
 
@@ -248,7 +275,7 @@ class BulkOfTrial:
         if (line.answer is None) == (line.client_result is None):
             raise ValueError("expected either answer or client_result")
         if line.answer is not None:
-            self.answers.append(Answer(**dict(line.answer)))
+            self.answers.append(Answer(**vars(line.answer)))
         elif self.client_result is not None:
             raise ValueError(f"client_result: a second one for trial {line.trial}")
         else:
@@ -281,11 +308,11 @@ class WireRecord(_Wire):
             id=self.id,
             started_at=self.started_at,
             finished_at=self.finished_at,
-            harness=Harness(**dict(self.harness)),
-            scenario=ScenarioRef(**dict(self.scenario)),
-            testbed=Testbed(**dict(self.testbed)),
-            builds=tuple(EngineBuild(**dict(build)) for build in self.builds),
+            harness=Harness(**vars(self.harness)),
+            scenario=ScenarioRef(**vars(self.scenario)),
+            testbed=Testbed(**vars(self.testbed)),
+            builds=tuple(EngineBuild(**vars(build)) for build in self.builds),
             trials=tuple(t.to_trial(bulk.get(t.index, BulkOfTrial())) for t in self.trials),
-            looks=Looks(**dict(self.looks)) if self.looks else None,
-            source=Source(**dict(self.source)) if self.source else None,
+            looks=Looks(**vars(self.looks)) if self.looks else None,
+            source=Source(**vars(self.source)) if self.source else None,
         )

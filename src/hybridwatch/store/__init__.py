@@ -8,7 +8,15 @@ from hybridwatch.store.baselines import BASELINES, Baseline, read_baselines
 from hybridwatch.store.files import check_writable, write_run
 from hybridwatch.store.intake import Intake
 from hybridwatch.store.layout import find_record, list_records
-from hybridwatch.store.shelf import Broken, Shelf, Stored, read_alike, read_all, read_run
+from hybridwatch.store.shelf import (
+    Broken,
+    Shelf,
+    Stored,
+    read_alike,
+    read_all,
+    read_newest,
+    read_run,
+)
 from hybridwatch.store.tools import present_tools
 from hybridwatch.store.verdict_file import SideRef, StoredVerdict
 from hybridwatch.store.verdicts import (
@@ -39,6 +47,7 @@ __all__ = [
     "read_alike",
     "read_all",
     "read_baselines",
+    "read_newest",
     "read_run",
     "read_side",
     "read_verdict",

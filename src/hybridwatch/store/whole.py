@@ -8,6 +8,7 @@ import errno
 import os
 import secrets
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,9 @@ from hybridwatch.errors import RecordError
 
 _NO_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV}
 """How file systems without hard links refuse one."""
+_WAITING: Final = 8
+"""Files whose way to the disk is waited for at a time: a file system that keeps a journal writes
+together what waits together."""
 
 
 def make_folder(folder: Path) -> None:
@@ -52,8 +56,8 @@ def create_all(files: Sequence[tuple[Path, bytes]], made: list[Path]) -> None:
         for half, (_, content) in zip(halves, files, strict=True):
             with half.open("xb") as file:
                 file.write(content)
-        for half in halves:
-            _sync(half)  # the first takes the others along, where a journal is kept
+        with ThreadPoolExecutor(_WAITING) as waiting:
+            list(waiting.map(_sync, halves))  # raises what a wait raised
         for half, (path, _) in zip(halves, files, strict=True):
             _give_name(half, path)
             made.append(path)

@@ -89,7 +89,7 @@ def test_sides_of_two_runs_or_one_after_the_other_make_no_blocks() -> None:
     run = two_sides(12)
     other = replace(run, id="22222222")
     assert blocks_of(OneSide(run, 0), OneSide(other, 1), TPOT) is None
-    (apart,) = report_between(run, 0, other, 1).comparisons
+    (apart,) = report_between(OneSide(run, 0), OneSide(other, 1)).comparisons
     assert (apart.design, apart.test) == (Design.UNPAIRED, "Mann-Whitney")
     behind = sorted(run.trials, key=lambda trial: trial.side)
     late = replace(run, trials=tuple(replace(t, index=n) for n, t in enumerate(behind)))
@@ -101,7 +101,7 @@ def test_sides_of_two_runs_or_one_after_the_other_make_no_blocks() -> None:
 def test_the_same_run_read_twice_still_has_its_blocks() -> None:
     run = two_sides(12)
     again = replace(run, trials=tuple(replace(trial) for trial in run.trials))
-    (found,) = report_between(run, 0, again, 1).comparisons
+    (found,) = report_between(OneSide(run, 0), OneSide(again, 1)).comparisons
     assert found == judged(run)
 
 

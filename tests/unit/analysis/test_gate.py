@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from hybridwatch.analysis.gate import gate
+from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Verdict
 from tests.builders import a_run, noisy
@@ -63,7 +64,7 @@ def test_a_contract_needs_no_control_to_stop() -> None:
 def test_nothing_compared_does_not_pass() -> None:
     left = a_run({PADDED: (0.0,)})
     right = replace(left, testbed=replace(left.testbed, id="other"))
-    result = gate(report_between(left, 0, right, 0))
+    result = gate(report_between(OneSide(left, 0), OneSide(right, 0)))
     assert not result.passed
     assert result.reasons[0].startswith("Nothing could be compared. Testbed differs")
     assert not gate(report_of(a_run({}, {}))).passed

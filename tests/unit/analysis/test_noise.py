@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.analysis.noise import FEWEST_RUNS, REACH, learned_noise, noise_between
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import report_between
+from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.record.run import Run
 from tests.builders import CONTENDER, a_run, noisy
@@ -25,9 +25,9 @@ def wandering(runs: int = 12, spread: float = 0.05) -> list[Run]:
 
 
 def compared(base: Run, cont: Run, history: list[Run]) -> Comparison:
-    sides = [OneSide(run, 0) for run in history]
-    noise = noise_between(sides, OneSide(base, 0), OneSide(cont, 0))
-    (found,) = report_between(base, 0, cont, 0, noise=noise).comparisons
+    sides = OneSide(base, 0), OneSide(cont, 0)
+    noise = noise_between([OneSide(run, 0) for run in history], *sides)
+    (found,) = report_between(*sides, Terms(noise=noise)).comparisons
     return found
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_learned_from_too_little_or_from_no_numbers() -> None:
 
 def test_a_change_within_the_wandering_of_runs_is_no_regression() -> None:
     base, cont = run_at(1.0, 100), run_at(1.06, 101)
-    trusting = report_between(base, 0, cont, 0).comparisons[0]
+    trusting = report_between(OneSide(base, 0), OneSide(cont, 0)).comparisons[0]
     assert trusting.verdict is Verdict.REGRESSION
     found = compared(base, cont, wandering())
     assert found.verdict is Verdict.INCONCLUSIVE
@@ -85,7 +85,8 @@ def test_only_runs_of_the_same_thing_teach() -> None:
 
 def test_sides_of_one_run_need_no_history() -> None:
     run = a_run({"tpot": noisy(1.0, 12, 0.01)}, {"tpot": noisy(1.08, 12, 0.01, 2)})
-    (found,) = report_between(run, 0, run, 1, noise={("tpot", "median"): 0.5}).comparisons
+    noise = {("tpot", "median"): 0.5}
+    (found,) = report_between(OneSide(run, 0), OneSide(run, 1), Terms(noise=noise)).comparisons
     assert found.noise is None
     assert found.verdict is Verdict.REGRESSION
 

@@ -6,8 +6,9 @@ import pytest
 
 from hybridwatch.analysis.findings import Absent, Conclusion, Findings
 from hybridwatch.analysis.gate import consequence, gate, gate_all
+from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule, covers
-from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metric import metric_of
 from tests.builders import a_run, noisy
@@ -22,7 +23,7 @@ def by(action: Action, metric: str = "*", scenarios: str = "*", margin=None) -> 
 
 
 def judged(run, policy=STRICT):
-    return report_between(run, 0, run, 1, policy=policy)
+    return report_between(OneSide(run, 0), OneSide(run, 1), Terms(policy=policy))
 
 
 @pytest.mark.parametrize(

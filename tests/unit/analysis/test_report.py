@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.errors import ComparisonError
@@ -419,7 +420,7 @@ def test_other_scenario_or_testbed_is_not_comparable(changes, told) -> None:
     left = a_run({"tpot": noisy(1.0), PADDED: (0.0,)})
     ((field, (name, value)),) = changes.items()
     right = replace(left, id="22222222", **{field: replace(getattr(left, field), **{name: value})})
-    report = report_between(left, 0, right, 0)
+    report = report_between(OneSide(left, 0), OneSide(right, 0))
     assert {c.verdict for c in report.comparisons} == {Verdict.NOT_COMPARABLE}
     assert all(any(told in doubt for doubt in c.doubts) for c in report.comparisons)
     assert report.tests == 0
@@ -433,7 +434,7 @@ def test_two_runs_are_compared_with_the_doubts_that_two_runs_deserve() -> None:
         harness=Harness("0.2.0", None),
         testbed=replace(TESTBED, kernel="6.2.0"),
     )
-    report = report_between(left, 0, right, 0)
+    report = report_between(OneSide(left, 0), OneSide(right, 0))
     found = the(report, "tpot")
     assert found.verdict is Verdict.INCONCLUSIVE or found.verdict is Verdict.EQUIVALENT
     told = " ".join(found.doubts)
@@ -449,7 +450,7 @@ def test_one_build_or_no_such_side_is_an_error() -> None:
     with pytest.raises(ComparisonError, match=r"1 build\(s\), expected 2"):
         report_of(run)
     with pytest.raises(ComparisonError, match="no side 1"):
-        report_between(run, 0, run, 1)
+        report_between(OneSide(run, 0), OneSide(run, 1))
 
 
 def test_unknown_metric_is_an_error() -> None:

@@ -19,7 +19,6 @@ def test_rank_test_without_ties_is_scipys_exact_one(alternative) -> None:
     base, cont = noisy(1.0, 7, seed=1), noisy(1.03, 6, seed=2)
     wanted = stats.mannwhitneyu(cont, base, alternative=alternative, method="exact").pvalue
     assert rank.rank_p(base, cont, alternative) == pytest.approx(wanted)
-    assert rank._tied_p(base, cont, alternative) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
@@ -28,6 +27,14 @@ def test_rank_test_with_ties_is_the_full_permutation_test(alternative) -> None:
     every = stats.PermutationMethod(n_resamples=10_000)
     wanted = stats.mannwhitneyu(cont, base, alternative=alternative, method=every).pvalue
     assert rank.rank_p(base, cont, alternative) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
+@pytest.mark.parametrize("digits", [1, 9])
+def test_rank_test_of_many_trials_is_scipys_approximation(alternative, digits) -> None:
+    base, cont = ([round(value, digits) for value in noisy(10.0, n, seed=n)] for n in (40, 33))
+    wanted = stats.mannwhitneyu(cont, base, alternative=alternative, method="asymptotic").pvalue
+    assert rank.rank_p(base, cont, alternative) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_rank_test_of_equal_numbers_and_of_separated_ones() -> None:
@@ -54,6 +61,21 @@ def test_equivalence_is_rarely_shown_at_the_margin_itself() -> None:
         p = rank.equivalence_p(base, cont * 1.05, 0.05)
         shown += p is not None and p < 0.05
     assert shown <= 0.08 * 400  # 5 % and three standard errors
+
+
+def test_interval_is_scipys_bootstrap() -> None:
+    base, cont = sorted(noisy(1.0, 7, seed=1)), sorted(noisy(1.1, 9, seed=2))
+    wanted = stats.bootstrap(
+        (base, cont),
+        lambda old, new, axis: np.median(new, axis=axis) / np.median(old, axis=axis) - 1,
+        n_resamples=rank.RESAMPLES,
+        confidence_level=rank.CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(rank.SEED),
+    ).confidence_interval
+    found = rank.ratio_interval(base, cont)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx(tuple(wanted), rel=1e-12)
 
 
 def test_interval_covers_is_repeatable_and_needs_four_trials() -> None:

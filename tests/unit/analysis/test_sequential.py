@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from hybridwatch.analysis.multiplicity import adjust
+from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.sequential import (
     LEVEL,
@@ -19,12 +20,14 @@ from hybridwatch.analysis.sequential import (
     schedule,
     timed,
 )
-from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.record.run import Looks
 from tests.builders import Trials, a_run, noisy
 
 LOOKS = schedule(7)
 MARGIN = np.log(1.03)
+OFTEN = Looks(schedule(9), (9,))
+"""Planned over six looks, decided at the first."""
 
 
 # The looks
@@ -173,12 +176,18 @@ def test_nothing_timed_is_nothing_decided() -> None:
     assert not is_decided(report_of(a_run(contract, contract)))
 
 
+def seen_once_and_often(
+    baseline: Trials, contender: Trials, metric: str = "tpot"
+) -> tuple[Report, Report]:
+    """The same trials as they are judged after one look, and after many."""
+    run = a_run({metric: baseline}, {metric: contender})
+    return report_of(run), report_of(replace(run, looks=OFTEN))
+
+
 def test_a_run_of_many_looks_is_judged_by_their_level_wherever_it_is_read() -> None:
     """Significant at 0.05 but not at the level of six looks: the trap of looking often."""
-    sides = {"tpot": noisy(1.0, 9, 0.04, 3)}, {"tpot": noisy(1.06, 9, 0.04, 8)}
-    once = a_run(*sides)
-    often = replace(once, looks=Looks(schedule(9), (9,)))
-    (alone,), (repeated,) = report_of(once).comparisons, report_of(often).comparisons
+    once, often = seen_once_and_often(noisy(1.0, 9, 0.04, 3), noisy(1.06, 9, 0.04, 8))
+    (alone,), (repeated,) = once.comparisons, often.comparisons
     assert alone.p_value is not None
     assert level_of(often.looks) < alone.p_value < LEVEL
     assert alone.verdict is Verdict.REGRESSION
@@ -186,14 +195,12 @@ def test_a_run_of_many_looks_is_judged_by_their_level_wherever_it_is_read() -> N
     assert repeated.p_adjusted is not None
     assert repeated.p_adjusted > LEVEL
     assert repeated.verdict is Verdict.INCONCLUSIVE
-    assert report_of(often).looks == often.looks
+    assert often.looks == OFTEN
 
 
 def test_sameness_too_is_held_against_the_level_of_the_looks() -> None:
-    sides = {"tpot": noisy(1.0, 9, 0.015, 3)}, {"tpot": noisy(1.0, 9, 0.015, 10)}
-    once = a_run(*sides)
-    often = replace(once, looks=Looks(schedule(9), (9,)))
-    (alone,), (repeated,) = report_of(once).comparisons, report_of(often).comparisons
+    once, often = seen_once_and_often(noisy(1.0, 9, 0.015, 3), noisy(1.0, 9, 0.015, 10))
+    (alone,), (repeated,) = once.comparisons, often.comparisons
     assert alone.equivalence_p is not None
     assert repeated.equivalence_p == pytest.approx(
         alone.equivalence_p * LEVEL / level_of(often.looks)
@@ -203,12 +210,12 @@ def test_sameness_too_is_held_against_the_level_of_the_looks() -> None:
 
 
 def test_answers_are_asked_for_once_and_judged_as_ever() -> None:
-    once = a_run({"accuracy.recall": "1" * 40}, {"accuracy.recall": "1" * 30 + "0" * 10})
-    often = replace(once, looks=Looks(schedule(9), (9,)))
-    assert report_of(often).comparisons == report_of(once).comparisons
+    sides = "1" * 40, "1" * 30 + "0" * 10
+    once, often = seen_once_and_often(*sides, metric="accuracy.recall")
+    assert often.comparisons == once.comparisons
 
 
 def test_sides_of_two_runs_were_not_looked_at_together() -> None:
-    run = a_run({"tpot": noisy(1.0, 9, 0.04, 3)}, looks=Looks(schedule(9), (9,)))
+    run = a_run({"tpot": noisy(1.0, 9, 0.04, 3)}, looks=OFTEN)
     other = replace(run, id="2f0a9c3e")
-    assert report_between(run, 0, other, 0).looks is None
+    assert report_between(OneSide(run, 0), OneSide(other, 0)).looks is None

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.record.run import Phase, Run, Sample, Surroundings, Trial
@@ -59,7 +60,8 @@ def about_machine(comparison: Comparison) -> list[str]:
 
 
 def apart(baseline: Run, contender: Run) -> Comparison:
-    return the(report_between(baseline, 0, replace(contender, id="2f0a9c3e"), 0))
+    other = replace(contender, id="2f0a9c3e")
+    return the(report_between(OneSide(baseline, 0), OneSide(other, 0)))
 
 
 @pytest.mark.parametrize("seed", range(10))

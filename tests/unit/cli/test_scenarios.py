@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hybridwatch.cli.scenarios import command
+from tests.checkout import EXAMPLE
 
-EXAMPLE = (Path(__file__).parents[2] / "golden" / "scenario" / "example.toml").read_text()
 SHIPPED = Path(__file__).parents[3] / "scenarios"
 
 

@@ -173,7 +173,7 @@ def test_a_queue_never_has_more_in_flight_than_it_may(engine, fake):
 
 
 def test_poisson_requests_come_when_they_shall_whatever_became_of_others(engine, fake):
-    fake.busy_s = 0.3
+    fake.busy_s = 1.0
     requests = (
         PlannedRequest((5,), 1),
         PlannedRequest((6,), 1, delay_s=0.05),
@@ -181,9 +181,10 @@ def test_poisson_requests_come_when_they_shall_whatever_became_of_others(engine,
     )
     begin = time.monotonic()
     drive(engine, [PlannedWave(requests, "poisson")])
-    assert 0.45 <= time.monotonic() - begin < 0.85
-    assert fake.diary == [5, 6, 7, "drain"]
-    assert fake.most_in_flight == 3
+    assert time.monotonic() - begin >= 1.15, "the last came when it should, and was waited for"
+    assert sorted(fake.diary[:-1]) == [5, 6, 7]
+    assert fake.diary[-1] == "drain"
+    assert fake.most_in_flight == 3, "none waited for another"
 
 
 def test_a_refused_request_is_an_error_and_the_engine_is_released(engine, fake):
@@ -217,7 +218,7 @@ def test_an_answer_without_its_tokens_is_an_error(engine):
 
 
 def test_a_mute_engine_is_an_error_in_time(engine, fake, monkeypatch):
-    monkeypatch.setattr(waves, "REQUEST_TIMEOUT_S", 0.1)
-    fake.busy_s = 0.5
-    with pytest.raises(EngineError, match="not answered: ReadTimeout"):
+    monkeypatch.setattr(waves, "REQUEST_TIMEOUT_S", 0.5)
+    fake.busy_s = 2.0
+    with pytest.raises(EngineError, match="not answered: .*Timeout"):
         drive(engine, [wave(5)])

@@ -1,10 +1,11 @@
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -12,19 +13,21 @@ from random import Random
 import pytest
 
 from hybridwatch.errors import RecordError
-from hybridwatch.record.codec import encode
+from hybridwatch.record.codec import decode, encode
 from hybridwatch.record.naming import safe_name
 from hybridwatch.store import (
+    Shelf,
     check_writable,
     find_record,
     list_records,
     read_alike,
     read_all,
+    read_newest,
     read_run,
     write_run,
 )
 from hybridwatch.store.files import write_all
-from tests.store_builders import STARTED, TESTBED, Plan, run
+from tests.store_builders import STARTED, TESTBED, Plan, run, scenario
 
 ROOT = Path(__file__).parents[3]
 SMALL = Plan(documents=3, performance_trials=1)
@@ -187,6 +190,62 @@ def test_reading_all_names_broken_records_and_keeps_the_rest(tmp_path: Path) -> 
     assert [stored.path for stored in read_all(tmp_path, bulk=False).runs] == [good, lost]
 
 
+def of(name: str, later_h: int, seed: int = 1):
+    """A run of a scenario."""
+    return replace(small(seed, later_h), scenario=scenario(name))
+
+
+def test_of_every_scenario_the_newest_run_is_read_and_no_older_one(tmp_path, monkeypatch) -> None:
+    for hour in range(6):
+        write_run(tmp_path, of("smoke/a", hour))
+        write_run(tmp_path, of("smoke/b", hour, seed=2))
+    once = write_run(tmp_path, of("smoke/long-ago", -9))
+    parsed: list[bytes] = []
+
+    def watched(record: bytes, bulk: bytes | None):
+        parsed.append(record)
+        return decode(record, bulk)
+
+    monkeypatch.setattr("hybridwatch.store.shelf.decode", watched)
+    shelf = read_newest(tmp_path)
+    assert len(parsed) == 3
+    newest = {stored.run.scenario.id: stored for stored in read_all(tmp_path, bulk=False).runs}
+    assert {stored.run.scenario.id: stored for stored in shelf.runs} == newest
+    assert shelf.runs[0].path == once
+    assert shelf.broken == ()
+
+
+def test_a_record_laid_out_by_others_or_of_another_version_is_read_too(tmp_path: Path) -> None:
+    compact = write_run(tmp_path, of("smoke/a", 1))
+    compact.write_text(json.dumps(json.loads(compact.read_text())))
+    older = of("smoke/a", 0)
+    write_run(tmp_path, replace(older, scenario=replace(older.scenario, digest="e" * 64)))
+    # A word that looks like the name of a scenario that has been seen hides nothing.
+    named = json.dumps(asdict(older.scenario))
+    hostile = replace(of("smoke/b", -1).scenario, fix=f'\n  "scenario": {named}')
+    write_run(tmp_path, replace(small(later_h=-1), scenario=hostile))
+    assert [stored.run.scenario.id for stored in read_newest(tmp_path).runs] == [
+        "smoke/b",
+        "smoke/a",
+    ]
+    assert read_newest(tmp_path).runs[1].path == compact
+
+
+def test_a_broken_record_is_told_unless_a_newer_one_of_its_scenario_is_whole(tmp_path) -> None:
+    superseded, good, newest, nameless = (
+        write_run(tmp_path, of(name, hour))
+        for name, hour in (("smoke/a", 0), ("smoke/a", 1), ("smoke/b", 2), ("smoke/a", -1))
+    )
+    for path in (superseded, newest):
+        path.write_bytes(path.read_bytes()[:-9])
+    nameless.write_bytes(b"{")
+    shelf = read_newest(tmp_path)
+    assert [stored.path for stored in shelf.runs] == [good]
+    assert [broken.path for broken in shelf.broken] == [nameless, newest]
+    assert "cut short" in shelf.broken[1].reason
+    assert read_newest(tmp_path / "none") == Shelf((), ())
+
+
 @pytest.mark.parametrize("name", ["../../etc", "/etc/passwd", "..", "", "a b/c\nd", "x" * 500])
 def test_names_from_outside_stay_in_their_folder(tmp_path: Path, name: str) -> None:
     builds = tuple(replace(build, label=name) for build in small().builds)
@@ -203,7 +262,7 @@ def test_labels_with_switched_fixes_stay_readable() -> None:
 WRITER = """
 import sys, itertools
 from pathlib import Path
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hybridwatch.store import whole, write_run
 from tests.store_builders import Plan, run
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.replay import Deviation, Replay, parameters_of
-from hybridwatch.analysis.report import report_between
+from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.views.because import against, because
 from hybridwatch.views.explanation import print_explanation
@@ -110,7 +110,8 @@ NEW: dict[str, Trials] = {
 
 def test_blocks_read_as_reviewed(golden) -> None:
     run = a_run(OLD, NEW)
-    text = explained(report_between(run, 0, run, 1), OneSide(run, 0), OneSide(run, 1))
+    sides = OneSide(run, 0), OneSide(run, 1)
+    text = explained(report_between(*sides), *sides)
     golden.check("explanation/blocks.txt", text)
 
 
@@ -118,8 +119,8 @@ def test_two_runs_read_as_reviewed(golden) -> None:
     old, new = a_run({"ttft": OLD["ttft"]}), a_run({"ttft": noisy(0.0430, 12, 0.01, 5)})
     new = replace(new, id="22222222")
     noise = {("ttft", "median"): 0.02}
-    report = report_between(old, 0, new, 0, noise=noise)
-    text = explained(report, OneSide(old, 0), OneSide(new, 0), noise)
+    sides = OneSide(old, 0), OneSide(new, 0)
+    text = explained(report_between(*sides, Terms(noise=noise)), *sides, noise)
     golden.check("explanation/two_runs.txt", text)
 
 
