@@ -1,24 +1,75 @@
-"""A whole night through ``ci/nightly.sh``: real engine, real asv in an existing environment."""
+"""Whole nights through ``ci/nightly.sh``: real engine, real asv in an existing environment.
+
+One holds a build against itself, one against itself with a planted fault (``+slow-step``): what the
+suite must be silent about, and what it must see.
+"""
 
 import json
 import os
 import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from hybridwatch.record.run import Run
 from hybridwatch.store import list_records, list_verdicts, read_run
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = "smoke/dummy-run"
+BUILD = "cpu-0.27.1"
+SLOWED = f"{BUILD}+slow-step"
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
+@dataclass(frozen=True)
+class Night:
+    """A night that was held.
+
+    Attributes:
+        place: Folder with results and site.
+        done: How the script ended.
+    """
+
+    place: Path
+    done: subprocess.CompletedProcess[str]
+
+    @property
+    def folder(self) -> Path:
+        nights = (self.place / "results" / "nights").iterdir()
+        (night,) = (path for path in nights if path.is_dir())
+        return night
+
+    @property
+    def gate(self):
+        return json.loads((self.folder / "gate.json").read_text())
+
+    @property
+    def sentence(self) -> str:
+        return (self.folder / "report.md").read_text().splitlines()[0]
+
+    @property
+    def record(self) -> Path:
+        (record,) = list_records(self.place / "results")
+        return record
+
+    @property
+    def run(self) -> Run:
+        return read_run(self.record)
+
+    def comment(self) -> subprocess.CompletedProcess[str]:
+        """What the bot would write about the record of this night."""
+        words = ("-m", "hybridwatch", "comment", "--dry-run", self.record)
+        return subprocess.run(
+            [sys.executable, *map(str, words), "--results", str(self.place / "results")],
+            cwd=ROOT, capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+
+
+def made(folder):
     """Folders of its own for results and site; the suites and the repository are the real ones."""
-    folder = tmp_path_factory.mktemp("night")
     config = {
         "version": 1,
         "project": "night",
@@ -33,34 +84,45 @@ def place(tmp_path_factory):
     return folder
 
 
-def hold(place):
+def hold(place, build):
     return subprocess.run(
         ["bash", "ci/nightly.sh", SCENARIO, "--results", str(place / "results"), "--asv-config",
          str(place / "asv.conf.json")],
         cwd=ROOT, capture_output=True, text=True, timeout=1500, check=False,
         # The environments are there, or we were not: nothing may be made anew under this process.
-        env={**os.environ, "MAKE": "true"},
+        env={**os.environ, "MAKE": "true", "BUILD": build, "BASELINE": BUILD},
     )  # fmt: skip
 
 
-def test_a_night_ends_with_records_a_site_a_gate_and_a_report(place):
-    done = hold(place)
-    (night,) = (path for path in (place / "results" / "nights").iterdir() if path.is_dir())
-    log = (night / "log.txt").read_text()
-    assert f"[1/1] {SCENARIO}: measured" in done.stdout, done.stderr + log
-    (record,) = list_records(place / "results")
-    run = read_run(record)
-    assert [build.label for build in run.builds] == ["cpu-0.27.1"] * 2
-    assert not [*run.failed(0), *run.failed(1)]
-    assert len(list_verdicts(place / "results")) == 1
-    gate = json.loads((night / "gate.json").read_text())
-    # Whether an A/A night is green is a matter of statistics; that the status says it is not.
-    assert done.returncode == int(not gate["passed"]), done.stdout
-    assert SCENARIO in (night / "report.md").read_text()
-    assert (place / "html" / "index.html").is_file()
-    assert (place / "html" / "graphs" / "summary" / f"{benchmark('ttft')}.json").is_file()
+@pytest.fixture(scope="module")
+def same(tmp_path_factory):
+    """An A/A night."""
+    place = made(tmp_path_factory.mktemp("same"))
+    return Night(place, hold(place, BUILD))
 
-    kept = results_of(place)
+
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory):
+    """A night with a build whose steps last a quarter longer, in turn with the plain one."""
+    place = made(tmp_path_factory.mktemp("slowed"))
+    return Night(place, hold(place, SLOWED))
+
+
+def test_a_night_ends_with_records_a_site_a_gate_and_a_report(same):
+    log = (same.folder / "log.txt").read_text()
+    assert f"[1/1] {SCENARIO}: measured" in same.done.stdout, same.done.stderr + log
+    run = same.run
+    assert [build.label for build in run.builds] == [BUILD] * 2
+    assert not [*run.failed(0), *run.failed(1)]
+    assert len(list_verdicts(same.place / "results")) == 1
+    # Whether an A/A night is green is a matter of statistics; that the status says it is not.
+    assert same.done.returncode == int(not same.gate["passed"]), same.done.stdout
+    assert SCENARIO in (same.folder / "report.md").read_text()
+    assert (same.place / "html" / "index.html").is_file()
+    graphs = same.place / "html" / "graphs" / "summary"
+    assert (graphs / f"{benchmark('ttft')}.json").is_file()
+
+    kept = results_of(same.place)
     row = kept["results"][benchmark("seconds_per_token")]
     columns = kept["result_columns"]
     # asv saw the contender: seven samples, each the inverse of a throughput in our record.
@@ -76,14 +138,59 @@ def test_a_night_ends_with_records_a_site_a_gate_and_a_report(place):
     assert len(samples) >= 7
 
 
-def test_held_again_it_adds_nothing(place):
-    before = sorted(path.name for path in (place / "results" / "nights").iterdir())
-    kept = results_of(place)
-    again = hold(place)
+def test_held_again_it_adds_nothing(same):
+    before = sorted(path.name for path in (same.place / "results" / "nights").iterdir())
+    kept = results_of(same.place)
+    again = hold(same.place, BUILD)
     assert f"[1/1] {SCENARIO}: measured" in again.stdout
-    assert len(list_records(place / "results")) == 1
-    assert sorted(path.name for path in (place / "results" / "nights").iterdir()) == before
-    assert results_of(place) == kept
+    assert len(list_records(same.place / "results")) == 1
+    assert sorted(path.name for path in (same.place / "results" / "nights").iterdir()) == before
+    assert results_of(same.place) == kept
+
+
+@pytest.mark.slow
+def test_a_planted_slow_down_turns_the_gate_red(slowed):
+    assert slowed.done.returncode == 1, slowed.done.stdout + slowed.done.stderr
+    gate = slowed.gate
+    assert not gate["passed"]
+    assert any("output_throughput" in reason for reason in gate["reasons"])
+    (report,) = gate["reports"]
+    found = {one["metric"]: one["verdict"] for one in report["comparisons"]}
+    assert found["output_throughput"] == "regression"
+    exact = [one for one in found if one.startswith("contract.")]
+    assert exact
+    assert {found[one] for one in exact} == {"equivalent"}, "it is slow, and as right as ever"
+    assert "engine_step_rate" in report["attribution"]["movers"]
+
+
+@pytest.mark.slow
+def test_a_record_says_what_was_planted(slowed, same):
+    healthy, slow = slowed.run.builds
+    assert (slow.label, slow.flags["planted"]) == (SLOWED, "slow-step")
+    assert "planted" not in healthy.flags
+    assert not [build for build in same.run.builds if "planted" in build.flags]
+
+
+@pytest.mark.slow
+def test_report_and_comment_say_so_in_their_first_sentence(slowed):
+    said = slowed.comment()
+    assert said.stdout.splitlines()[0] == slowed.sentence
+    assert r"output\_throughput regression" in slowed.sentence
+    assert "the gate stops this" in slowed.sentence
+    assert "planted: unset" in said.stdout
+    assert "no news" not in said.stderr
+
+
+def test_the_bot_is_silent_exactly_when_the_night_found_nothing(same):
+    """No word on which it is: by chance an A/A night finds something now and then."""
+    said, gate = same.comment(), same.gate
+    verdicts = {one["verdict"] for report in gate["reports"] for one in report["comparisons"]}
+    nothing = gate["passed"] and not gate["warnings"] and "improvement" not in verdicts
+    assert ("no news" in said.stderr) == nothing, said.stdout
+    assert same.sentence.startswith(("**Equivalent", "**No regression shown")) == nothing
+    assert said.stdout.splitlines()[0] == same.sentence
+    if nothing:
+        assert same.done.returncode == 0
 
 
 def benchmark(name):

@@ -1,5 +1,6 @@
 """``python -m hybridwatch_engine.check``: which fixes the vLLM of this environment has, as JSON.
 
+Beside it, what can be planted in it.
 With a folder as argument it looks at the package ``vllm`` in there instead (an unpacked wheel).
 """
 
@@ -10,6 +11,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine.planted import FAULTS
 from hybridwatch_engine.source import SourceTree, installed_tree
 
 
@@ -67,7 +69,8 @@ def main(arguments: list[str]) -> int:
     if arguments:
         answer: dict[str, object] = {"fixes": findings(SourceTree(Path(arguments[0]) / "vllm"))}
     else:
-        answer = {**identity(), "fixes": findings(installed_tree())}
+        faults = {fault.id: fault.how for fault in FAULTS.values()}
+        answer = {**identity(), "fixes": findings(installed_tree()), "faults": faults}
     sys.stdout.write(json.dumps(answer) + "\n")
     return 0
 

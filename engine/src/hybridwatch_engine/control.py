@@ -12,6 +12,7 @@ from hybridwatch_engine.cpu.idle_rank import idle_rank
 from hybridwatch_engine.draft_gate import draft_gate
 from hybridwatch_engine.fixes.switchboard import switchboard
 from hybridwatch_engine.model_runner import clear_rows, is_v2, requests_in
+from hybridwatch_engine.planted import planter
 from hybridwatch_engine.probes.contract import ContractProbe
 from hybridwatch_engine.probes.draft_writes import DraftWritesProbe
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
@@ -19,6 +20,7 @@ from hybridwatch_engine.probes.joint import JointProbe, Probe
 from hybridwatch_engine.probes.max_seq_len import MaxSeqLenProbe
 from hybridwatch_engine.probes.metadata_time import MetadataTimeProbe
 from hybridwatch_engine.probes.recurrent_state import RecurrentStateProbe
+from hybridwatch_engine.probes.step_phases import StepPhasesProbe
 from hybridwatch_engine.probes.token_states import TokenStatesProbe
 
 PROBES: dict[str, Probe] = {
@@ -26,7 +28,8 @@ PROBES: dict[str, Probe] = {
         (ContractProbe(), RecurrentStateProbe(), TokenStatesProbe(), DraftWritesProbe())
     ),
     "host-sync": HostSyncProbe(),
-    "metadata-time": MetadataTimeProbe(),
+    # The second one goes round the first one's hooks, and so adds nothing to what that times.
+    "metadata-time": JointProbe((MetadataTimeProbe(), StepPhasesProbe())),
 }
 
 PROBES_V2: dict[str, Probe] = {**PROBES, "contract": MaxSeqLenProbe()}
@@ -46,8 +49,12 @@ class WorkerControl:
     model_runner: Any
 
     def hybridwatch_identity(self) -> dict[str, Any]:
-        """Tell who this engine is: distribution, release, digest, and the state of each fix."""
-        return {**identity(), "fixes": switchboard().states()}
+        """Tell who this engine is: distribution, release, digest, state of each fix, faults."""
+        return {
+            **identity(),
+            "fixes": switchboard().states(),
+            "planted": planter().planted,
+        }
 
     def hybridwatch_switch(self, fix_id: str, wanted: bool) -> dict[str, str]:
         """Turn a fix on or off; answers the state of every fix, or why it could not be done."""
@@ -57,6 +64,14 @@ class WorkerControl:
             # Raising here would end the engine; the caller decides what a refusal means.
             return {"error": str(error)}
         return switchboard().states()
+
+    def hybridwatch_plant(self, faults: list[str]) -> dict[str, Any]:
+        """Have these faults in, and no others; answers what is in, or why it cannot be so."""
+        try:
+            planter().plant(faults)
+        except ValueError as error:
+            return {"error": str(error)}
+        return {"planted": planter().planted}
 
     def hybridwatch_probe_start(self, name: str) -> None:
         """Start a probe from zero."""

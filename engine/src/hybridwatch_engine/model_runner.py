@@ -48,6 +48,41 @@ def steps() -> tuple[Function, ...]:
     return (RunnerV1, "execute_model"), (RunnerV2, "execute_model")
 
 
+def work_of_steps() -> tuple[Function, ...]:
+    """All that a step asks of either runner, one without requests too.
+
+    Some of them call one another.
+    """
+    names = "execute_model", "sample_tokens", "_dummy_run"
+    return tuple((runner, name) for runner, _ in steps() for name in names)
+
+
+def phases_of_steps() -> dict[str, tuple[Function, ...]]:
+    """What a step of either runner is made of, by phase; what a release does not have is left out.
+
+    V2 runs the model in ``execute_model`` itself, by no function of its own.
+    """
+    (v1, _), (v2, _) = steps()
+    named = {
+        "prepare": (
+            *((v1, name) for name in ("_update_states", "_prepare_inputs", "_preprocess")),
+            *((v2, name) for name in ("add_requests", "update_requests", "prepare_inputs")),
+            (v2, "prepare_attn"),
+        ),
+        "forward": ((v1, "_model_forward"),),
+        "sample": (
+            *((v1, name) for name in ("_sample", "_bookkeeping_sync")),
+            *((v2, name) for name in ("sample", "postprocess_sampled")),
+        ),
+        "draft": ((v1, "propose_draft_token_ids"),),
+    }
+    found = {
+        phase: tuple(function for function in functions if hasattr(*function))
+        for phase, functions in named.items()
+    }
+    return {**found, "metadata": metadata_builds()}
+
+
 def metadata_builds() -> tuple[Function, ...]:
     """What builds attention metadata, in either runner, for targets and drafts."""
     from vllm.v1.worker.gpu_model_runner import GPUModelRunner as RunnerV1

@@ -1,21 +1,36 @@
-"""``python -m hybridwatch_engine.table``: makes the table of fixes in ``engine/README.md``."""
+"""``python -m hybridwatch_engine.table``: makes the tables in ``engine/README.md``.
+
+One of fixes, one of the faults that can be planted.
+"""
 
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hybridwatch_engine.fixes.fix import NOWHERE, Header
 from hybridwatch_engine.fixes.registry import FIXES
-
-BEGIN = "<!-- fixes: made by python -m hybridwatch_engine.table README.md, do not edit -->"
-END = "<!-- end of fixes -->"
+from hybridwatch_engine.planted import FAULTS, Fault
 
 
-def render() -> str:
-    """Every fix as a short Markdown section."""
-    return "\n".join([BEGIN, *(_section(fix.header) for fix in FIXES.values()), END])
+def tables() -> dict[str, str]:
+    """Every fix and every fault as a short Markdown section, between marks of their place."""
+    return {
+        "fixes": _table("fixes", (_fix(fix.header) for fix in FIXES.values())),
+        "faults": _table("faults", map(_fault, FAULTS.values())),
+    }
 
 
-def _section(header: Header) -> str:
+def _table(name: str, sections: Iterable[str]) -> str:
+    begin, end = _marks(name)
+    return "\n".join([begin, *sections, end])
+
+
+def _marks(name: str) -> tuple[str, str]:
+    made = f"{name}: made by python -m hybridwatch_engine.table README.md, do not edit"
+    return f"<!-- {made} -->", f"<!-- end of {name} -->"
+
+
+def _fix(header: Header) -> str:
     switch = {
         "live": "on a live engine",
         "start": "when the engine starts",
@@ -30,8 +45,16 @@ def _section(header: Header) -> str:
         "scenario": header.scenario,
         "remove when": header.remove_when,
     }
+    return _section(header.id, rows)
+
+
+def _fault(fault: Fault) -> str:
+    return _section(fault.id, {"target": fault.target, "why": fault.why, "how": fault.how})
+
+
+def _section(title: str, rows: Mapping[str, str]) -> str:
     body = "\n".join(f"| {name} | {text} |" for name, text in rows.items())
-    return f"\n### {header.id}\n\n| | |\n|---|---|\n{body}\n"
+    return f"\n### {title}\n\n| | |\n|---|---|\n{body}\n"
 
 
 def _releases(header: Header) -> str:
@@ -41,22 +64,25 @@ def _releases(header: Header) -> str:
 
 
 def replaced(text: str) -> str:
-    """A README with its table made anew.
+    """A README with its tables made anew.
 
     Raises:
-        ValueError: The README has no place for the table.
+        ValueError: The README has no place for one.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the README lacks the lines {BEGIN!r} and {END!r}")
-    return before + render() + after
+    for name, table in tables().items():
+        marks = _marks(name)
+        before, begin, rest = text.partition(marks[0])
+        _, end, after = rest.partition(marks[1])
+        if not begin or not end:
+            raise ValueError(f"the README lacks the lines {marks[0]!r} and {marks[1]!r}")
+        text = before + table + after
+    return text
 
 
 def main(arguments: list[str]) -> int:
-    """Rewrite the README named on the command line, or print the table."""
+    """Rewrite the README named on the command line, or print the tables."""
     if not arguments:
-        sys.stdout.write(render() + "\n")
+        sys.stdout.write("\n\n".join(tables().values()) + "\n")
         return 0
     path = Path(arguments[0])
     path.write_text(replaced(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -80,6 +80,8 @@ def check_command(name: str, *, as_json: bool) -> None:
     for fix, finding in found.fixes.items():
         table.add_row(fix, finding.state, finding.evidence)
     Console().print(table)
+    for fault, how in found.faults.items():
+        click.echo(f"{name}+{fault} plants a fault: {how}")
 
 
 def _to_json(build: BuildSpec) -> dict[str, object]:
@@ -103,4 +105,5 @@ def _check_to_json(found: BuildCheck) -> dict[str, object]:
             fix: {"state": finding.state, "evidence": finding.evidence}
             for fix, finding in found.fixes.items()
         },
+        "faults": dict(found.faults),
     }

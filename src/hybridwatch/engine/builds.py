@@ -1,7 +1,7 @@
 """Named engine builds (``engine/builds.toml``) and the labels that switch fixes on them.
 
 A label is a build's name followed by switches: ``cpu-0.27.1~padded-rows-prefilling`` is the build
-with that fix taken out, ``+`` puts one in.
+with that fix taken out, ``+`` puts one in. ``+`` also plants a fault, such as ``slow-step``.
 """
 
 import os
@@ -22,11 +22,15 @@ HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 DEFAULT_BUILD: Final = "cpu-0.27.1"
 """What is measured when nobody names a build; runs everywhere."""
 
+FAULTS: Final = ("slow-step",)
+"""What a label may plant; what each does is told by the plugin (``hybridwatch_engine.planted``)."""
+
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
 _OWN_CHECKOUT: Final = Path(__file__).parents[3]  # src/hybridwatch/engine/builds.py
 
 _NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _SWITCH = re.compile(r"([~+])([^~+]*)")
+_WORDS: Final = (*FIXES, *FAULTS)
 
 Text = Annotated[str, Field(pattern=r"\S")]
 
@@ -99,16 +103,18 @@ class BuildRequest:
     """A build as asked for on the command line.
 
     Attributes:
-        label: Name and switches, switches in the order of the known fixes and each once, so that
-            two spellings of one request are equal.
+        label: Name and switches, switches in the order of the known fixes and faults and each once,
+            so that two spellings of one request are equal.
         spec: The named build.
         switches: Fix id to whether it shall be in: the build's own, then the label's; a fix made of
             parts is named by these. Fixes not named stay as released.
+        planted: Faults to put in.
     """
 
     label: str
     spec: BuildSpec
     switches: Mapping[str, bool]
+    planted: tuple[str, ...] = ()
 
 
 def home() -> Path:
@@ -179,18 +185,21 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     """Read a label such as ``cpu-0.27.1~padded-rows-prefilling+single-token-extend``.
 
     Args:
-        text: A build's name, then any number of ``~fix`` (take out) and ``+fix`` (put in).
+        text: A build's name, then any number of ``~fix`` (take out), ``+fix`` (put in) and
+            ``+fault`` (plant).
         root: The checkout; found by ``home`` when not given.
 
     Raises:
-        BuildError: The build or a fix is unknown, or a fix is named twice.
+        BuildError: The build, a fix or a fault is unknown or named twice, or a fault is taken out.
     """
     name, switched = _split(text)
     spec = named_build(name, root)
     label = name + "".join(
-        f"{'+' if switched[fix] else '~'}{fix}" for fix in FIXES if fix in switched
+        f"{'+' if switched[word] else '~'}{word}" for word in _WORDS if word in switched
     )
-    return BuildRequest(label, spec, {**_of_parts(spec.fixes), **_of_parts(switched)})
+    fixes = {fix: wanted for fix, wanted in switched.items() if fix in FIXES}
+    planted = tuple(fault for fault in FAULTS if fault in switched)
+    return BuildRequest(label, spec, {**_of_parts(spec.fixes), **_of_parts(fixes)}, planted)
 
 
 def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
@@ -202,12 +211,14 @@ def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
 def _split(text: str) -> tuple[str, dict[str, bool]]:
     start = min((text.find(mark) for mark in "~+" if mark in text), default=len(text))
     switched: dict[str, bool] = {}
-    for mark, fix in _SWITCH.findall(text[start:]):
-        if fix not in FIXES:
-            raise BuildError(f"{text}: {quoted(fix)} is no fix; {_hint(fix, FIXES)}")
-        if fix in switched:
-            raise BuildError(f"{text}: {fix} is switched twice")
-        switched[fix] = mark == "+"
+    for mark, word in _SWITCH.findall(text[start:]):
+        if word not in _WORDS:
+            raise BuildError(f"{text}: {quoted(word)} is no fix; {_hint(word, _WORDS)}")
+        if word in switched:
+            raise BuildError(f"{text}: {word} is switched twice")
+        if word in FAULTS and mark == "~":
+            raise BuildError(f"{text}: no release has the fault {word}; +{word} plants it")
+        switched[word] = mark == "+"
     return text[:start], switched
 
 

@@ -37,12 +37,14 @@ class BuildCheck:
         release: Its version.
         wheel_digest: SHA-256 of the list of its files.
         fixes: By fix id.
+        faults: What can be planted, and what that does, by fault id.
     """
 
     distribution: str
     release: str
     wheel_digest: str
     fixes: Mapping[str, Finding]
+    faults: Mapping[str, str]
 
 
 def require_installed(build: BuildSpec) -> None:
@@ -95,6 +97,7 @@ def _read(build: BuildSpec, text: str) -> BuildCheck:
             release=raw["release"],
             wheel_digest=raw["wheel_digest"],
             fixes={fix: Finding(**finding) for fix, finding in raw["fixes"].items()},
+            faults=dict(raw["faults"]),
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         shown = text.strip()[:200]

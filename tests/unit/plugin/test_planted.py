@@ -1,0 +1,184 @@
+"""Faults planted on purpose: a step sleeps a quarter of its time, and comes out without a trace."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from hybridwatch_engine.model_runner import work_of_steps
+from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.planted import FAULTS, Fault, Planter
+from hybridwatch_engine.slow_step import EXTRA, Drag, slow_step
+
+from hybridwatch.engine.builds import FAULTS as LABEL_FAULTS
+from hybridwatch.scenario import FIXES
+
+
+class Time:
+    """A clock that only work and sleep move on."""
+
+    def __init__(self):
+        self.now = 128.0  # with all that is added, exact in binary
+        self.slept = []
+        self.late = 0.0
+
+    def clock(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.now += seconds + self.late
+
+    def work(self, seconds):
+        self.now += seconds
+        return seconds
+
+
+@pytest.fixture
+def time():
+    return Time()
+
+
+def drag(time, settle=lambda: None):
+    return Drag(settle, time.clock, time.sleep)
+
+
+def test_a_step_sleeps_a_quarter_of_what_it_took(time):
+    step = drag(time).slowed(time.work)
+    assert [step(4.0), step(8.0)] == [4.0, 8.0]
+    assert time.slept == [1.0, 2.0]
+
+
+def test_sleeps_that_last_too_long_are_made_up_for(time):
+    step, begin, time.late = drag(time).slowed(time.work), time.now, 1.5
+    for _ in range(3):
+        step(4.0)
+    # Each step owes 1 s: 2.5 s after the first, so none after the second, and half after the third.
+    assert time.slept == [1.0, 0.5]
+    time.late = 0.0
+    for _ in range(8):
+        step(4.0)
+    assert time.now - begin == 11 * 5.0
+
+
+def test_so_it_gives_a_fifth_less_throughput():
+    throughput = 1 / (1 + EXTRA)
+    assert throughput == pytest.approx(1 - 0.20)
+
+
+def test_the_device_is_waited_for_before_the_time_is_taken(time):
+    drag(time, lambda: time.work(6.0)).slowed(time.work)(2.0)
+    assert time.slept == [2.0]
+
+
+def test_a_call_within_a_call_is_not_slowed_twice(time):
+    """A dummy run of runner V2 executes the model; both are wrapped."""
+    ours = drag(time)
+    inner = ours.slowed(time.work)
+    ours.slowed(lambda: inner(4.0))()
+    assert time.slept == [1.0]
+    inner(8.0)
+    assert time.slept == [1.0, 2.0]
+
+
+def test_a_step_that_fails_fails_as_ever_and_the_next_is_slow_again(time):
+    def broken():
+        raise RuntimeError("out of slots")
+
+    ours = drag(time)
+    with pytest.raises(RuntimeError, match="out of slots"):
+        ours.slowed(broken)()
+    assert time.slept == []
+    ours.slowed(time.work)(4.0)
+    assert time.slept == [1.0]
+
+
+@pytest.fixture
+def runners(monkeypatch):
+    """vLLM's two model runners and its torch, as far as they are touched."""
+    names = ("execute_model", "sample_tokens", "_dummy_run")
+    made = {}
+    for package in ("vllm", "vllm.v1", "vllm.v1.worker", "vllm.v1.worker.gpu"):
+        monkeypatch.setitem(sys.modules, package, ModuleType(package))
+    for place in ("gpu.model_runner", "gpu_model_runner"):
+        module = ModuleType(f"vllm.v1.worker.{place}")
+        made[place] = type("GPUModelRunner", (), {name: lambda _, x: x for name in names})
+        module.GPUModelRunner = made[place]  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    torch = ModuleType("torch")
+    waits = []
+    torch.accelerator = SimpleNamespace(  # type: ignore[attr-defined]
+        is_available=lambda: True, synchronize=lambda: waits.append(True)
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    return SimpleNamespace(classes=list(made.values()), torch=torch, waits=waits)
+
+
+def test_it_goes_into_both_runners_and_out_without_a_trace(runners):
+    before = [dict(vars(runner)) for runner in runners.classes]
+    patches = slow_step()
+    patches.install()
+    touched = [
+        (runner, name)
+        for runner, old in zip(runners.classes, before, strict=True)
+        for name in old
+        if vars(runner)[name] is not old[name]
+    ]
+    assert set(touched) == set(work_of_steps())
+    assert len(touched) == 6
+    assert [runner().execute_model(7) for runner in runners.classes] == [7, 7]
+    patches.remove()
+    assert [dict(vars(runner)) for runner in runners.classes] == before
+
+
+@pytest.mark.parametrize(("there", "waits"), [(True, 1), (False, 0)])
+def test_a_device_is_waited_for_where_there_is_one(runners, there, waits):
+    runners.torch.accelerator.is_available = lambda: there
+    patches = slow_step()
+    patches.install()
+    runners.classes[0]().sample_tokens(1)
+    patches.remove()
+    assert len(runners.waits) == waits
+
+
+class Engine:
+    answer = "fast"
+    other = 1
+
+
+def fault(name, replacement):
+    return Fault(*("x",) * 4, lambda: PatchSet(Patch(Engine, name, lambda _: replacement)))
+
+
+def test_what_is_wished_is_in_and_nothing_else():
+    planter = Planter({"slow": fault("answer", "slow"), "odd": fault("other", 2)})
+    assert planter.planted == []
+    seen = []
+    for wanted in (["slow"], ["slow", "odd"], ["odd"], [], []):
+        planter.plant(wanted)
+        seen.append((sorted(planter.planted), Engine.answer, Engine.other))
+    assert seen == [
+        (["slow"], "slow", 1),
+        (["odd", "slow"], "slow", 2),
+        (["odd"], "fast", 2),
+        ([], "fast", 1),
+        ([], "fast", 1),
+    ]
+
+
+def test_an_engine_in_which_nothing_is_planted_makes_no_patch():
+    def make():
+        raise AssertionError("made for nothing")
+
+    Planter({"slow": Fault(*("x",) * 4, make)}).plant([])
+
+
+def test_an_unknown_fault_is_refused_and_changes_nothing():
+    planter = Planter({"slow": fault("answer", "slow")})
+    with pytest.raises(ValueError, match="no fault 'slw' to plant; known: slow"):
+        planter.plant(["slow", "slw"])
+    assert (planter.planted, Engine.answer) == ([], "fast")
+
+
+def test_harness_and_plugin_know_the_same_faults():
+    assert set(LABEL_FAULTS) == set(FAULTS)
+    assert not set(FAULTS) & set(FIXES)
