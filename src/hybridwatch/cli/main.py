@@ -32,7 +32,9 @@ VERBS: Final[Mapping[str, str]] = {
     "ingest": "Add records, and what other tools measured, to the store.",
     "export": "Write records for other tools.",
     "nightly": "Measure, judge, decide and publish, once a night.",
+    "index": "Read what is new, so that the dashboard opens at once.",
     "dashboard": "Show the records in a browser.",
+    "page": "Write a view of the dashboard as one HTML file.",
 }
 """Every verb with its line of help; verb ``x`` is ``command`` in ``hybridwatch.cli.x``."""
 

@@ -1,0 +1,74 @@
+"""``hybridwatch index``: read what is new, so that nobody has to wait for it in the dashboard."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from hybridwatch.cli.options import takes_results
+from hybridwatch.errors import RecordError
+from hybridwatch.index import Index, open_index
+from hybridwatch.index.update import Say
+from hybridwatch.views.escape import one_line
+from hybridwatch.views.sentence import headline, plural
+
+INDEX_SCHEMA = 1
+
+
+@click.command("index")
+@takes_results("Folder whose records are read.")
+@click.option("--rebuild", is_flag=True, help="Read every record again.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+def command(results: Path, rebuild: bool, as_json: bool) -> None:
+    """Bring the index of a store up to date, from which the dashboard answers.
+
+    Only new records are read and judged. The dashboard does the same when it is opened; done at
+    night it is done. The index may be deleted at any time.
+    """
+    if not results.is_dir():
+        raise RecordError(f"--results {results}: expected a folder of records")
+    with _progress(Console(stderr=True)) as say:
+        index = open_index(results, headline, say, rebuild=rebuild)
+    if as_json:
+        click.echo(json.dumps(index_to_json(index), indent=2))
+    else:
+        _print(index)
+
+
+def index_to_json(index: Index) -> dict[str, object]:
+    """Give what the index holds as plain JSON; fields as in ``docs/json.md``."""
+    broken = index.broken()
+    return {
+        "schema_version": INDEX_SCHEMA,
+        "kept": index.kept,
+        **index.counts,
+        "unreadable": [
+            {"record": record, "reason": reason}
+            for record, reason in zip(broken["record"], broken["reason"], strict=True)
+        ],
+    }
+
+
+def _print(index: Index) -> None:
+    counts = index.counts
+    click.echo(
+        f"{plural(counts['records'], 'record')}, {plural(counts['values'], 'value')}, "
+        f"{plural(counts['verdicts'], 'verdict')}"
+    )
+    broken = index.broken()
+    for record, reason in zip(broken["record"], broken["reason"], strict=True):
+        click.echo(f"{one_line(record)}: {one_line(reason)}", err=True)
+    if not index.kept:
+        click.echo("the index could not be written: records are read again each time", err=True)
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Say]:
+    """A bar where somebody looks, nothing elsewhere."""
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("records")
+        yield lambda done, total: bar.update(task, completed=done, total=total)

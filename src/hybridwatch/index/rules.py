@@ -1,0 +1,43 @@
+"""By which rules an index was made: a folder for each, so that two versions never mix."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+from hybridwatch.index.reading import Headline
+from hybridwatch.store import present_tools
+
+_WORDS: Final = ("numbers.py", "sentence.py")
+"""Where headlines come from."""
+
+_LENGTH: Final = 16
+"""Characters of a digest that name a folder."""
+
+
+@cache
+def rules_digest(headline: Headline) -> str:
+    """Give a word that changes with whatever could change a row of the index.
+
+    That is what a stored verdict names as its tools (the judging code, NumPy, SciPy, the
+    processor's arithmetic), the code of the index itself, and who says headlines, with that code.
+    A process keeps to the rules that it began with, whatever becomes of the files.
+
+    Args:
+        headline: A function of a module.
+    """
+    tools = {**present_tools(), "headline": f"{headline.__module__}.{headline.__qualname__}"}
+    total = hashlib.sha256(json.dumps(tools, sort_keys=True).encode())
+    for source in _sources():
+        total.update(f"{source.name} {hashlib.sha256(source.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()[:_LENGTH]
+
+
+def _sources() -> Iterator[Traversable]:
+    package = files("hybridwatch")
+    own = (entry for entry in (package / "index").iterdir() if entry.name.endswith(".py"))
+    yield from sorted(own, key=lambda entry: entry.name)
+    yield from (package / "views" / name for name in _WORDS)

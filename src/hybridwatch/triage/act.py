@@ -1,0 +1,194 @@
+"""What a person can do about an alert, checked before anything is kept.
+
+Texts are kept as they were written. They are somebody's words: a screen shows them escaped.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Final
+from urllib.parse import urlsplit
+
+from hybridwatch.errors import TriageError
+
+LONGEST_TEXT: Final = 4000
+"""Characters of a reason or a note; a page of text."""
+LONGEST_NAME: Final = 100
+LONGEST_URL: Final = 2000
+LONGEST_MUTE: Final = timedelta(days=366)
+"""A longer silence outlives those who asked for it."""
+
+_STEERING: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+"""Bidirectional controls: they make a text read as another one."""
+_URL: Final = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
+"""What RFC 3986 lets a URL consist of; browsers copy addresses in this form."""
+
+
+class Deed(Enum):
+    """The kinds of acts; the values are stored."""
+
+    ACKNOWLEDGE = "acknowledge"
+    """Somebody knows, for the reason given."""
+    LINK = "link"
+    """An issue is where it is being worked on; the newest counts."""
+    ASSIGN = "assign"
+    """Somebody is to see to it; the newest counts, an empty name is nobody."""
+    MUTE = "mute"
+    """Nobody wants to be told until a date."""
+    UNMUTE = "unmute"
+    NOTE = "note"
+    REOPEN = "reopen"
+    """Takes back what was acknowledged or muted, and doubts a recovery."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One act, fit to be kept; made by the functions below.
+
+    Attributes:
+        deed: What is done.
+        text: A reason, a note, a name or a URL, as written.
+        until: When a mute ends; ``None`` for everything else.
+    """
+
+    deed: Deed
+    text: str = ""
+    until: datetime | None = None
+
+
+def acknowledge(reason: str) -> Act:
+    """Say that the alert is known, and why it may stand.
+
+    Raises:
+        TriageError: There is no reason, or it is too long or holds control characters.
+    """
+    return Act(Deed.ACKNOWLEDGE, _said("reason", reason))
+
+
+def link(url: str) -> Act:
+    """Name the issue in which the alert is worked on.
+
+    Args:
+        url: ``https``, of a host, without a user's name or password.
+
+    Raises:
+        TriageError: It is something else.
+    """
+    if len(url) > LONGEST_URL:
+        raise TriageError(f"issue: expected at most {LONGEST_URL} characters, found {len(url)}")
+    if not _URL.fullmatch(url) or not _leads_somewhere(url):
+        raise TriageError(
+            "issue: expected an address such as https://github.com/vllm-project/vllm/issues/1, "
+            f"without spaces, user or password, found {url[:LONGEST_NAME]!r}"
+        )
+    return Act(Deed.LINK, url)
+
+
+def assign(name: str) -> Act:
+    """Say who sees to the alert; an empty name takes it from everybody.
+
+    Raises:
+        TriageError: The name is too long, or not one line of plain characters.
+    """
+    return Act(Deed.ASSIGN, checked_name("assignee", name) if name else "")
+
+
+def mute(until: datetime, now: datetime, reason: str = "") -> Act:
+    """Ask for silence until a date.
+
+    Args:
+        until: When it ends by itself; with a time zone.
+        now: With a time zone.
+        reason: Why, if anybody says.
+
+    Raises:
+        TriageError: The date is not ahead, more than a year ahead, or of no time zone.
+    """
+    if until.tzinfo is None:
+        raise TriageError(f"mute: expected a date with a time zone, found {until.isoformat()}")
+    if not now < until <= now + LONGEST_MUTE:
+        raise TriageError(
+            f"mute: expected an end within the next {LONGEST_MUTE.days} days, found "
+            f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        )
+    return Act(Deed.MUTE, _maybe("reason", reason), until.astimezone(UTC))
+
+
+def unmute(reason: str = "") -> Act:
+    """End the silence now.
+
+    Raises:
+        TriageError: The reason is too long or holds control characters.
+    """
+    return Act(Deed.UNMUTE, _maybe("reason", reason))
+
+
+def note(text: str) -> Act:
+    """Add something that others should know.
+
+    Raises:
+        TriageError: The note is empty, too long or holds control characters.
+    """
+    return Act(Deed.NOTE, _said("note", text))
+
+
+def reopen(reason: str = "") -> Act:
+    """Take back what was acknowledged or muted, or doubt that the alert is resolved.
+
+    Raises:
+        TriageError: The reason is too long or holds control characters.
+    """
+    return Act(Deed.REOPEN, _maybe("reason", reason))
+
+
+def checked_name(what: str, name: str) -> str:
+    """Check a person's name: one line that shows as it is.
+
+    Args:
+        what: Whose, for the error.
+        name: Free text.
+
+    Raises:
+        TriageError: It is empty, too long, or holds line ends or control characters.
+    """
+    _check(what, name, LONGEST_NAME, allowed="")
+    return name
+
+
+def _said(what: str, text: str) -> str:
+    _check(what, text, LONGEST_TEXT, allowed="\n\t")
+    return text
+
+
+def _maybe(what: str, text: str) -> str:
+    return _said(what, text) if text else text
+
+
+def _check(what: str, text: str, longest: int, *, allowed: str) -> None:
+    if not text.strip():
+        raise TriageError(f"{what}: expected some words, found none")
+    if len(text) > longest:
+        raise TriageError(f"{what}: expected at most {longest} characters, found {len(text)}")
+    for place, mark in enumerate(text):
+        if mark not in allowed and _steers(mark):
+            raise TriageError(
+                f"{what}: expected plain text, found the control character U+{ord(mark):04X} "
+                f"at position {place + 1}"
+            )
+
+
+def _steers(mark: str) -> bool:
+    """Whether a character steers a display, or (surrogates) cannot be stored."""
+    odd = unicodedata.category(mark) in {"Cc", "Cs", "Zl", "Zp"}
+    return odd or unicodedata.bidirectional(mark) in _STEERING
+
+
+def _leads_somewhere(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # read for its check
+    except ValueError:
+        return False
+    return parts.scheme == "https" and bool(parts.hostname) and "@" not in parts.netloc

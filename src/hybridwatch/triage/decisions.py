@@ -1,0 +1,126 @@
+"""What people decided about one alert, read off what they did.
+
+Only acts are kept, and they are only ever added; who has it and whether it is muted follows from
+them, here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.errors import TriageError
+from hybridwatch.triage.act import Act, Deed
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The state of an alert that a person acted on; later verdicts are held against it.
+
+    Attributes:
+        run_id: The newest run that had been judged.
+        started_at: When that run started.
+        verdict: The newest bad verdict.
+        effect: Its effect, if it has one.
+        rank: What the policy made of it.
+    """
+
+    run_id: str
+    started_at: datetime
+    verdict: Verdict
+    effect: float | None
+    rank: Action
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One act as kept.
+
+    Attributes:
+        number: Its place among the acts on its alert, from 1.
+        at: When, in UTC.
+        who: The name that the person gave.
+        act: What was done.
+        seen: What the person had before the eyes.
+    """
+
+    number: int
+    at: datetime
+    who: str
+    act: Act
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """Every act on one alert, oldest first, and what follows from them."""
+
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def version(self) -> int:
+        """How many acts there are; who acts next names it, so that no act in between is missed."""
+        return len(self.entries)
+
+    @property
+    def attitude(self) -> Entry | None:
+        """The newest act that acknowledges or reopens."""
+        return self._newest(Deed.ACKNOWLEDGE, Deed.REOPEN)
+
+    @property
+    def issue(self) -> str:
+        """URL of the issue linked last; empty without."""
+        return self._text(Deed.LINK)
+
+    @property
+    def assignee(self) -> str:
+        """Who sees to it; empty for nobody."""
+        return self._text(Deed.ASSIGN)
+
+    @property
+    def notes(self) -> tuple[Entry, ...]:
+        """Every note, oldest first."""
+        return tuple(entry for entry in self.entries if entry.act.deed is Deed.NOTE)
+
+    def muted_until(self, now: datetime) -> datetime | None:
+        """When the silence ends that holds now; ``None`` if none does."""
+        entry = self._newest(Deed.MUTE, Deed.UNMUTE, Deed.REOPEN)
+        until = entry.act.until if entry else None
+        return until if until and now < until else None
+
+    def _newest(self, *deeds: Deed) -> Entry | None:
+        fitting = (entry for entry in reversed(self.entries) if entry.act.deed in deeds)
+        return next(fitting, None)
+
+    def _text(self, deed: Deed) -> str:
+        entry = self._newest(deed)
+        return entry.act.text if entry else ""
+
+
+UNDECIDED = Decisions()
+"""Nobody did anything yet."""
+
+
+class TriageConflict(TriageError):  # noqa: N818 (no fault but an answer)
+    """Somebody else acted on the alert meanwhile; nothing was kept.
+
+    Attributes:
+        meanwhile: What they did, oldest first; empty if the version named was never reached.
+        decisions: Everything decided so far: show it and ask again.
+    """
+
+    def __init__(self, decisions: Decisions, seen_version: int) -> None:
+        self.decisions = decisions
+        self.meanwhile = decisions.entries[seen_version:]
+        super().__init__(
+            "nothing was kept, because somebody acted on this alert meanwhile: "
+            + ("; ".join(_told(self.meanwhile)) or "look at it again")
+        )
+
+
+def _told(entries: Sequence[Entry]) -> list[str]:
+    return [
+        f"{entry.who} ({entry.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC): {entry.act.deed.value}"
+        for entry in entries
+    ]

@@ -1,0 +1,143 @@
+"""Every number of the index is the one that the record gives when it is read and judged now."""
+
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hybridwatch.analysis.gate import consequence
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.index import synthetic
+from hybridwatch.index.queries import CELL
+from hybridwatch.store import list_records, read_run
+from hybridwatch.views.board import board_of, entry_of
+from hybridwatch.views.history import latest_standings
+from hybridwatch.views.sentence import headline
+from hybridwatch.views.series import series_of
+from tests.unit.index.stores import opened
+
+COMMITTED = Path(__file__).parents[3] / "results"
+
+
+@pytest.fixture(scope="module", params=["committed", "made up"])
+def store(request, tmp_path_factory):
+    folder: Path = tmp_path_factory.mktemp("store")
+    if request.param == "committed":
+        shutil.copytree(COMMITTED / "records", folder / "records")
+    else:
+        synthetic.write_store(folder, 6 * synthetic.VALUES_PER_RUN, seed=3)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reports(store):
+    return {
+        path.relative_to(store).as_posix(): report_of(read_run(path))
+        for path in list_records(store)
+    }
+
+
+def differences(told: pd.DataFrame, reports: Mapping[str, Report]) -> list[str]:
+    """Every place at which verdicts of an index differ from the reports of today."""
+    found = []
+    for record, report in reports.items():
+        rows = told[told["record"] == record]
+        if len(rows) != len(report.comparisons):
+            found.append(f"{record}: {len(rows)} of {len(report.comparisons)}")
+        for row, c in zip(rows.to_dict("records"), report.comparisons, strict=False):
+            expected = {
+                "scenario": report.scenario.id,
+                "baseline": report.baseline.build.label,
+                "contender": report.contender.build.label,
+                "metric": c.metric.id,
+                "statistic": c.statistic,
+                "verdict": c.verdict.value,
+                "effect": c.effect,
+                "low": c.interval.low if c.interval else None,
+                "high": c.interval.high if c.interval else None,
+                "p_adjusted": c.p_adjusted,
+                "p_holm": c.p_holm,
+                "old": c.baseline.center if c.baseline else None,
+                "new": c.contender.center if c.contender else None,
+                "n_old": c.baseline.n if c.baseline else 0,
+                "n_new": c.contender.n if c.contender else 0,
+                "gate": consequence(c, report).value,
+                "doubt": next(iter(c.doubts), ""),
+                "doubts": len(c.doubts),
+                "headline": headline(report),
+            }
+            found += [
+                f"{record} {c.metric.id}: {name}"
+                for name, value in expected.items()
+                if not (row[name] == value or (value is None and math.isnan(row[name])))
+            ]
+    return found
+
+
+def test_verdicts_are_those_of_the_reports(store, reports):
+    told = opened(store).index.verdicts()
+    assert len(told) > 30
+    assert differences(told, reports) == []
+
+
+@pytest.mark.parametrize("column", ["effect", "n_new", "verdict", "headline"])
+def test_a_single_wrong_number_would_be_seen(store, reports, column):
+    told = opened(store).index.verdicts()
+    row = told.index[told["effect"].notna() & (told["effect"] != 0)][0]
+    wrong = {"effect": told.loc[row, "effect"] * (1 + 1e-15) + 1e-300, "n_new": -1}
+    told.loc[row, column] = wrong.get(column, "other")
+    assert len(differences(told, reports)) == 1
+
+
+def test_every_value_and_median_is_that_of_the_history(store):
+    index, board = opened(store).index, board_of(map(entry_of, list_records(store)))
+    seen = 0
+    for entry in board.entries:
+        run = entry.run
+        histories = series_of(board.beside(entry))
+        for series in histories:
+            found = index.series(
+                run.scenario.id,
+                run.scenario.version,
+                run.testbed.id,
+                series.metric.id,
+                series.statistic,
+            )
+            columns = ["run", "position", "build", "side", "nth", "value", "revision", "testbed"]
+            assert list(found.points[columns].itertuples(index=False, name=None)) == [
+                (p.run_id, p.position, p.build, p.side, p.nth, p.value, p.revision, p.testbed)
+                for p in series.points
+            ]
+            levels = found.levels[["position", "build", "side", "value"]]
+            assert list(levels.itertuples(index=False, name=None)) == [
+                (level.position, level.build, level.side, level.value) for level in series.levels
+            ]
+            seen += sum(point.run_id == run.id for point in series.points)
+    assert seen == index.counts["values"]
+
+
+def test_standings_are_those_of_the_board(store):
+    board = board_of(map(entry_of, list_records(store)))
+    latest = opened(store).index.latest_verdicts()
+    for standing in latest_standings(board.entries):
+        mine = latest[latest["record"] == standing.entry.path.relative_to(store).as_posix()]
+        assert set(mine["headline"]) == {standing.sentence}
+        assert standing.verdict.value in set(mine["verdict"])
+
+
+def test_each_trial_can_be_found_in_its_record(store):
+    index = opened(store).index
+    by_name = {path.relative_to(store).as_posix(): read_run(path) for path in list_records(store)}
+    cells = index.cells()
+    cell = cells[cells["metric"] == "output_throughput"].iloc[0]
+    points = index.series(*cell[list(CELL)].tolist()).points
+    assert len(points) > 3
+    for point in points.to_dict("records"):
+        trial = by_name[point["record"]].trials[point["trial"]]
+        values = [s.values for s in trial.samples if s.metric == "output_throughput"]
+        assert values == [(point["value"],)]
+        assert trial.side == point["side"]

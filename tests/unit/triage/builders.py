@@ -1,0 +1,47 @@
+"""Verdicts and alerts for the tests, as short as can be said."""
+
+import os
+from datetime import UTC, datetime, timedelta
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.triage import Alert, Decisions, Judged, Matter, alerts_of
+
+TEST_VARIABLE = "HYBRIDWATCH_TEST_TRIAGE"
+"""Names a PostgreSQL server on which these tests run as well; each in a schema of its own."""
+TEAM = os.environ.get(TEST_VARIABLE, "")
+
+MATTER = Matter(
+    scenario="smoke/padded-graph-rows",
+    metric="output_throughput",
+    statistic="median",
+    baseline="cpu-0.27.1",
+    contender="cpu-0.28.0",
+    testbed="epyc-9654-2c-linux",
+)
+MONDAY = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
+"""The first night."""
+
+
+def night(number: int) -> datetime:
+    """When a night's run starts."""
+    return MONDAY + timedelta(days=number)
+
+
+def noon(number: int) -> datetime:
+    """When somebody looks at the night before, and before the next."""
+    return night(number) + timedelta(hours=9)
+
+
+def nights(*verdicts: Verdict, effect=-0.1, matter=MATTER) -> list[Judged]:
+    """One verdict a night, from the first on."""
+    return [
+        Judged(matter, verdict, effect, f"{number:08x}", night(number))
+        for number, verdict in enumerate(verdicts)
+    ]
+
+
+def alert_of(*verdicts: Verdict, decisions: Decisions | None = None, now=None) -> Alert:
+    """The one alert that the nights' verdicts give."""
+    decided = {MATTER.key: decisions} if decisions else {}
+    (alert,) = alerts_of(nights(*verdicts), decided, now or noon(len(verdicts) - 1))
+    return alert

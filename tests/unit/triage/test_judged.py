@@ -1,0 +1,69 @@
+"""What the index tells about a store is what alerts are derived from."""
+
+from dataclasses import replace
+
+import pytest
+
+from hybridwatch.analysis.policy import Action
+from hybridwatch.record.identity import FixState
+from hybridwatch.triage import Change, Status, alerts_of
+from hybridwatch.views.judged import judged_from
+from tests.builders import BASELINE, CONTENDER, a_build
+from tests.unit.index.stores import add, opened
+from tests.unit.triage.builders import noon
+
+UPGRADE = (BASELINE, replace(a_build("cpu-0.28.0"), release="0.28.0"))
+APPLIED = a_build("cpu-0.26.0+x", fixes={"x": FixState.APPLIED})
+LACKING = a_build("cpu-0.26.0", fixes={"x": FixState.LACKING})
+
+
+def alerts(results):
+    return alerts_of(judged_from(opened(results).index), {}, noon(30))
+
+
+def test_a_store_tells_the_whole_history_of_an_alert(tmp_path) -> None:
+    for number, slower in enumerate((1.0, 2.0, 2.0, 0.5, 2.0)):
+        add(tmp_path, number, slower=slower, builds=UPGRADE)
+    median = next(alert for alert in alerts(tmp_path) if alert.matter.statistic == "median")
+    assert (median.status, median.rank) == (Status.OPEN, Action.BLOCK)
+    assert [(turn.change, turn.by.run_id) for turn in median.turns] == [
+        (Change.OPENED, "00000001"),
+        (Change.RESOLVED, "00000003"),
+        (Change.REOPENED, "00000004"),
+    ]
+    assert (median.matter.baseline, median.matter.contender) == (BASELINE.label, "cpu-0.28.0")
+    assert median.bad.effect == pytest.approx(1.0, rel=0.1)
+
+
+def test_matters_without_bad_news_are_left_out(tmp_path) -> None:
+    add(tmp_path, 1, slower=2.0, builds=UPGRADE)
+    assert {judged.matter.metric for judged in judged_from(opened(tmp_path).index)} == {"ttft"}
+
+
+@pytest.mark.parametrize(
+    ("builds", "told"),
+    [
+        (UPGRADE, True),
+        ((BASELINE, BASELINE), True),
+        ((CONTENDER, BASELINE), True),
+        ((BASELINE, CONTENDER), False),
+        ((APPLIED, LACKING), False),
+        ((APPLIED, replace(LACKING, release="0.26.1")), True),
+    ],
+)
+def test_known_bad_controls_are_left_out(tmp_path, builds, told) -> None:
+    add(tmp_path, 1, slower=2.0, builds=builds)
+    assert bool(alerts(tmp_path)) is told
+
+
+def test_an_empty_store_has_no_alerts(tmp_path) -> None:
+    assert alerts(tmp_path) == ()
+
+
+def test_a_regression_that_a_gate_only_warns_of_is_not_sure(tmp_path) -> None:
+    add(tmp_path, 1, slower=2.0, builds=UPGRADE)
+    index = opened(tmp_path).index
+    assert {judged.sure for judged in judged_from(index)} == {True}
+    index._told["gate"] = Action.WARN.value
+    index.__dict__.pop("_verdicts", None)
+    assert {judged.sure for judged in judged_from(index)} == {False}
