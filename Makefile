@@ -8,20 +8,24 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --progress-bar off
 LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-')
 READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
+PATIENCE := and not slow
 CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-lock.json tests/github/cut.py | cksum | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check harness engine browser contract lock dashboard clean
+.PHONY: help run test test-all check harness engine browser contract lock dashboard clean
 
 help: ## List these targets.
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
 
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad.
 	$(BIN)/hybridwatch run smoke --known-bad
 
 test: engine browser contract check ## Everything that continuous integration runs.
 	$(BIN)/python -m pytest -m "not engine and not browser"
-	$(BIN)/python -m pytest -m "engine or browser"
+	$(BIN)/python -m pytest -m "(engine or browser) $(PATIENCE)" --durations=10
+
+test-all: PATIENCE :=
+test-all: test ## The same with the tests that take minutes each, before a release.
 
 check: $(READY) ## Format, lint, types, layers; no test.
 	$(BIN)/ruff format --check .

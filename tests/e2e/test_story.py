@@ -102,6 +102,7 @@ def test_a_against_a_is_neither_regression_nor_improvement(tmp_path):
     assert not changed or not run_a_against_a(tmp_path / "second"), changed
 
 
+@pytest.mark.slow
 def test_run_until_decided_keeps_its_looks_and_what_it_saw_of_the_machine(tmp_path):
     sides = ("--build", BUILD, "--build", BUILD, *SHORT)
     budget = ("--until-decided", "--max-minutes", "3")
@@ -153,6 +154,7 @@ def test_stopped_run_leaves_no_process_and_no_half_record(tmp_path, number, stat
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.slow
 def test_asv_runs_the_suite_and_keeps_samples(tmp_path):
     head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
     config = {

@@ -139,6 +139,7 @@ DUMMY_RUN_ON_STALE_ROWS = {  # dummy-run-padding: row 1 says "prefilling" for ev
 }
 
 
+@pytest.mark.slow
 def test_replayed_graphs_say_the_same_as_no_graphs(lab):
     @RULES
     @given(jobs(st.sampled_from([8, 16, 17, 48, 512]), [[]]))
@@ -150,6 +151,7 @@ def test_replayed_graphs_say_the_same_as_no_graphs(lab):
     assert lab.compared >= LEAST_REQUESTS
 
 
+@pytest.mark.slow
 def test_replayed_graphs_say_the_same_when_prefixes_are_shared(caching_lab):
     shared = [[], text(500, 128), text(501, 140), text(502, 256)]
     cached = []

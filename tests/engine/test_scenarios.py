@@ -50,12 +50,20 @@ DEADLY = (
 """Scenarios whose known-bad does not live."""
 
 
+def each(scenarios):
+    """Those of the smoke group stand for the others wherever time is short."""
+    return [
+        pytest.param(one, marks=() if one.startswith("smoke/") else pytest.mark.slow)
+        for one in scenarios
+    ]
+
+
 def test_no_scenario_is_left_out():
     known = {scenario.id for scenario in find(home() / "scenarios", [])}
     assert known - {"smoke/padded-graph-rows"} == {*TELLING, *DEADLY}
 
 
-@pytest.mark.parametrize("scenario_id", TELLING)
+@pytest.mark.parametrize("scenario_id", each(TELLING))
 def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
     scenario, bench = _bench(scenario_id, tmp_path)
     with bench:
@@ -69,7 +77,7 @@ def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
     assert (broken[WRONG_TOKENS] > 0) == (scenario.harm == "answers")
 
 
-@pytest.mark.parametrize("scenario_id", DEADLY)
+@pytest.mark.parametrize("scenario_id", each(DEADLY))
 def test_known_bad_dies_and_healthy_lives(scenario_id, tmp_path):
     scenario, bench = _bench(scenario_id, tmp_path)
     assert scenario.harm == "death"

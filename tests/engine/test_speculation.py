@@ -37,7 +37,13 @@ def compare(*words):
     return done.returncode, json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("words", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, id=case, marks=() if "eagle" in case else pytest.mark.slow)
+        for case, words in CASES.items()
+    ],
+)
 def test_tokens_equal_those_without_speculation(words):
     status, told = compare(*words)
     assert (status, told["requests"], told["equal"]) == (0, REQUESTS, REQUESTS)
