@@ -154,27 +154,37 @@ def test_stopped_run_leaves_no_process_and_no_half_record(tmp_path, number, stat
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.fixture(scope="module")
+def head():
+    """The commit under which asv keeps its numbers."""
+    return subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
+
+
 @pytest.mark.slow
-def test_asv_runs_the_suite_and_keeps_samples(tmp_path):
-    head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
+@pytest.mark.parametrize("way", ["existing", "virtualenv"])
+def test_asv_runs_the_suite_and_keeps_samples(tmp_path, head, way):
+    """In the environment that is there, and in one that asv makes for the commit."""
     config = {
         **load_json(str(ROOT / "asv.conf.json"), js_comments=True),
         "repo": str(ROOT),
+        "branches": [head],
         "benchmark_dir": str(ROOT / "benchmarks"),
+        "env_dir": str(tmp_path / "env"),
         "results_dir": str(tmp_path / "asv"),
     }
     (tmp_path / "asv.conf.json").write_text(json.dumps(config))
     asv = [sys.executable, "-m", "asv"]
+    there = {**os.environ, "HOME": str(tmp_path), "HYBRIDWATCH_RESULTS": str(tmp_path)}
     subprocess.run([*asv, "machine", "--yes", "--machine", "here"], cwd=tmp_path, check=True,
-                   env={**os.environ, "HOME": str(tmp_path)}, capture_output=True)  # fmt: skip
+                   env=there, capture_output=True)  # fmt: skip
+    what = ("--python=same", "--set-commit-hash", head) if way == "existing" else (f"{head}^!",)
     done = subprocess.run(
-        [*asv, "run", "--python=same", "--set-commit-hash", head, "--record-samples",
-         "--machine", "here", "--show-stderr", "--bench", r"^smoke\.padded_graph_rows\."],
-        env={**os.environ, "HOME": str(tmp_path), "HYBRIDWATCH_RESULTS": str(tmp_path)},
-        cwd=tmp_path, capture_output=True, text=True, timeout=800, check=False,
+        [*asv, "run", *what, "--record-samples", "--machine", "here", "--show-stderr",
+         "--bench", r"^smoke\.padded_graph_rows\."],
+        env=there, cwd=tmp_path, capture_output=True, text=True, timeout=800, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    (file,) = (tmp_path / "asv" / "here").glob(f"{head[:8]}-*.json")
+    (file,) = (tmp_path / "asv" / "here").glob(f"{head[:8]}-{way}-*.json")
     kept = json.loads(file.read_text())
     rows = {name.rpartition(".")[2]: row for name, row in kept["results"].items()}
     column = kept["result_columns"].index
