@@ -105,6 +105,13 @@ def test_host_reads_and_metadata_time_are_seen(station):
     assert min(values["host_syncs_per_step"]) >= 1
     assert all(count == int(count) for count in values["host_syncs_per_step"])
     assert min(values["metadata_build_time"]) > 0
+    work = measured.host_work
+    assert work is not None
+    assert 0 < sum(site.reads for site in work.sites) <= sum(values["host_syncs_per_step"])
+    assert any(site.place.startswith("vllm/v1/") for site in work.sites)
+    phases = [phase.name for phase in work.phases]
+    assert phases == ["prepare", "metadata", "forward", "sample", "rest"]
+    assert all(phase.seconds > 0 for phase in work.phases)
 
 
 def test_steps_are_those_that_the_probe_sees_and_make_up_the_throughput(station):

@@ -22,8 +22,12 @@ def test_every_planted_read_is_counted_once_at_its_place(sides):
     lines = SCRIPT.read_text().splitlines()
     sites = told["seen"]["sites"]
     assert set(sites.values()) == {2}
-    read = {lines[int(site.split(":")[1].split()[0]) - 1].strip() for site in sites}
+    places = [site.split(":") for site in sites]
+    assert {(file, function) for file, function, _ in places} == {(SCRIPT.name, "planted_step")}
+    read = {lines[int(line) - 1].strip() for _, _, line in places}
     assert len(read) == 9
     assert "one.item()" in read
     assert "if one:" in read
-    assert all(site.startswith(str(SCRIPT)) and "planted_step" in site for site in sites)
+    seconds = told["seen"]["site_seconds"]
+    assert set(seconds) == set(sites)
+    assert all(0 < taken < 60 for taken in seconds.values())

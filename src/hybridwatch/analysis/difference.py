@@ -1,16 +1,54 @@
 """What differs between two sides besides the label of the build: the suspects of a change."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from hybridwatch.analysis.one_side import OneSide
 
 _ABSENT = "unset"
 
 
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that is known of both sides.
+
+    Attributes:
+        what: Such as ``fix padded-rows-prefilling``, ``flag --max-num-seqs`` or ``testbed cores``.
+        old: Of the baseline.
+        new: Of the contender.
+    """
+
+    what: str
+    old: str
+    new: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether the sides disagree."""
+        return self.old != self.new
+
+
 def differences_between(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
     """List every differing fact, one line each: fixes, flags, release, packages, machine."""
-    return tuple(_lines(baseline, contender))
+    facts = facts_between(baseline, contender)
+    return tuple(f"{fact.what}: {fact.old} -> {fact.new}" for fact in facts if fact.differs)
+
+
+def facts_between(baseline: OneSide, contender: OneSide) -> Iterator[Fact]:
+    """Yield what is known of both sides' engines and machines, whether or not it differs."""
+    left, right = baseline.build, contender.build
+    old_fixes = {fix: state.value for fix, state in left.fixes.items()}
+    new_fixes = {fix: state.value for fix, state in right.fixes.items()}
+    yield from _together("fix ", old_fixes, new_fixes)
+    yield from _together("flag ", left.flags, right.flags)
+    for name in ("release", "distribution", "accelerator"):
+        yield Fact(name, getattr(left, name), getattr(right, name))
+    yield Fact("lock", left.lock_digest[:12], right.lock_digest[:12])
+    yield Fact("wheel", left.wheel_digest[:12], right.wheel_digest[:12])
+    for field in fields(baseline.run.testbed):
+        old = getattr(baseline.run.testbed, field.name)
+        new = getattr(contender.run.testbed, field.name)
+        yield Fact(f"testbed {field.name}", _text(old), _text(new))
 
 
 def failures_of(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
@@ -23,30 +61,9 @@ def failures_of(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
     )
 
 
-def _lines(baseline: OneSide, contender: OneSide) -> Iterator[str]:
-    left, right = baseline.build, contender.build
-    old_fixes = {fix: state.value for fix, state in left.fixes.items()}
-    new_fixes = {fix: state.value for fix, state in right.fixes.items()}
-    yield from _changes("fix ", old_fixes, new_fixes)
-    yield from _changes("flag ", left.flags, right.flags)
-    for name in ("release", "distribution", "accelerator"):
-        yield from _change(name, getattr(left, name), getattr(right, name))
-    yield from _change("lock", left.lock_digest[:12], right.lock_digest[:12])
-    yield from _change("wheel", left.wheel_digest[:12], right.wheel_digest[:12])
-    for field in fields(baseline.run.testbed):
-        old = getattr(baseline.run.testbed, field.name)
-        new = getattr(contender.run.testbed, field.name)
-        yield from _change(f"testbed {field.name}", _text(old), _text(new))
-
-
-def _changes(prefix: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+def _together(prefix: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Fact]:
     for key in sorted(old.keys() | new.keys()):
-        yield from _change(prefix + key, old.get(key, _ABSENT), new.get(key, _ABSENT))
-
-
-def _change(what: str, old: str, new: str) -> Iterator[str]:
-    if old != new:
-        yield f"{what}: {old} -> {new}"
+        yield Fact(prefix + key, old.get(key, _ABSENT), new.get(key, _ABSENT))
 
 
 def _text(value: object) -> str:

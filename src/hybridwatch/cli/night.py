@@ -20,7 +20,7 @@ from typing import Final
 from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.cli.judging import both_sides, judge, save
+from hybridwatch.cli.judging import save
 from hybridwatch.cli.suite_session import (
     BASELINE_VARIABLE,
     BUILD_VARIABLE,
@@ -33,6 +33,7 @@ from hybridwatch.record.naming import safe_name
 from hybridwatch.store import read_run
 from hybridwatch.views.jsonform import findings_to_json
 from hybridwatch.views.pull_request import SUMMARY_LIMIT, render
+from hybridwatch.views.sides import both_sides, judge
 
 NIGHTS: Final = "nights"
 GATE: Final = "gate.json"

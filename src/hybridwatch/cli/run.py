@@ -13,7 +13,7 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.counts import takes_documents, with_counts
-from hybridwatch.cli.judging import both_sides, judge, save
+from hybridwatch.cli.judging import save
 from hybridwatch.cli.progress import ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
@@ -27,6 +27,7 @@ from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable, write_run
 from hybridwatch.views.jsonform import to_json
+from hybridwatch.views.sides import both_sides, judge
 from hybridwatch.views.table import print_table, print_values
 
 _MAX_MINUTES: Final = 30.0

@@ -8,14 +8,13 @@ from typing import Any, Final
 
 import click
 
-from hybridwatch.analysis.difference import differences_between
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.cli.judging import Chosen, Judged, both_sides, judge
 from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import ComparisonError
-from hybridwatch.record.run import UNKNOWN, Run
+from hybridwatch.record.run import Run
 from hybridwatch.store import BASELINES, find_record, read_baselines, read_run
+from hybridwatch.views.sides import Chosen, Judged, both_sides, judge, machines_apart
 
 PINNED: Final = "pinned"
 _MARK: Final = "#"
@@ -184,15 +183,10 @@ def _refuse_across(baseline: Chosen, contender: Chosen) -> None:
     Raises:
         ComparisonError: The testbeds are not known to be one.
     """
-    left, right = baseline.run.testbed, contender.run.testbed
-    if left.id != right.id:
-        lines = differences_between(baseline.one_side, contender.one_side)
-        differing = [f"  {line}" for line in lines if line.startswith("testbed ")]
-    elif left.id == UNKNOWN and baseline.run.id != contender.run.id:
-        differing = ["  neither side says where it was measured: ingest with --testbed"]
-    else:
+    differing = machines_apart(baseline, contender)
+    if not differing:
         return
-    told = "\n".join(differing)
+    told = "\n".join(f"  {line}" for line in differing)
     raise ComparisonError(
         f"refused, since a difference would be the machines' as much as the engines':\n{told}\n"
         "measure both on one machine, or compare all the same with --across-testbeds"

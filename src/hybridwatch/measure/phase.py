@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from hybridwatch.engine.load_client import LoadClient
@@ -13,13 +14,16 @@ from hybridwatch.measure.bench import Bench, LiveEngine
 from hybridwatch.measure.waves import Tokens, drive
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.quality.harness import TaskRequest, run_tasks
-from hybridwatch.record.run import Answer, Phase, Sample
+from hybridwatch.record.client import CLOCK_DIGITS, accepted_drafts, latencies
+from hybridwatch.record.run import Answer, CallSite, HostWork, Phase, Sample, StepPhase
 from hybridwatch.scenario.expansion import PlannedWave, expand
 from hybridwatch.scenario.fixes import FixId
 from hybridwatch.scenario.scenario import Scenario
 
 LOAD_TIMEOUT_S: Final = 120.0
 TASKS_TIMEOUT_S: Final = 300.0
+SITES_KEPT: Final = 20
+"""Call sites that a trial keeps, those with the most reads."""
 
 CONTRACTS: Final = (
     "padded_rows_prefilling",
@@ -62,9 +66,6 @@ OCCASIONS: Final[Mapping[FixId, str]] = {
 }
 """Counters without which a fix had nothing to mend: a rule never put to the test proves nothing."""
 
-_CLOCK_DIGITS: Final = 9
-"""The client's clock counts nanoseconds; digits beyond are the noise of its subtraction."""
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -73,6 +74,7 @@ class Measured:
     samples: tuple[Sample, ...]
     answers: tuple[Answer, ...] = ()
     client_result: Mapping[str, Any] | None = None
+    host_work: HostWork | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,27 +237,11 @@ def _performance(station: Station) -> Measured:
 
 
 def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
-    """Raw values of one trial from the JSON of vLLM's benchmark client.
-
-    End-to-end latency and time per output token are put together from the time to first token and
-    the gaps between tokens as the client does it (``vllm/benchmarks/serve.py``); the JSON holds
-    only their statistics.
-    """
-    ttfts, gaps, lengths = result["ttfts"], result["itls"], result["output_lens"]
-    requests = list(zip(ttfts, gaps, lengths, strict=True))
-    series = {
-        "ttft": ttfts,
-        "tpot": [sum(waits) / (length - 1) for _, waits, length in requests if length > 1],
-        "itl": [wait for waits in gaps for wait in waits],
-        "e2el": [first + sum(waits) for first, waits, _ in requests],
-    }
+    """Raw values of one trial from the JSON of vLLM's benchmark client."""
     return (
         Sample("output_throughput", (result["output_throughput"],)),
         Sample("request_throughput", (result["request_throughput"],)),
-        *(
-            Sample(name, tuple(round(value, _CLOCK_DIGITS) for value in values))
-            for name, values in series.items()
-        ),
+        *latencies(result["ttfts"], result["itls"], result["output_lens"]),
         *_acceptance(result),
     )
 
@@ -286,22 +272,45 @@ def _acceptance(result: Mapping[str, Any]) -> Iterator[Sample]:
     """What became of the drafts; nothing when the engine made none."""
     if not result.get("spec_decode_num_drafts"):
         return
-    yield Sample("acceptance_length", (result["spec_decode_acceptance_length"],))
-    rates = result["spec_decode_per_position_acceptance_rates"]
-    for position, rate in enumerate(rates, start=1):
-        yield Sample(f"acceptance_rate.position_{position}", (rate,))
+    yield from accepted_drafts(
+        result["spec_decode_acceptance_length"],
+        result["spec_decode_per_position_acceptance_rates"],
+    )
 
 
 def _host_sync(station: Station) -> Measured:
     """Two passes, since counting the reads slows the very code that the other pass times."""
-    reads = _probed(station, "host-sync")["reads_per_step"]
+    seen = _probed(station, "host-sync")
     station.engine.settle(station.engine.setting)
-    seconds = _probed(station, "metadata-time")["seconds"]
+    timed = _probed(station, "metadata-time")
+    reads, seconds = seen["reads_per_step"], timed["seconds"]
     if not reads or not seconds:
         raise MeasurementError("the probes saw no engine step")
     return Measured(
         (
             Sample("host_syncs_per_step", tuple(float(count) for count in reads)),
-            Sample("metadata_build_time", tuple(round(value, _CLOCK_DIGITS) for value in seconds)),
-        )
+            Sample("metadata_build_time", tuple(round(value, CLOCK_DIGITS) for value in seconds)),
+        ),
+        host_work=host_work_of(seen, timed["phases"]),
+    )
+
+
+def host_work_of(seen: Mapping[str, Any], phases: Mapping[str, Sequence[float]]) -> HostWork:
+    """Say where the reads and the time of the steps lie.
+
+    Args:
+        seen: What the host-sync probe saw.
+        phases: Seconds of each step by phase; one that no step went through is left out.
+    """
+    most = sorted(seen["sites"].items(), key=lambda site: (-site[1], site[0]))[:SITES_KEPT]
+    times = seen["site_seconds"]
+    return HostWork(
+        sites=tuple(
+            CallSite(place, reads, round(times[place], CLOCK_DIGITS)) for place, reads in most
+        ),
+        phases=tuple(
+            StepPhase(name, round(median(seconds), CLOCK_DIGITS))
+            for name, seconds in phases.items()
+            if any(seconds)
+        ),
     )

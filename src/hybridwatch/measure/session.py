@@ -171,6 +171,7 @@ class _Session:
                 samples=got.samples,
                 answers=got.answers,
                 client_result=got.client_result,
+                host_work=got.host_work,
                 surroundings=watch.close() if watch is not None else None,
             )
         self._done += 1

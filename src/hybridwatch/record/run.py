@@ -100,6 +100,48 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
+class CallSite:
+    """A place in the engine's code that read values of tensors while steps were made.
+
+    Attributes:
+        place: ``file:function:line``, the file as it is imported.
+        reads: How many, over all steps of the trial.
+        seconds: How long these took, all together.
+    """
+
+    place: str
+    reads: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepPhase:
+    """A part of an engine step.
+
+    Attributes:
+        name: ``prepare``, ``metadata``, ``forward``, ``sample``, ``draft`` or ``rest``.
+        seconds: Of the host, the median over the trial's steps; what other phases take inside it
+            left out.
+    """
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """Where the reads and the time of a host-sync trial's steps lie.
+
+    Attributes:
+        sites: The places with the most reads, at most 20, the most first.
+        phases: In the order in which a step goes through them.
+    """
+
+    sites: tuple[CallSite, ...]
+    phases: tuple[StepPhase, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One pass of one phase on one side, on freshly reset engine state.
 
@@ -115,6 +157,7 @@ class Trial:
         answers: Documents of an accuracy trial; kept beside the record.
         client_result: JSON of vLLM's serving benchmark client, whole; kept beside the record.
         surroundings: Set on timed trials.
+        host_work: Set on host-sync trials, since it is kept.
     """
 
     index: int
@@ -128,6 +171,7 @@ class Trial:
     answers: tuple[Answer, ...] = ()
     client_result: Mapping[str, Any] | None = None
     surroundings: Surroundings | None = None
+    host_work: HostWork | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,5 +220,5 @@ def test_an_answer_without_its_tokens_is_an_error(engine):
 def test_a_mute_engine_is_an_error_in_time(engine, fake, monkeypatch):
     monkeypatch.setattr(waves, "REQUEST_TIMEOUT_S", 0.5)
     fake.busy_s = 2.0
-    with pytest.raises(EngineError, match="not answered: .*Timeout"):
+    with pytest.raises(EngineError, match=r"not answered: .*Timeout"):
         drive(engine, [wave(5)])

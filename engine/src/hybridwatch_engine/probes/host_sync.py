@@ -1,13 +1,18 @@
 """The host-synchronisation probe on CPU: reads of tensor values by host code, per engine step.
 
 On a GPU each of these waits for the device when the tensor lives there. A CPU engine cannot tell
-which would, so every read counts, wherever the tensor lives; the count is exact and its call site
-is kept. What Python code does is seen; kernels and compiled extensions are not.
+which would, so every read counts, wherever the tensor lives; the count is exact, and its call site
+and how long it took are kept. What Python code does is seen; kernels and compiled extensions are
+not.
 """
 
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
+from pathlib import PurePath
+from time import perf_counter_ns
+from types import FrameType
 from typing import Any
 
 from hybridwatch_engine.model_runner import steps
@@ -23,11 +28,12 @@ class HostSyncProbe:
     def __init__(self) -> None:
         self._steps: list[int] = []
         self._sites: Counter[str] = Counter()
+        self._times_ns: Counter[str] = Counter()
         self._hooks: PatchSet | None = None
 
     def start(self) -> None:
         """Count from zero."""
-        self._steps, self._sites = [], Counter()
+        self._steps, self._sites, self._times_ns = [], Counter(), Counter()
         if self._hooks is None:
             self._hooks = self._make_hooks()
         self._hooks.install()
@@ -37,11 +43,16 @@ class HostSyncProbe:
 
         Returns:
             ``reads_per_step``: a count for each engine step, in order; ``sites``: number of reads
-            by ``file:line function``, the most frequent first.
+            by ``file:function:line``, the most frequent first; ``site_seconds``: how long those
+            took.
         """
         if self._hooks is not None:
             self._hooks.remove()
-        return {"reads_per_step": self._steps, "sites": dict(self._sites.most_common())}
+        return {
+            "reads_per_step": self._steps,
+            "sites": dict(self._sites.most_common()),
+            "site_seconds": {site: time / 1e9 for site, time in self._times_ns.items()},
+        }
 
     def _make_hooks(self) -> PatchSet:
         import torch
@@ -62,11 +73,30 @@ class HostSyncProbe:
     def _counted(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def read(*args: Any, **kwargs: Any) -> Any:
             # Reads before the first step belong to no step.
-            if self._steps:
-                self._steps[-1] += 1
-                caller = sys._getframe(1)  # noqa: SLF001 - a traceback object would cost far more
-                code = caller.f_code
-                self._sites[f"{code.co_filename}:{caller.f_lineno} {code.co_qualname}"] += 1
-            return original(*args, **kwargs)
+            if not self._steps:
+                return original(*args, **kwargs)
+            self._steps[-1] += 1
+            # A traceback object would cost far more.
+            site = _site(sys._getframe(1))  # noqa: SLF001
+            self._sites[site] += 1
+            start = perf_counter_ns()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._times_ns[site] += perf_counter_ns() - start
 
         return read
+
+
+def _site(caller: FrameType) -> str:
+    code = caller.f_code
+    return f"{_relative(code.co_filename)}:{code.co_qualname}:{caller.f_lineno}"
+
+
+@cache
+def _relative(file: str) -> str:
+    """Name a file from where it is imported: the same on every machine, and nobody's folders."""
+    path = PurePath(file)
+    folders = [PurePath(folder) for folder in sys.path if folder]
+    inside = [path.relative_to(folder) for folder in folders if path.is_relative_to(folder)]
+    return str(min(inside, key=lambda found: len(found.parts), default=PurePath(path.name)))

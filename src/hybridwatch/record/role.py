@@ -1,0 +1,79 @@
+"""What a run of two engines is for, told by the engines alone.
+
+A suite that sees proves it on engines that are bad on purpose, and on two that are equal. What
+such runs show is no news about a build.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, Protocol
+
+from hybridwatch.record.identity import FixState
+
+AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
+"""States in which an engine has a fix."""
+
+
+class Engine(Protocol):
+    """What must be known of an engine; an ``EngineBuild`` is one."""
+
+    @property
+    def label(self) -> str:
+        """Its build with the switches."""
+
+    @property
+    def release(self) -> str:
+        """Its vLLM release."""
+
+    @property
+    def fixes(self) -> Mapping[str, FixState]:
+        """Its fixes, as probed."""
+
+
+class Role(Enum):
+    """What a run of two engines is for."""
+
+    COMPARISON = "comparison"
+    """Two engines that somebody wants to know about."""
+    KNOWN_BAD = "known-bad"
+    """The contender is the baseline without a fix: the suite must see it."""
+    A_A = "a-a"
+    """One engine against itself: the suite must see nothing."""
+
+
+def role_of(baseline: Engine, contender: Engine) -> Role:
+    """Say what a run of two engines is for.
+
+    Args:
+        baseline: The first side.
+        contender: The second side.
+    """
+    if is_known_bad(baseline, contender):
+        return Role.KNOWN_BAD
+    return Role.A_A if _is_same(baseline, contender) else Role.COMPARISON
+
+
+def is_known_bad(baseline: Engine, contender: Engine) -> bool:
+    """Whether the contender is the baseline of the same release without one of its fixes.
+
+    Between two releases a lost fix is no control but the worst of news.
+    """
+    return baseline.release == contender.release and bool(lost_fixes(baseline, contender))
+
+
+def lost_fixes(baseline: Engine, contender: Engine) -> tuple[str, ...]:
+    """Name the fixes that the baseline has and the contender has not, in order of their names."""
+    before, after = baseline.fixes, contender.fixes
+    return tuple(
+        fix
+        for fix in sorted(before)
+        if before[fix] in AT_WORK and after.get(fix, before[fix]) not in AT_WORK
+    )
+
+
+def _is_same(baseline: Engine, contender: Engine) -> bool:
+    return (
+        baseline.label == contender.label
+        and baseline.release == contender.release
+        and dict(baseline.fixes) == dict(contender.fixes)
+    )
