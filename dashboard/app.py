@@ -2,5 +2,17 @@
 
 import streamlit as st
 
-st.set_page_config(page_title="hybridwatch", layout="wide")
-st.navigation([st.Page("screens/latest.py", title="Latest verdicts")], position="hidden").run()
+from hybridwatch.views.address import HOME
+from hybridwatch.views.screens import SCREENS
+
+st.set_page_config(page_title="hybridwatch", layout="wide", initial_sidebar_state=230)
+pages: dict[str, list[st.Page]] = {}
+for screen in SCREENS.values():
+    page = st.Page(
+        f"screens/{screen.name}.py",
+        title=screen.title,
+        default=screen.name == HOME,
+        visibility="visible" if screen.listed else "hidden",
+    )
+    pages.setdefault(screen.section, []).append(page)
+st.navigation(pages).run()

@@ -1,63 +1,83 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import frame
 import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.cli import dashboard as verb
 from hybridwatch.store import write_run
+from hybridwatch.views.screens import SCREENS
+from tests.dashboard.live import PAGES, said_by
 from tests.store_builders import REGRESSED, STARTED, Plan, run, scenario
 
 ROOT = Path(__file__).parents[2]
-APP = ROOT / "dashboard" / "app.py"
-HOSTILE = "<script>window.pwned = 1</script> [link](javascript:boom()) **bold**"
+HOSTILE = "<script>window.pwned = 1</script> [link](javascript:boom()) **bold** :smile: $x$"
 
 # Measuring libraries, and everything that a bot or a laptop would have to install for them.
 FORBIDDEN = {"torch", "vllm", "lm_eval", "httpx", "psutil"}
 
 
 @pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """The dashboard over an empty store in ``tmp_path``; fill it, then run."""
+def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+    """Opens a screen over the store in ``tmp_path``."""
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
-    return AppTest.from_file(str(APP), default_timeout=60)
+
+    def opened(screen: str, **parameters: str | list[str]) -> AppTest:
+        page = AppTest.from_file(str(PAGES / f"{screen}.py"), default_timeout=60)
+        for name, value in parameters.items():
+            page.query_params[name] = value
+        return run_again(page)
+
+    return opened
 
 
-def values(page: AppTest, *kinds: str) -> list[str]:
-    """What the elements of some kinds say, as handed to the browser."""
-    elements: list[Any] = [element for kind in kinds for element in page.get(kind)]
-    return [element.proto.body if element.type == "html" else element.value for element in elements]
-
-
-def texts(page: AppTest) -> str:
-    """Everything the page says, however it is drawn."""
-    kinds = ("title", "subheader", "text", "caption", "markdown", "code", "html")
-    return "\n".join(values(page, *kinds))
-
-
-def finished(page: AppTest) -> str:
+def run_again(page: AppTest) -> AppTest:
     page.run()
     assert not page.exception
-    return texts(page)
+    return page
 
 
-def test_empty_store_says_what_to_run(page: AppTest) -> None:
-    said = finished(page)
+def state_of(page: AppTest) -> dict[str, list[str]]:
+    """What the page's address says."""
+    found = page.query_params.items()
+    return {name: [value] if isinstance(value, str) else list(value) for name, value in found}
+
+
+def test_every_screen_has_a_page_and_every_page_a_screen() -> None:
+    assert {path.stem for path in PAGES.glob("*.py")} == set(SCREENS)
+
+
+def test_the_frame_opens_on_the_overview(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
+    page = run_again(AppTest.from_file(str(ROOT / "dashboard" / "app.py"), default_timeout=60))
+    assert "make run" in said_by(page)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_an_empty_store_is_no_traceback(screen: str, open_page: Callable[..., AppTest]) -> None:
+    assert len(said_by(open_page(screen))) > 20
+
+
+def test_empty_store_says_what_to_run(open_page: Callable[..., AppTest]) -> None:
+    said = said_by(open_page("runs"))
     assert "No runs yet" in said
     assert "make run" in said
-    assert not page.selectbox
 
 
-def test_one_record_shows_verdicts_answers_and_history(page: AppTest, tmp_path: Path) -> None:
+def test_one_record_shows_verdicts_answers_and_trials(
+    open_page: Callable[..., AppTest], tmp_path: Path
+) -> None:
     path = write_run(tmp_path, run(REGRESSED))
-    said = finished(page)
-    assert "1 record from 1 testbed" in said
+    page = open_page("run", metric="all")
+    said = said_by(page)
     assert "regression" in said
     assert "accuracy.recall" in said
     assert "Answers that changed" in said
@@ -65,94 +85,130 @@ def test_one_record_shows_verdicts_answers_and_history(page: AppTest, tmp_path: 
     assert "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1" in said
     assert path.name in said
     assert len(page.get("plotly_chart")) == 11
+    # One for the view, one for the table, one for each chart.
+    assert len(page.get("download_button")) == 13
 
 
-def test_record_of_one_build_says_why_there_is_no_verdict(page: AppTest, tmp_path: Path) -> None:
-    both = run(Plan())
-    ours = [trial for trial in both.trials if trial.side == 0]
-    trials = tuple(replace(trial, index=index) for index, trial in enumerate(ours))
-    write_run(tmp_path, replace(both, builds=both.builds[:1], trials=trials))
-    said = finished(page)
-    assert "No run has two sides to compare yet." in said
-    assert "expected 2" in said
-    assert page.get("plotly_chart")
-
-
-def test_broken_record_is_named_and_the_rest_is_shown(page: AppTest, tmp_path: Path) -> None:
+def test_broken_record_is_named_and_the_rest_is_shown(
+    open_page: Callable[..., AppTest], tmp_path: Path
+) -> None:
     write_run(tmp_path, run(REGRESSED))
     cut = write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
     cut.write_bytes(cut.read_bytes()[:1000])
-    said = finished(page)
+    said = said_by(open_page("runs"))
     assert "1 record could not be read" in said
     assert cut.name in said
-    assert "cut short" in said
-    assert "Latest verdicts" in said
+    assert "1 run on 1 testbed" in said
 
 
-def test_only_broken_records_are_no_empty_store(page: AppTest, tmp_path: Path) -> None:
+def test_only_broken_records_are_no_empty_store(
+    open_page: Callable[..., AppTest], tmp_path: Path
+) -> None:
     write_run(tmp_path, run(REGRESSED)).write_bytes(b"{")
-    said = finished(page)
+    said = said_by(open_page("runs"))
     assert "1 record could not be read" in said
     assert "No run can be read." in said
-    assert "make run" in said
 
 
-def test_changed_record_is_read_again(page: AppTest, tmp_path: Path) -> None:
+def test_changed_record_is_read_again(open_page: Callable[..., AppTest], tmp_path: Path) -> None:
     path = write_run(tmp_path, run(REGRESSED))
-    assert "could not be read" not in finished(page)
+    page = open_page("runs")
+    assert "could not be read" not in said_by(page)
     path.write_bytes(b"{}")
-    assert "1 record could not be read" in finished(page)
+    assert "1 record could not be read" in said_by(run_again(page))
 
 
-def test_page_opens_on_the_worst_and_writes_its_state_into_the_address(
-    page: AppTest, tmp_path: Path
+def test_a_run_that_was_added_is_shown_at_the_next_look(
+    open_page: Callable[..., AppTest], tmp_path: Path
 ) -> None:
     write_run(tmp_path, run(REGRESSED))
-    later = STARTED + timedelta(hours=1)
-    write_run(tmp_path, run(Plan(started_at=later, scenario=scenario("smoke/other"))))
-    finished(page)
-    assert page.query_params["scenario"] == "smoke/padded-graph-rows"
-    assert page.query_params["run"] == run(REGRESSED).id
-    assert page.query_params["metric"] == "all"
-    page.selectbox(key="scenario").set_value("smoke/other")
+    page = open_page("runs")
+    assert "1 run on 1 testbed" in said_by(page)
+    write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
+    assert "2 runs on 1 testbed" in said_by(run_again(page))
+
+
+def test_a_store_that_grows_is_told_of_while_the_page_is_open(
+    open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_run(tmp_path, run(REGRESSED))
+    assert "since you opened this" not in said_by(open_page("runs"))
+    monkeypatch.setattr(frame, "list_records", lambda _: [path, path, path])
+    assert "2 new runs since you opened this" in said_by(open_page("runs"))
+
+
+def test_picking_writes_into_the_address_and_a_default_leaves_it(
+    open_page: Callable[..., AppTest], tmp_path: Path
+) -> None:
+    write_run(tmp_path, run(REGRESSED))
+    page = open_page("run")
+    assert state_of(page) == {"run": [run(REGRESSED).id]}
+    first = page.selectbox(key="metric").value
     page.selectbox(key="metric").set_value("itl p99")
-    finished(page)
-    assert page.query_params["scenario"] == "smoke/other"
-    assert page.query_params["metric"] == "itl p99"
+    run_again(page)
+    assert state_of(page)["metric"] == ["itl p99"]
     assert len(page.get("plotly_chart")) == 1
+    page.selectbox(key="metric").set_value(first)
+    run_again(page)
+    assert "metric" not in state_of(page)
 
 
-def test_link_reopens_the_same_view(page: AppTest, tmp_path: Path) -> None:
+def test_filters_stand_several_times_in_the_address_and_drop_the_page(
+    open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybridwatch.views.screens.runs._PAGE", 1)
+    for hours, name in enumerate(("smoke/a", "smoke/b", "smoke/c")):
+        later = STARTED + timedelta(hours=hours)
+        write_run(tmp_path, run(Plan(started_at=later, scenario=scenario(name))))
+    page = open_page("runs", page="2")
+    assert "Page 2 of 3" in said_by(page)
+    page.multiselect(key="scenario").set_value(["smoke/a", "smoke/c"])
+    run_again(page)
+    assert state_of(page) == {"scenario": ["smoke/a", "smoke/c"]}
+    assert "Page 1 of 2" in said_by(page)
+
+
+def test_link_reopens_the_same_view(open_page: Callable[..., AppTest], tmp_path: Path) -> None:
     older, newer = run(replace(REGRESSED, seed=1)), run(replace(REGRESSED, seed=2))
     write_run(tmp_path, older)
     write_run(tmp_path, replace(newer, started_at=STARTED + timedelta(hours=1)))
-    page.query_params["scenario"] = "smoke/padded-graph-rows"
-    page.query_params["run"] = older.id
-    page.query_params["metric"] = "accuracy.recall"
-    finished(page)
+    asked = {"run": older.id, "metric": "itl p99"}
+    page = open_page("run", **asked)
     assert page.selectbox(key="run").value == older.id
-    assert page.selectbox(key="metric").value == "accuracy.recall"
-    assert page.query_params["run"] == older.id
+    assert page.selectbox(key="metric").value == "itl p99"
+    assert state_of(page) == {name: [value] for name, value in asked.items()}
+    # The address changes under the page, as the back button does it.
+    page.query_params["metric"] = "ttft p99"
+    assert run_again(page).selectbox(key="metric").value == "ttft p99"
 
 
-def test_link_to_a_run_that_is_gone_says_so(page: AppTest, tmp_path: Path) -> None:
+def test_link_to_a_run_that_is_gone_says_so(
+    open_page: Callable[..., AppTest], tmp_path: Path
+) -> None:
     write_run(tmp_path, run(REGRESSED))
-    page.query_params["run"] = "00000000"
-    said = finished(page)
-    assert "The link asks for '00000000', which is not in this store." in said
-    assert page.query_params["run"] == run(REGRESSED).id
+    page = open_page("run", run="00000000", flavour="<b>mint</b>")
+    said = said_by(page)
+    assert "The link asks for run '00000000', which is not in this store." in said
+    assert "The link says 'flavour', which this view does not know." in said
+    assert state_of(page) == {"run": [run(REGRESSED).id]}
 
 
-def test_text_of_records_is_never_read_as_markup(page: AppTest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("screen", SCREENS)
+def test_text_of_records_is_never_read_as_markup(
+    screen: str, open_page: Callable[..., AppTest], tmp_path: Path
+) -> None:
     made = run(replace(REGRESSED, text=HOSTILE, scenario=scenario(HOSTILE), failed_trials=1))
     builds = tuple(replace(build, label=build.label + HOSTILE) for build in made.builds)
     write_run(tmp_path, replace(made, builds=builds))
-    finished(page)
-    read_as_markdown = values(page, "title", "subheader", "caption", "markdown")
-    read_as_markdown += [element.label for element in page.expander]
-    assert not [body for body in read_as_markdown if "bold" in body or "script" in body]
-    read_as_html = values(page, "html")
-    assert sum("&lt;script&gt;window.pwned = 1&lt;/script&gt;" in body for body in read_as_html)
+    page = open_page(screen)
+    marked: list[Any] = [
+        each for kind in ("title", "subheader", "caption", "markdown") for each in page.get(kind)
+    ]
+    read_as_markdown = [each.value for each in marked] + [each.label for each in page.expander]
+    assert not [text for text in read_as_markdown if "**bold" in text or ":smile:" in text]
+    read_as_html: list[str] = [each.proto.body for each in page.get("html")]
+    if screen in {"runs", "run"}:  # the others need not speak of this run
+        assert any("&lt;script&gt;window.pwned = 1&lt;/script&gt;" in body for body in read_as_html)
     assert not [body for body in read_as_html if "<script" in body]
 
 
@@ -167,7 +223,7 @@ def test_pages_import_nothing_that_measures() -> None:
 
 def test_reading_side_loads_nothing_that_measures() -> None:
     code = (
-        "import sys, hybridwatch.views.board, hybridwatch.views.figures, hybridwatch.views.markup;"
+        "import sys, hybridwatch.views.static_page, hybridwatch.views.screens.run;"
         f"print(sorted({FORBIDDEN!r} & set(sys.modules)))"
     )
     done = subprocess.run(

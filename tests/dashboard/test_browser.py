@@ -1,5 +1,6 @@
 """The dashboard as a person sees it: the real server, a real browser."""
 
+import csv
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -133,8 +134,8 @@ def wait_for_verdict(page: Page, metric: str, word: str, timeout_ms: int = SEEN_
         NotSeenError: It does not within the time.
     """
     # The row's own cell must hold the metric, so that a headline that names it does not count.
-    name = page.locator("td.hw-name").get_by_text(metric, exact=True)
-    row = page.locator("table.hw tr").filter(has=name)
+    name = page.get_by_role("cell").get_by_text(metric, exact=True)
+    row = page.get_by_role("row").filter(has=name)
     row.get_by_text(word).first.wait_for(state="visible", timeout=timeout_ms)
 
 
@@ -142,8 +143,24 @@ def wait_for_figures(page: Page) -> None:
     page.locator(".js-plotly-plot .scatterlayer").first.wait_for(state="visible")
 
 
+def wait_for_title(page: Page, title: str) -> None:
+    page.get_by_role("heading", level=1).get_by_text(title, exact=True).wait_for(state="visible")
+
+
+def asked(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def pick(page: Page, label: str, option: str) -> None:
+    page.get_by_label(label, exact=False).last.click()
+    page.keyboard.type(option)  # a long list shows only those in sight
+    page.get_by_role("option", name=option, exact=True).click()
+
+
 def test_regression_is_shown_on_the_right_metric(regressed: str, page: Page) -> None:
-    page.goto(regressed)
+    page.goto(f"{regressed}/runs")
+    page.get_by_role("link", name="smoke/padded-graph-rows").click()
+    wait_for_title(page, "smoke/padded-graph-rows")
     wait_for_verdict(page, METRIC, "regression")
     page.get_by_text("Answers that changed").wait_for(state="visible")
     page.get_by_text("baseline: right").first.wait_for(state="visible")
@@ -156,7 +173,7 @@ def test_healthy_metric_of_a_regressed_run_does_not_show_the_word(
 ) -> None:
     write_run(tmp_path, run(REGRESSED))
     with served(tmp_path) as address:
-        page.goto(address)
+        page.goto(f"{address}/run")
         wait_for_verdict(page, "ttft median", "equivalent")
         with pytest.raises(NotSeenError):
             wait_for_verdict(page, "ttft median", "regression", UNSEEN_MS)
@@ -165,29 +182,149 @@ def test_healthy_metric_of_a_regressed_run_does_not_show_the_word(
 def test_check_for_the_regression_fails_on_an_a_a_record(page: Page, tmp_path: Path) -> None:
     write_run(tmp_path, run(Plan()))
     with served(tmp_path) as address:
-        page.goto(address)
-        page.locator("td.hw-name").get_by_text(METRIC, exact=True).wait_for(state="visible")
+        page.goto(f"{address}/run")
+        page.get_by_role("cell").get_by_text(METRIC, exact=True).wait_for(state="visible")
         with pytest.raises(NotSeenError):
             wait_for_verdict(page, METRIC, "regression", UNSEEN_MS)
 
 
 def test_link_reopens_the_same_view(regressed: str, page: Page, browser: Browser) -> None:
-    page.goto(regressed)
+    page.goto(f"{regressed}/run?run=dcc7e0b6")
     wait_for_figures(page)
-    page.get_by_label("Metric").last.click()
-    page.get_by_role("option", name=METRIC).click()
+    pick(page, "Metric", METRIC)
     page.wait_for_url("**metric=accuracy.recall**")
-    asked = parse_qs(urlsplit(page.url).query)
-    assert set(asked) == {"scenario", "run", "metric"}
+    assert set(asked(page)) == {"run", "metric"}
     elsewhere = browser.new_context().new_page()
     try:
         elsewhere.goto(page.url)
         wait_for_figures(elsewhere)
         elsewhere.locator(".js-plotly-plot .gtitle").get_by_text(METRIC).wait_for()
         assert elsewhere.locator(".js-plotly-plot").count() == 1
-        assert parse_qs(urlsplit(elsewhere.url).query) == asked
+        assert asked(elsewhere) == asked(page)
     finally:
         elsewhere.context.close()
+
+
+def test_back_goes_through_choices_and_screens(regressed: str, page: Page) -> None:
+    page.goto(f"{regressed}/runs")
+    page.get_by_role("link", name="smoke/padded-graph-rows").click()
+    wait_for_figures(page)
+    opened = page.url
+    pick(page, "Metric", "ttft p99")
+    page.locator(".js-plotly-plot .gtitle").get_by_text("ttft p99").wait_for()
+    page.go_back()
+    page.wait_for_url(opened)
+    page.locator(".js-plotly-plot .gtitle").get_by_text(
+        "contract.padded_rows_prefilling"
+    ).wait_for()
+    page.go_back()
+    wait_for_title(page, "Runs and testbeds")
+    page.go_forward()
+    wait_for_title(page, "smoke/padded-graph-rows")
+    assert page.url == opened
+
+
+def test_csv_has_the_numbers_of_the_table(regressed: str, page: Page) -> None:
+    page.goto(f"{regressed}/run?run=dcc7e0b6")
+    wait_for_verdict(page, METRIC, "regression")
+    with page.expect_download() as found:
+        page.get_by_role("button", name="CSV").first.click()
+    assert found.value.suggested_filename == "hybridwatch-every-comparison.csv"
+    rows = list(csv.DictReader(found.value.path().read_text(encoding="utf-8").splitlines()))
+    [row] = [row for row in rows if row["metric"] == METRIC]
+    assert (row["verdict"], row["baseline"], row["contender"]) == ("regression", "0.99", "0.0")
+
+
+def saved(page: Page, folder: Path) -> str:
+    """Save the view as HTML; gives the file's address."""
+    with page.expect_download() as found:
+        page.get_by_role("button", name="Save as HTML").click()
+    path = folder / found.value.suggested_filename
+    found.value.save_as(path)
+    return path.as_uri()
+
+
+def test_saved_page_needs_nothing_and_shows_the_same(
+    regressed: str, page: Page, browser: Browser, tmp_path: Path
+) -> None:
+    page.goto(f"{regressed}/run?run=dcc7e0b6&metric=ttft+p99")
+    wait_for_figures(page)
+    file = saved(page, tmp_path)
+    alone = browser.new_context(offline=True, color_scheme="dark").new_page()
+    troubles: list[str] = []
+    alone.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
+    alone.on("pageerror", lambda error: troubles.append(str(error)))
+    try:
+        alone.goto(file)
+        wait_for_verdict(alone, METRIC, "regression")
+        wait_for_figures(alone)
+        alone.locator(".js-plotly-plot .gtitle").get_by_text("ttft p99").wait_for()
+        with alone.expect_download() as image:
+            alone.locator(".js-plotly-plot").hover()
+            alone.locator(".modebar-btn[data-title*='png' i]").click()
+        assert image.value.suggested_filename == "hybridwatch-ttft-p99.png"
+        assert alone.get_by_role("link", name="CSV").count() == 2
+        ground = alone.evaluate("getComputedStyle(document.body).backgroundColor")
+        alone.emulate_media(color_scheme="light")
+        assert alone.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+        assert troubles == []
+    finally:
+        alone.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_page_is_readable_by_day_and_night_wide_and_narrow(
+    regressed: str, browser: Browser, scheme: Literal["light", "dark"], width: int
+) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id="Asia/Tokyo"
+    )
+    page = context.new_page()
+    try:
+        page.goto(f"{regressed}/run?run=dcc7e0b6")
+        wait_for_verdict(page, METRIC, "regression")
+        wait_for_figures(page)
+        ground = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
+        assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+        # Nothing sticks out to the side, and hover tells the reader's own time.
+        main = "document.querySelector('[data-testid=stMain]')"
+        assert page.evaluate(f"{main}.scrollWidth - {main}.clientWidth") == 0
+        assert "JST" in (page.locator("time").first.get_attribute("title") or "")
+    finally:
+        context.close()
+
+
+def test_everything_is_reached_by_keyboard(regressed: str, page: Page) -> None:
+    page.goto(f"{regressed}/runs")
+    wait_for_title(page, "Runs and testbeds")
+    link = page.get_by_role("link", name="smoke/padded-graph-rows")
+    link.wait_for(state="visible")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if link.evaluate("link => link === document.activeElement"):
+            break
+    else:
+        pytest.fail("60 times Tab did not reach the link to a run")
+    page.keyboard.press("Enter")
+    wait_for_title(page, "smoke/padded-graph-rows")
+
+
+def test_wrong_links_are_told_of(regressed: str, page: Page) -> None:
+    page.goto(f"{regressed}/run?run=00000000")
+    page.get_by_role("alert").get_by_text("'00000000', which is not in this store").wait_for()
+    page.goto(f"{regressed}/nowhere")
+    page.get_by_text("Page not found").wait_for()
+
+
+def test_a_store_that_grows_is_shown_without_a_reload(page: Page, tmp_path: Path) -> None:
+    with served(tmp_path) as address:
+        page.goto(f"{address}/runs")
+        page.get_by_text("No runs yet").wait_for()
+        write_run(tmp_path, run(REGRESSED))
+        page.get_by_text("1 new run since you opened this").wait_for(timeout=60_000)
+        page.get_by_role("button", name="Show").click()
+        page.get_by_text("1 run on 1 testbed").wait_for()
 
 
 def test_hostile_text_shows_as_text_and_does_not_run(page: Page, tmp_path: Path) -> None:
@@ -197,19 +334,30 @@ def test_hostile_text_shows_as_text_and_does_not_run(page: Page, tmp_path: Path)
     harness = replace(made.harness, revision=HOSTILE)
     write_run(tmp_path, replace(made, builds=builds, harness=harness))
     with served(tmp_path) as address:
-        page.goto(address)
+        page.goto(f"{address}/runs")
+        page.get_by_role("cell").get_by_text("regression").first.wait_for()
+        assert_harmless(page, least=4)
+        page.goto(f"{address}/run")
         wait_for_verdict(page, METRIC, "regression")
         wait_for_figures(page)
         page.get_by_text("contender: wrong").first.wait_for(state="visible")
-        said = page.locator("body").inner_text()
-        # Scenario, builds and testbed in the table, answers in their boxes, legends in figures.
-        assert said.count("<script>window.pwned = 1</script>") >= 8
-        assert said.count("[link](javascript:window.pwned=1) **bold**") >= 8
         # Trace 0 is the line of medians, which has no hover; trace 1 the trials.
         trials = page.locator(".js-plotly-plot").first.locator(".scatterlayer .trace").nth(1)
         point = trials.locator(".point").first
         point.hover(force=True)
         page.locator(".hoverlayer .hovertext").first.wait_for()
-        assert page.locator("img[src='x']").count() == 0
-        assert page.locator("a[href^='javascript'], a[*|href^='javascript']").count() == 0
-        assert page.evaluate("window.pwned === undefined")
+        # Title, builds and testbed, answers in their boxes, legends in figures.
+        assert_harmless(page, least=8)
+        page.goto(saved(page, tmp_path))
+        wait_for_figures(page)
+        assert_harmless(page, least=8)
+
+
+def assert_harmless(page: Page, least: int) -> None:
+    """Check that hostile text is there to be read, and nothing more came of it."""
+    said = page.locator("body").inner_text()
+    assert said.count("<script>window.pwned = 1</script>") >= least
+    assert said.count("[link](javascript:window.pwned=1) **bold**") >= least
+    assert page.locator("img[src='x']").count() == 0
+    assert page.locator("a[href^='javascript'], a[*|href^='javascript']").count() == 0
+    assert page.evaluate("window.pwned === undefined")

@@ -1,7 +1,7 @@
 """Figures of histories; the only place that knows plotly.
 
 Plotly reads a small HTML dialect in every text it shows, so everything that comes from a record
-goes through ``_text``. Colours are readable on light and on dark ground, and told apart by
+goes through ``escaped``. Colours are readable on light and on dark ground, and told apart by
 readers who do not see red and green; the side is told by the symbol too.
 """
 
@@ -15,9 +15,9 @@ from hybridwatch.metric import Unit
 from hybridwatch.views.series import Level, Point, Series, label_of, levels_by_build
 
 # Okabe and Ito's palette, lightened or darkened until each has 3:1 against white and near-black.
-_COLOURS: Final = ("#2383C4", "#D9731A", "#0E9A77", "#B65FA3", "#A08A00", "#6C7A89")
-_SYMBOLS: Final = ("circle", "diamond")
-_SIDES: Final = ("baseline", "contender")
+COLOURS: Final = ("#2383C4", "#D9731A", "#0E9A77", "#B65FA3", "#A08A00", "#6C7A89")
+SYMBOLS: Final = ("circle", "diamond")
+SIDES: Final = ("baseline", "contender")
 
 _SIDE_SHIFT: Final = 0.13
 """The two sides of a run stand left and right of its place, and their trials spread around it."""
@@ -25,7 +25,7 @@ _SPREAD: Final = 0.16
 _HEIGHT: Final = 300
 _TICKS: Final = 5
 
-_AXES: Final[dict[Unit, dict[str, str]]] = {
+AXES: Final[dict[Unit, dict[str, str]]] = {
     Unit.SECONDS: {"tickformat": "~s", "ticksuffix": "s"},
     Unit.TOKENS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " tok/s"},
     Unit.REQUESTS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " req/s"},
@@ -33,7 +33,7 @@ _AXES: Final[dict[Unit, dict[str, str]]] = {
     Unit.COUNT: {"tickformat": ",~g"},
     Unit.RATIO: {"tickformat": ".0%"},
 }
-_HOVERS: Final[dict[Unit, str]] = {
+HOVERS: Final[dict[Unit, str]] = {
     Unit.SECONDS: "%{y:.4s}s",
     Unit.TOKENS_PER_SECOND: "%{y:,.4~r} tok/s",
     Unit.REQUESTS_PER_SECOND: "%{y:,.4~r} req/s",
@@ -56,21 +56,22 @@ def figure_history(series: Series) -> go.Figure:
     colours = _colour_by_build(series)
     for (build, side), levels in levels_by_build(series).items():
         points = [p for p in series.points if (p.build, p.side) == (build, side)]
-        name = f"{_text(build)} ({_SIDES[side]})"
+        name = f"{escaped(build)} ({SIDES[side]})"
         figure.add_trace(_line(levels, colours[build], name))
-        figure.add_trace(_dots(points, colours[build], name, _HOVERS[series.metric.unit]))
+        figure.add_trace(_dots(points, colours[build], name, HOVERS[series.metric.unit]))
     _lay_out(figure, series)
     return figure
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """Make a text harmless for plotly."""
     # Plotly decodes &lt; and &amp; but shows &quot; as it stands; quotes are harmless in text.
     return escape(text, quote=False)
 
 
 def _colour_by_build(series: Series) -> dict[str, str]:
     builds = dict.fromkeys(point.build for point in series.points)
-    return {build: _COLOURS[i % len(_COLOURS)] for i, build in enumerate(builds)}
+    return {build: COLOURS[i % len(COLOURS)] for i, build in enumerate(builds)}
 
 
 def _line(levels: list[Level], colour: str, name: str) -> go.Scatter:
@@ -94,7 +95,7 @@ def _dots(points: list[Point], colour: str, name: str, value: str) -> go.Scatter
         y=[point.value for point in points],
         mode="markers",
         marker={
-            "symbol": _SYMBOLS[points[0].side],
+            "symbol": SYMBOLS[points[0].side],
             "size": 8,
             "color": colour,
             "opacity": 0.75,
@@ -104,9 +105,9 @@ def _dots(points: list[Point], colour: str, name: str, value: str) -> go.Scatter
         legendgroup=name,
         customdata=[
             [
-                _text(point.record),
-                _text(point.revision),
-                _text(point.testbed),
+                escaped(point.record),
+                escaped(point.revision),
+                escaped(point.testbed),
                 f"{point.started_at:%Y-%m-%d %H:%M} UTC",
                 str(point.nth + 1),
             ]
@@ -140,7 +141,7 @@ def _shift(side: int) -> float:
 def _lay_out(figure: go.Figure, series: Series) -> None:
     figure.update_layout(
         height=_HEIGHT,
-        title={"text": _text(label_of(series.metric, series.statistic)), "font": {"size": 15}},
+        title={"text": escaped(label_of(series.metric, series.statistic)), "font": {"size": 15}},
         margin={"l": 8, "r": 8, "t": 44, "b": 8},
         legend={"orientation": "h", "yanchor": "top", "y": -0.14, "x": 0},
         hoverlabel={"align": "left", "namelength": -1},
@@ -156,5 +157,5 @@ def _lay_out(figure: go.Figure, series: Series) -> None:
     # Shifts of a few percent must be seen, so only what may be zero is drawn from zero.
     from_zero = series.metric.unit is Unit.COUNT
     figure.update_yaxes(
-        rangemode="tozero" if from_zero else "normal", automargin=True, **_AXES[series.metric.unit]
+        rangemode="tozero" if from_zero else "normal", automargin=True, **AXES[series.metric.unit]
     )

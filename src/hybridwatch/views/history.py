@@ -120,13 +120,6 @@ def notes_of(report: Report) -> Iterator[tuple[str, list[str]]]:
             yield title, lines
 
 
-def named(entry: Entry) -> str:
-    """Name a run for a list of choices."""
-    builds = " → ".join(build.label for build in entry.run.builds)
-    verdict = verdict_of(entry.report).value if entry.report else "no verdict"
-    return f"{entry.run.started_at:%Y-%m-%d %H:%M} · {verdict} · {builds} · {entry.run.id}"
-
-
 def repeat_command_of(entry: Entry) -> str:
     """Give the command that measures the same again, quoted for a shell."""
     if entry.report is not None:

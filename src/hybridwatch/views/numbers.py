@@ -47,16 +47,25 @@ def duration(seconds: float) -> str:
 
 def change(comparison: Comparison) -> str:
     """Write the effect: ``+20.1 %``, ``-4.0 points`` of accuracy, ``+3`` exactly, ``-`` if none."""
-    effect = comparison.effect
-    if effect is None or not math.isfinite(effect):
+    return effect(comparison.effect, comparison.metric.kind)
+
+
+def effect(found: float | None, kind: Kind) -> str:
+    """Write an effect as ``change`` does.
+
+    Args:
+        found: The relative change, or the difference; ``None`` where there is none.
+        kind: Of the metric.
+    """
+    if found is None or not math.isfinite(found):
         return ABSENT
-    match comparison.metric.kind:
+    match kind:
         case Kind.EXACT:
-            return f"{effect:+g}" if effect else "0"
+            return f"{found:+g}" if found else "0"
         case Kind.PROPORTION:
-            return f"{_signed(100 * effect)} points"
+            return f"{_signed(100 * found)} points"
         case Kind.COUNT | Kind.RATE | Kind.TIME:
-            return relative(effect)
+            return relative(found)
 
 
 def relative(fraction: float) -> str:

@@ -1,0 +1,198 @@
+"""The forms by which people answer an alert: the only thing that the dashboard writes."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import streamlit as st
+from draw import draw_more
+
+from hybridwatch.errors import TriageError
+from hybridwatch.triage import (
+    Act,
+    Alert,
+    Deed,
+    Status,
+    TriageConflict,
+    acknowledge,
+    assign,
+    link,
+    mute,
+    note,
+    reopen,
+    unmute,
+)
+from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_NAME, LONGEST_TEXT, LONGEST_URL
+from hybridwatch.triage.database import open_triage
+from hybridwatch.views.document import Kind, Notice, Section, When
+from hybridwatch.views.screens import Source
+from hybridwatch.views.screens.alerting import alerts_here
+from hybridwatch.views.screens.alerts import DONE, entry_line
+
+_NAME: Final = "triage name"
+"""The box; Streamlit forgets it when another page is drawn, so what it said is kept beside it."""
+_KEPT_NAME: Final = "triage name kept"
+_SHOWN: Final = "triage shown"
+_OUTCOME: Final = "triage outcome"
+_ROUND: Final = "triage round"
+"""Counts what was kept: the forms of the next round are new, and empty."""
+
+_LABELS: Final[Mapping[Deed, str]] = {
+    Deed.ACKNOWLEDGE: "Acknowledge",
+    Deed.NOTE: "Note",
+    Deed.ASSIGN: "Assign",
+    Deed.LINK: "Link an issue",
+    Deed.MUTE: "Mute",
+    Deed.UNMUTE: "Unmute",
+    Deed.REOPEN: "Reopen",
+}
+_TEXTS: Final[Mapping[Deed, tuple[str, int]]] = {
+    Deed.ACKNOWLEDGE: ("Reason", LONGEST_TEXT),
+    Deed.NOTE: ("Note", LONGEST_TEXT),
+    Deed.ASSIGN: ("To whom (nothing takes it from everybody)", LONGEST_NAME),
+    Deed.LINK: ("Address of the issue, https://", LONGEST_URL),
+    Deed.MUTE: ("Reason, if you like", LONGEST_TEXT),
+    Deed.UNMUTE: ("Reason, if you like", LONGEST_TEXT),
+    Deed.REOPEN: ("Reason, if you like", LONGEST_TEXT),
+}
+_LONG: Final = frozenset({Deed.ACKNOWLEDGE, Deed.NOTE})
+_MAKE: Final[Mapping[Deed, Callable[[str], Act]]] = {
+    Deed.ACKNOWLEDGE: acknowledge,
+    Deed.NOTE: note,
+    Deed.ASSIGN: assign,
+    Deed.LINK: link,
+    Deed.UNMUTE: unmute,
+    Deed.REOPEN: reopen,
+}
+_WEEK: Final = timedelta(days=7)
+
+
+def picked(source: Source) -> Alert | None:
+    """Give the alert that the address names.
+
+    To be asked before the page is drawn: what is drawn is then at least as new as what the reader
+    is said to have seen, and nobody overrules an act that was never shown.
+    """
+    wanted = st.query_params.get_all("alert")[-1:]
+    try:
+        alerts = alerts_here(source) if any(wanted) else ()
+    except TriageError:
+        return None  # the page says so
+    return next((alert for alert in alerts if alert.matter.key in wanted), None)
+
+
+def offer(alert: Alert, source: Source) -> None:
+    """Draw the forms under an alert.
+
+    Args:
+        alert: As it was shown.
+        source: Where it belongs.
+    """
+    st.session_state[_SHOWN] = alert
+    draw_more((Section("Answer it", ()),), "answer")
+    key, outcome = st.session_state.get(_OUTCOME, ("", None))
+    with st.container():  # there also when empty: what stands below stays what it is
+        if outcome is not None and key == alert.matter.key:
+            draw_more((outcome,), "outcome")
+    _ask_name()
+    deeds = _deeds(alert)
+    tabs = st.tabs([_LABELS[deed] for deed in deeds], key=f"deeds {alert.matter.key}")
+    for deed, tab in zip(deeds, tabs, strict=True):
+        with tab:
+            _form(deed, alert, source)
+
+
+def _deeds(alert: Alert) -> list[Deed]:
+    muted = alert.decisions.muted_until(datetime.now(UTC)) is not None
+    silent = {Status.ACKNOWLEDGED, Status.MUTED, Status.RESOLVED}
+    fits = {
+        Deed.ACKNOWLEDGE: alert.status is not Status.RESOLVED,
+        Deed.UNMUTE: muted,
+        Deed.REOPEN: alert.status in silent,
+    }
+    return [deed for deed in _LABELS if fits.get(deed, True)]
+
+
+def _ask_name() -> None:
+    if login := _login():
+        st.text(f"You answer as {login}.")
+        return
+    st.session_state.setdefault(_NAME, st.session_state.get(_KEPT_NAME, ""))
+    st.text_input(
+        "Your name",
+        key=_NAME,
+        max_chars=LONGEST_NAME,
+        autocomplete="name",
+        help="Kept with everything that you do here",
+        on_change=_keep_name,
+        width=320,
+    )
+
+
+def _keep_name() -> None:
+    st.session_state[_KEPT_NAME] = st.session_state[_NAME]
+
+
+def _login() -> str:
+    """The name of who logged in through Streamlit; empty where nobody has to."""
+    user = st.user.to_dict()
+    if not user.get("is_logged_in"):
+        return ""
+    return str(user.get("name") or user.get("email") or "")
+
+
+def _form(deed: Deed, alert: Alert, source: Source) -> None:
+    place = f"{deed.value} {alert.matter.key} {st.session_state.get(_ROUND, 0)}"
+    label, longest = _TEXTS[deed]
+    with st.form(f"form {place}", border=False):
+        if deed is Deed.MUTE:
+            today = datetime.now(UTC).date()
+            st.date_input(
+                "Until 00:00 UTC of",
+                value=today + _WEEK,
+                min_value=today + timedelta(days=1),
+                max_value=today + LONGEST_MUTE - timedelta(days=1),
+                key=f"until {place}",
+                width=320,
+            )
+        if deed in _LONG:
+            st.text_area(label, key=f"text {place}", max_chars=longest)
+        else:
+            st.text_input(label, key=f"text {place}", max_chars=longest)
+        st.form_submit_button(_LABELS[deed], on_click=_decide, args=(deed, place, source))
+
+
+def _decide(deed: Deed, place: str, source: Source) -> None:
+    """Keep what the reader did about the alert, as it was shown before the click."""
+    alert: Alert = st.session_state[_SHOWN]
+    now = datetime.now(UTC)
+    who = _login() or st.session_state.get(_NAME, "")
+    try:
+        act = _act(deed, place, now)
+        with open_triage(source.results, source.triage) as triage:
+            triage.decide(alert, act, who, now)
+    except TriageConflict as conflict:
+        outcome = _told(conflict)
+    except TriageError as error:
+        outcome = Notice(Kind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
+    else:
+        outcome = Notice(Kind.QUIET, f"Kept: {who} {DONE[deed]}.")
+        st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
+    st.session_state[_OUTCOME] = (alert.matter.key, outcome)
+
+
+def _act(deed: Deed, place: str, now: datetime) -> Act:
+    text = st.session_state[f"text {place}"]
+    if deed is not Deed.MUTE:
+        return _MAKE[deed](text)
+    day = st.session_state[f"until {place}"]
+    if day is None:
+        raise TriageError("mute: expected a day, found none")
+    return mute(datetime(day.year, day.month, day.day, tzinfo=UTC), now, text)
+
+
+def _told(conflict: TriageConflict) -> Notice:
+    """Say what the other did, and ask again."""
+    did = ((entry_line(entry), ", ", When(entry.at)) for entry in conflict.meanwhile)
+    ask = "It is part of what you see now. What you wrote is still in the form: send it again?"
+    return Notice(Kind.LOUD, "Nothing was kept: somebody was faster", (*did, ask))

@@ -1,0 +1,58 @@
+"""``hybridwatch page``: a view of the dashboard as one HTML file."""
+
+import os
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import click
+
+from hybridwatch.cli.checkout import checkout_here
+from hybridwatch.errors import ExportError
+from hybridwatch.index import open_index
+from hybridwatch.views.address import read_query
+from hybridwatch.views.screens import SCREENS, Source, open_view
+from hybridwatch.views.sentence import headline
+
+
+@click.command("page")
+@click.argument("screen", type=click.Choice(list(SCREENS)))
+@click.option("--query", default="", help="What stands behind the ? of the view's address.")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Folder whose records are shown.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="File to write.",
+)
+def command(screen: str, query: str, results: Path, out: Path) -> None:
+    """Write a view of the dashboard as one HTML file.
+
+    It shows the same words and numbers as the page whose address ends in SCREEN?QUERY, needs
+    nothing else to be opened, and holds the CSV of every table and chart. Exit status 1 when the
+    query asks for something that is not there; the file says so too.
+    """
+    from hybridwatch.views.static_page import static_page
+
+    now = datetime.now(UTC)
+    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
+    source = Source(
+        results, open_index(results, headline), now, triage, checkout=cache(checkout_here)
+    )
+    document = open_view(source, read_query(screen, query))
+    written = static_page(document, now).encode()
+    try:
+        out.write_bytes(written)
+    except OSError as error:
+        raise ExportError(f"{out}: cannot be written: {error.strerror or error}") from error
+    click.echo(f"{out}: {len(written)} bytes", err=True)
+    for complaint in document.complaints:
+        click.echo(complaint, err=True)
+    if document.complaints:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,57 @@
+"""The state of a view as an address, both ways; ``asked`` says what it means to a screen."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+HOME: Final = "overview"
+"""The screen at the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A view.
+
+    Attributes:
+        screen: Its screen's name.
+        parameters: The rest of its state, in order; one with several values stands several times.
+    """
+
+    screen: str
+    parameters: tuple[tuple[str, str], ...]
+
+    def href(self) -> str:
+        """Write it relative to any other view."""
+        path = "./" if self.screen == HOME else self.screen
+        return f"{path}?{self.query()}" if self.parameters else path
+
+    def query(self) -> str:
+        """Write the parameters, without the question mark."""
+        return urlencode(self.parameters)
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """Give every value of a parameter."""
+        return tuple(value for each, value in self.parameters if each == name)
+
+
+def address(screen: str, **parameters: str | int | Iterable[str] | None) -> Address:
+    """Name a view.
+
+    Args:
+        screen: Its screen.
+        parameters: By name; several values for a multiple choice, ``None`` to leave one out.
+    """
+    pairs: list[tuple[str, str]] = []
+    for name, value in parameters.items():
+        if value is None:
+            continue
+        several = [str(value)] if isinstance(value, str | int) else value
+        pairs += [(name, each) for each in several]
+    return Address(screen, tuple(pairs))
+
+
+def read_query(screen: str, query: str) -> Address:
+    """Read what stands behind the question mark of an address."""
+    pairs = parse_qsl(query.removeprefix("?"), keep_blank_values=True)
+    return Address(screen, tuple(pairs))

@@ -1,0 +1,241 @@
+"""Does the suite see? Which stored runs are controls, and whether each did what it must.
+
+A known-bad control is *caught* when a broken contract or lost answers tell its engine from the
+healthy one; times are not asked, since they differ by chance. ``hybridwatch controls`` is stricter:
+it measures anew and wants the contract broken under every seed.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.index import Index
+from hybridwatch.metric import Kind, metric_of
+from hybridwatch.record.identity import FixState
+from hybridwatch.record.role import Role, lost_fixes, role_of
+from hybridwatch.scenario.scenario import Scenario
+
+_TELLING: Final = frozenset({Kind.EXACT, Kind.PROPORTION})
+_SIDES: Final = 2
+_UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})
+"""Verdicts that show nothing of an engine that lived."""
+
+
+class Sight(Enum):
+    """What a known-bad control showed of its scenario."""
+
+    MISSED = "not caught"
+    """The engine without its fix passed: this scenario is green whatever happens."""
+    CAUGHT = "caught"
+    NOT_ASKED = "not asked"
+    """The run holds neither contracts nor answers that could be compared."""
+
+
+class Engine(NamedTuple):
+    """A side of a run, as the index knows it."""
+
+    label: str
+    release: str
+    fixes: Mapping[str, FixState]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One comparison of a control.
+
+    Attributes:
+        metric: Its id.
+        statistic: What trials were reduced to.
+        verdict: What it says.
+        old: Center of the baseline, base units; NaN without one.
+        new: Center of the contender.
+    """
+
+    metric: str
+    statistic: str
+    verdict: Verdict
+    old: float
+    new: float
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it is free of a machine's noise: a contract or answers."""
+        return kind_of(self.metric) in _TELLING
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRun:
+    """A stored run of a control.
+
+    Attributes:
+        run: Its id.
+        record: Its record, below the results folder.
+        scenario: Id.
+        testbed: Id.
+        builds: Labels, baseline first.
+        started_at: UTC.
+        role: Known-bad or A/A.
+        lost: The fixes that the contender lacks on purpose.
+        told: Its comparisons.
+        sight: What a known-bad control showed; ``None`` of an A/A run.
+    """
+
+    run: str
+    record: str
+    scenario: str
+    testbed: str
+    builds: tuple[str, str]
+    started_at: datetime
+    role: Role
+    lost: tuple[str, ...]
+    told: tuple[Told, ...]
+    sight: Sight | None
+
+    @property
+    def alarms(self) -> tuple[Told, ...]:
+        """The comparisons that are called a regression; of an A/A run, each is a false alarm."""
+        return tuple(told for told in self.told if told.verdict is Verdict.REGRESSION)
+
+
+def roles_of(index: Index) -> Mapping[str, Role]:
+    """Say of each run of two builds what it is for, by its record."""
+    return {record: role_of(*sides) for record, sides in _sides(index).items()}
+
+
+def known_bad_records(index: Index) -> frozenset[str]:
+    """Name the records whose contender is bad on purpose."""
+    return frozenset(record for record, role in roles_of(index).items() if role is Role.KNOWN_BAD)
+
+
+def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:
+    """List the controls among the runs, oldest first.
+
+    A run without a fix that its scenario does not guard is no control of it, and left out.
+
+    Args:
+        index: A store.
+        scenarios: Those that are known, by id. One that is not is taken to guard whatever its
+            runs take out, and to speak of answers.
+    """
+    sides = _sides(index)
+    roles = {record: role_of(*both) for record, both in sides.items()}
+    wanted = [record for record, role in roles.items() if role is not Role.COMPARISON]
+    told = _told(index, wanted)
+    runs = index.runs()
+    first = runs[(runs["side"] == 0) & runs["record"].isin(wanted)]
+    rows: Iterator[Any] = first.itertuples()
+    found = (
+        _control(row, roles[row.record], sides[row.record], told[row.record], scenarios)
+        for row in rows
+    )
+    return tuple(control for control in found if control is not None)
+
+
+def newest_of(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
+    """Give the newest known-bad control of each scenario that was asked; else one that was not."""
+    newest: dict[str, ControlRun] = {}
+    for control in controls:
+        if control.role is Role.KNOWN_BAD and (
+            control.sight is not Sight.NOT_ASKED or control.scenario not in newest
+        ):
+            newest[control.scenario] = control
+    return newest
+
+
+def sight_of(told: Collection[Told], *, deadly: bool) -> Sight:
+    """Say what a known-bad control showed.
+
+    Args:
+        told: Its comparisons.
+        deadly: Whether the fault ends the engine, so that its contract trials must fail.
+    """
+    telling = [one.verdict for one in told if one.is_telling]
+    bad = {Verdict.REGRESSION, Verdict.FAILED} if deadly else {Verdict.REGRESSION}
+    if bad & set(telling):
+        return Sight.CAUGHT
+    return Sight.MISSED if set(telling) - _UNSETTLED else Sight.NOT_ASKED
+
+
+def _control(
+    row: Any,
+    role: Role,
+    sides: tuple[Engine, Engine],
+    told: Sequence[Told],
+    scenarios: Mapping[str, Scenario],
+) -> ControlRun | None:
+    scenario = scenarios.get(row.scenario)
+    lost = lost_fixes(*sides) if role is Role.KNOWN_BAD else ()
+    if lost and scenario is not None and scenario.fix not in lost:
+        return None
+    deadly = scenario is not None and scenario.harm == "death"
+    return ControlRun(
+        run=row.run,
+        record=row.record,
+        scenario=row.scenario,
+        testbed=row.testbed,
+        builds=(sides[0].label, sides[1].label),
+        started_at=row.started_at.to_pydatetime(),
+        role=role,
+        lost=lost,
+        told=tuple(told),
+        sight=sight_of(told, deadly=deadly) if role is Role.KNOWN_BAD else None,
+    )
+
+
+def _sides(index: Index) -> dict[str, tuple[Engine, Engine]]:
+    runs = index.runs()
+    runs = runs[runs["sides"] == _SIDES]
+    engines: defaultdict[str, list[Engine]] = defaultdict(list)
+    rows = zip(runs["record"], runs["build"], runs["release"], runs["fixes"], strict=True)
+    for record, build, release, fixes in rows:
+        engines[record].append(Engine(build, release, fixes_of(fixes)))
+    return {record: (both[0], both[-1]) for record, both in engines.items()}
+
+
+def _told(index: Index, records: Collection[str]) -> defaultdict[str, list[Told]]:
+    verdicts = index.verdicts()
+    found: defaultdict[str, list[Told]] = defaultdict(list)
+    wanted = verdicts[verdicts["record"].isin(records)]
+    names = ("record", "metric", "statistic", "verdict", "old", "new")
+    # Column by column: row by row takes seconds in a large store.
+    for record, metric, statistic, verdict, old, new in zip(
+        *(wanted[name].tolist() for name in names), strict=True
+    ):
+        found[record].append(Told(metric, statistic, Verdict(verdict), old, new))
+    return found
+
+
+@lru_cache(maxsize=1024)  # a store has few builds
+def fixes_of(told: str) -> Mapping[str, FixState]:
+    """Read the states of a build's fixes, as the index keeps them."""
+    return {fix: FixState(state) for fix, state in json.loads(told).items()}
+
+
+@lru_cache(maxsize=1024)
+def kind_of(metric: str) -> Kind | None:
+    """Give the kind of a metric; ``None`` of one that this hybridwatch does not know."""
+    try:
+        return metric_of(metric).kind
+    except KeyError:
+        return None
+
+
+def broken_contracts(control: ControlRun) -> tuple[Told, ...]:
+    """Give the contracts that tell a control's engine from the healthy one."""
+    return _bad(control, Kind.EXACT)
+
+
+def lost_answers(control: ControlRun) -> tuple[Told, ...]:
+    """Give the tasks whose answers tell a control's engine from the healthy one."""
+    return _bad(control, Kind.PROPORTION)
+
+
+def _bad(control: ControlRun, kind: Kind) -> tuple[Told, ...]:
+    bad = (told for told in control.told if told.verdict.is_bad_news)
+    return tuple(told for told in bad if kind_of(told.metric) is kind)

@@ -1,0 +1,353 @@
+"""Blocks of a document as HTML, the same for the live page and the static one.
+
+``Markup.format`` escapes whatever is put into it, so nothing of a record can become markup: no
+function here joins texts in another way. A verdict is told by word, symbol and colour.
+"""
+
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final
+from urllib.parse import urlsplit
+
+from markupsafe import Markup
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.views.address import Address
+from hybridwatch.views.document import (
+    Block,
+    Cell,
+    Chart,
+    Choice,
+    Code,
+    Column,
+    Columns,
+    Command,
+    Facts,
+    Filters,
+    Folded,
+    Grade,
+    Heading,
+    Inline,
+    Kind,
+    Line,
+    Link,
+    Notice,
+    Paragraph,
+    Search,
+    Section,
+    Table,
+    When,
+    cell_of,
+    csv_of_chart,
+    csv_of_table,
+    file_name,
+    pieces,
+    plain,
+)
+from hybridwatch.views.sentence import MARKS
+
+_WHOLE: Final = 24
+"""Characters up to which a name is not broken."""
+_SPARK_WIDTH: Final = 96
+_SPARK_HEIGHT: Final = 22
+_SPARK_INSET: Final = 3.0
+_SPARK_COLOUR: Final = "#5c86b8"
+"""3:1 on white and on near-black: an image does not know the page's ground."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """What differs between the pages that blocks are written for.
+
+    Attributes:
+        href: Where a view is to be found from here; ``None`` when it cannot be reached.
+        draw_chart: Writes the figure itself.
+        local: The reader's time zone, where it is known.
+        files: Whether CSV is put into the page itself.
+    """
+
+    href: Callable[[Address], str | None]
+    draw_chart: Callable[[Chart], Markup]
+    local: tzinfo | None = None
+    files: bool = False
+
+
+def blocks_html(blocks: Iterable[Block], pen: Pen, level: int = 2) -> Markup:
+    """Write blocks one below the other.
+
+    Args:
+        blocks: From top to bottom.
+        pen: For which page.
+        level: Of the headings among them, 2 or deeper.
+    """
+    return Markup("\n").join(_block(block, pen, level) for block in blocks)
+
+
+def line_html(line: Line, pen: Pen) -> Markup:
+    """Write a line."""
+    return Markup("").join(_inline(piece, pen) for piece in pieces(line))
+
+
+def _block(block: Block, pen: Pen, level: int) -> Markup:  # noqa: C901 (a line for each block)
+    match block:
+        case Heading():
+            return _heading(block.text, level)
+        case Paragraph():
+            return _paragraph(block, pen)
+        case Notice():
+            return _notice(block, pen)
+        case Facts():
+            return _facts(block.rows, pen)
+        case Table():
+            return table_html(block, pen)
+        case Chart():
+            return _chart(block, pen)
+        case Code():
+            return _preformatted(block.text, block.title, "hw-code")
+        case Command():
+            return _preformatted(block.text, block.title, "hw-code hw-command")
+        case Filters():
+            return _filters(block.choices)
+        case Columns():
+            return _columns(block, pen, level)
+        case Section():
+            inside = blocks_html(block.blocks, pen, level + 1)
+            return Markup("<section>{}{}</section>").format(_heading(block.title, level), inside)
+        case Folded():
+            return Markup(
+                '<details class="hw-fold"><summary>{}</summary><div>{}</div></details>'
+            ).format(block.title, blocks_html(block.blocks, pen, level + 1))
+
+
+def _heading(text: str, level: int) -> Markup:
+    tag = f"h{min(level, 6)}"
+    return Markup('<{} class="hw-h">{}</{}>').format(tag, text, tag)
+
+
+def _paragraph(block: Paragraph, pen: Pen) -> Markup:
+    kind = "hw-p hw-quiet" if block.quiet else "hw-p"
+    return Markup('<p class="{}">{}</p>').format(kind, line_html(block.line, pen))
+
+
+def _notice(block: Notice, pen: Pen) -> Markup:
+    loud = block.kind is Kind.LOUD
+    lines = Markup("").join(
+        Markup('<div class="hw-line">{}</div>').format(line_html(line, pen)) for line in block.lines
+    )
+    return Markup(
+        '<div class="hw-notice{}" role="{}"><strong><span aria-hidden="true">{}</span> {}</strong>'
+        "{}</div>"
+    ).format(
+        " hw-loud" if loud else "",
+        "alert" if loud else "status",
+        "!" if loud else "i",
+        block.title,
+        lines,
+    )
+
+
+def _facts(rows: Iterable[tuple[str, Line]], pen: Pen) -> Markup:
+    told = Markup("").join(
+        Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(term, line_html(line, pen))
+        for term, line in rows
+    )
+    return Markup('<dl class="hw-facts">{}</dl>').format(told)
+
+
+def _filters(choices: Iterable[Choice | Search]) -> Markup:
+    told = Markup("").join(
+        Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(choice.label, choice.told or "any")
+        for choice in choices
+    )
+    return Markup('<dl class="hw-facts hw-filters">{}</dl>').format(told)
+
+
+def _columns(block: Columns, pen: Pen, level: int) -> Markup:
+    parts = Markup("").join(
+        Markup("<div>{}</div>").format(blocks_html(part, pen, level)) for part in block.parts
+    )
+    return Markup('<div class="hw-columns">{}</div>').format(parts)
+
+
+def _preformatted(text: str, title: str, kind: str) -> Markup:
+    head = Markup('<div class="hw-quiet">{}</div>').format(title) if title else Markup("")
+    return Markup('{}<pre class="{}" tabindex="0"><code>{}</code></pre>').format(head, kind, text)
+
+
+def _chart(chart: Chart, pen: Pen) -> Markup:
+    return Markup(
+        '<figure class="hw-figure">{}<figcaption class="hw-quiet">{} {}</figcaption></figure>'
+    ).format(
+        pen.draw_chart(chart),
+        caption_html(chart),
+        _file(csv_of_chart(chart), chart.title, pen),
+    )
+
+
+def caption_html(chart: Chart) -> Markup:
+    """Write what a figure shows; its title, which is drawn in it, only for those who hear it."""
+    return Markup('<span class="hw-unseen">{}: </span>{}').format(chart.title, chart.description)
+
+
+def table_html(table: Table, pen: Pen) -> Markup:
+    """Write a table; on a narrow page each row becomes a card."""
+    head = Markup("").join(map(_th, table.columns))
+    body = Markup("").join(
+        _row(table.columns, [cell_of(cell) for cell in row], place == table.marked, pen)
+        for place, row in enumerate(table.rows)
+    )
+    # Roles are spelled out since a style that makes cards of rows takes them away.
+    return Markup(
+        '<div class="hw-scroll"><table class="hw" role="table"><caption class="{}">{}</caption>'
+        '<thead role="rowgroup"><tr role="row">{}</tr></thead>'
+        '<tbody role="rowgroup">{}</tbody></table>{}</div>'
+    ).format(
+        "hw-caption" if table.visible else "hw-unseen",
+        table.caption,
+        head,
+        body,
+        _file(csv_of_table(table), table.caption, pen),
+    )
+
+
+def _th(column: Column) -> Markup:
+    return Markup('<th scope="col" role="columnheader" class="{}"{}>{}</th>').format(
+        _kind(column), _title(column.title), column.name
+    )
+
+
+def _row(columns: Sequence[Column], cells: Sequence[Cell], marked: bool, pen: Pen) -> Markup:
+    mark = Markup(' class="hw-chosen" aria-current="true"') if marked else Markup("")
+    content = Markup("").join(
+        Markup('<td role="cell" class="{}" data-label="{}"{}><div>{}</div></td>').format(
+            _kind(column, cell.content), column.name, _title(cell.title), _cell(cell, pen)
+        )
+        for column, cell in zip(columns, cells, strict=True)
+    )
+    return Markup('<tr role="row"{}>{}</tr>').format(mark, content)
+
+
+def _cell(cell: Cell, pen: Pen) -> Markup:
+    parts = [line_html(cell.content, pen)]
+    if cell.sparkline:
+        parts.append(_sparkline(cell.sparkline))
+    if pieces(cell.under):
+        kind = f"hw-under {_whole(cell.under)}".rstrip()
+        parts.append(Markup('<div class="{}">{}</div>').format(kind, line_html(cell.under, pen)))
+    return Markup("").join(parts)
+
+
+def _kind(column: Column, content: Line = "") -> str:
+    kinds = ("hw-number" if column.number else "", "hw-wide" if column.wide else "")
+    return " ".join(filter(None, (*kinds, _whole(content))))
+
+
+def _whole(line: Line) -> str:
+    """Keep a short name on one line, which its hyphens would break."""
+    text = plain(line)
+    return "hw-whole" if 0 < len(text) <= _WHOLE and " " not in text else ""
+
+
+def _title(text: str) -> Markup:
+    return Markup(' title="{}"').format(text) if text else Markup("")
+
+
+def _inline(piece: Inline, pen: Pen) -> Markup:
+    match piece:
+        case str():
+            return Markup("{}").format(piece)
+        case When():
+            return _time(piece, pen)
+        case Link():
+            return _link(piece, pen)
+        case Verdict():
+            return _pill(piece)
+        case Grade():
+            return _grade(piece)
+
+
+def _pill(verdict: Verdict) -> Markup:
+    return Markup(
+        '<span class="hw-pill hw-{}"><span aria-hidden="true">{}</span>\N{NO-BREAK SPACE}{}</span>'
+    ).format(_slug(verdict), MARKS[verdict], verdict.value)
+
+
+def _grade(grade: Grade) -> Markup:
+    word = grade.verdict.value
+    return Markup(
+        '<span class="hw-pill hw-{}" title="{}"><span aria-hidden="true">{}</span>'
+        '\N{NO-BREAK SPACE}<span class="hw-unseen">{} </span>{}</span>'
+    ).format(_slug(grade.verdict), word, MARKS[grade.verdict], word, grade.said)
+
+
+def _slug(verdict: Verdict) -> str:
+    return verdict.name.lower().replace("_", "-")
+
+
+def _time(when: When, pen: Pen) -> Markup:
+    hover = [when.utc] if when.shown else []
+    if pen.local is not None:
+        hover.append(f"{when.moment.astimezone(pen.local):%Y-%m-%d %H:%M %Z}")
+    return Markup('<time datetime="{}"{}>{}</time>').format(
+        when.moment.isoformat(), _title("\n".join(hover)), when.text
+    )
+
+
+def _link(link: Link, pen: Pen) -> Markup:
+    href = pen.href(link.to) if isinstance(link.to, Address) else _outside(link.to)
+    if href is None:
+        return Markup('<span class="hw-link">{}</span>').format(link.text)
+    return Markup('<a class="hw-link" href="{}">{}</a>').format(href, link.text)
+
+
+def _outside(text: str) -> str | None:
+    """Give an address out if it can do no harm."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return None
+    return text if parts.scheme == "https" and parts.netloc else None
+
+
+def _file(content: str, title: str, pen: Pen) -> Markup:
+    if not pen.files:
+        return Markup("")
+    return Markup(
+        '<a class="hw-file" download="{}" href="data:text/csv;charset=utf-8;base64,{}">CSV'
+        '<span class="hw-unseen"> of {}</span></a>'
+    ).format(file_name(title, ".csv"), base64.b64encode(content.encode()).decode(), title)
+
+
+def _sparkline(values: Sequence[float]) -> Markup:
+    """Draw numbers as a small line with a dot at its end."""
+    low, high = min(values), max(values)
+    inner_w, inner_h = _SPARK_WIDTH - 2 * _SPARK_INSET, _SPARK_HEIGHT - 2 * _SPARK_INSET
+    step = inner_w / max(1, len(values) - 1)
+    points = [
+        (
+            _SPARK_INSET + (at * step if len(values) > 1 else inner_w),
+            _SPARK_INSET + inner_h * (0.5 if high == low else (high - value) / (high - low)),
+        )
+        for at, value in enumerate(values)
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    x, y = points[-1]
+    drawn = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_SPARK_WIDTH}" height="{_SPARK_HEIGHT}">'
+        f'<polyline points="{line}" fill="none" stroke="{_SPARK_COLOUR}" stroke-width="1.5"/>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{_SPARK_COLOUR}"/></svg>'
+    )
+    return Markup(
+        '<img class="hw-spark" width="{}" height="{}" alt="{}" src="data:image/svg+xml;base64,{}">'
+    ).format(
+        _SPARK_WIDTH, _SPARK_HEIGHT, _read_out(values), base64.b64encode(drawn.encode()).decode()
+    )
+
+
+def _read_out(values: Sequence[float]) -> str:
+    if len(values) == 1:
+        return "one run so far"
+    way = "up" if values[-1] > values[0] else "down" if values[-1] < values[0] else "level"
+    return f"{len(values)} runs, {way} from {values[0]:.4g} to {values[-1]:.4g}"

@@ -1,0 +1,254 @@
+"""Figures of lines: medians with their band, trials, change points, releases and fixes.
+
+As in ``figures``: every text of a record is escaped, ground and type are the page's.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from hybridwatch.analysis.change_point import ChangePoint, State
+from hybridwatch.metric import Metric, Unit
+from hybridwatch.views import numbers
+from hybridwatch.views.figures import AXES, COLOURS, HOVERS, SIDES, SYMBOLS, escaped
+from hybridwatch.views.lines import Line, is_worse, releases_in_order
+
+_HEIGHT: Final = 350
+_MARKS: Final = 12
+"""Releases and fixes that are written into a figure; the table has all."""
+_WORSE: Final = "#D9480F"
+_BETTER: Final = "#0E9A77"
+"""3:1 on white and on near-black; the triangle tells the way, too."""
+_FAINT: Final = 0.14
+_MARGIN: Final = 0.04
+_MOMENT: Final = pd.Timedelta(hours=6)
+
+
+def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) -> go.Figure:
+    """Draw a metric's lines.
+
+    Args:
+        lines: At least one.
+        metric: What was measured.
+        over_releases: Whether places are those of releases, not moments.
+    """
+    traces: list[dict[str, Any]] = []
+    for nth, line in enumerate(lines):
+        colour = COLOURS[nth % len(COLOURS)]
+        traces += [
+            _band(line, colour, over_releases),
+            *_trials(line, colour, metric, over_releases),
+        ]
+        traces.append(_medians(line, colour, metric, over_releases))
+    for line in lines:
+        traces += _changes(line, metric, over_releases)
+    figure = go.Figure(traces)
+    _lay_out(figure, lines, metric, over_releases)
+    return figure
+
+
+def _x(frame: pd.DataFrame, over_releases: bool) -> list[Any]:
+    if over_releases:
+        return [float(place) for place in frame["place"]]
+    return list(frame["started_at"].dt.strftime("%Y-%m-%dT%H:%M:%S"))
+
+
+def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
+    """One closed outline, so that it needs no second trace to be filled up to."""
+    x = _x(line.levels, over_releases)
+    low, high = line.levels["low"].tolist(), line.levels["high"].tolist()
+    return {
+        "type": "scatter",
+        "x": x + x[::-1],
+        "y": high + low[::-1],
+        "fill": "toself",
+        "fillcolor": _faint(colour),
+        "line": {"width": 0},
+        "mode": "lines",
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "legendgroup": line.name,
+    }
+
+
+def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> dict[str, Any]:
+    levels = line.levels
+    told = zip(levels["build"], levels["n"], _bounds(levels, metric), strict=True)
+    return {
+        "type": "scatter",
+        "x": _x(levels, over_releases),
+        "y": levels["value"].tolist(),
+        "mode": "lines+markers",
+        "line": {"color": colour, "width": 1.8},
+        "marker": {"symbol": "line-ew", "size": 9, "line": {"color": colour, "width": 2}},
+        "name": escaped(line.name),
+        "legendgroup": line.name,
+        "text": [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in told],
+        "customdata": levels["started_at"].dt.strftime("%Y-%m-%d %H:%M UTC").tolist(),
+        "hovertemplate": (
+            f"<b>{HOVERS[metric.unit]}</b> %{{text}}<br>%{{customdata}}<extra></extra>"
+        ),
+    }
+
+
+def _bounds(levels: pd.DataFrame, metric: Metric) -> Iterator[str]:
+    for low, high in zip(levels["low"], levels["high"], strict=True):
+        yield f"{numbers.value(low, metric)} to {numbers.value(high, metric)}"
+
+
+def _trials(
+    line: Line, colour: str, metric: Metric, over_releases: bool
+) -> Iterator[dict[str, Any]]:
+    for side, role in enumerate(SIDES):
+        points = line.points[line.points["side"] == side]
+        if points.empty:
+            continue
+        told = zip(
+            points["build"], points["record"], points["revision"], points["testbed"], strict=True
+        )
+        when = points["started_at"].dt.strftime("%Y-%m-%d %H:%M UTC")
+        yield {
+            "type": "scatter",
+            "x": _x(points, over_releases),
+            "y": points["value"].tolist(),
+            "mode": "markers",
+            "marker": {"symbol": SYMBOLS[side], "size": 5, "color": colour, "opacity": 0.45},
+            "name": escaped(line.name),
+            "legendgroup": line.name,
+            "showlegend": False,
+            "text": [_told(*each, role) for each in told],
+            "customdata": [
+                f"trial {nth + 1}<br>{moment}"
+                for nth, moment in zip(points["nth"], when, strict=True)
+            ],
+            "hovertemplate": (
+                f"<b>{HOVERS[metric.unit]}</b>, %{{customdata}}<br>%{{text}}<extra></extra>"
+            ),
+        }
+
+
+def _told(build: str, record: str, revision: str, testbed: str, side: str) -> str:
+    return (
+        f"{escaped(build)} ({side})<br>record {escaped(record.rpartition('/')[2])}<br>"
+        f"harness commit {escaped(revision)}<br>testbed {escaped(testbed)}"
+    )
+
+
+def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[str, Any]]:
+    if not line.history.points:
+        return
+    found = list(line.history.points)
+    at = line.levels.iloc[[point.index for point in found]]
+    colours = [_WORSE if is_worse(point, metric) else _BETTER for point in found]
+    yield {
+        "type": "scatter",
+        "x": _x(at, over_releases),
+        "y": at["value"].tolist(),
+        "mode": "markers",
+        "marker": {
+            "symbol": [_symbol(point) for point in found],
+            "size": 14,
+            "color": colours,
+            "line": {"color": colours, "width": 2},
+        },
+        "text": [
+            f"{point.state.value}: {change_of(point, line, metric)}<br>{escaped(line.name)}"
+            for point in found
+        ],
+        "hovertemplate": "<b>change point</b>, %{text}<extra></extra>",
+        "showlegend": False,
+        "legendgroup": line.name,
+    }
+
+
+def _symbol(point: ChangePoint) -> str:
+    way = "triangle-up" if point.effect > 0 else "triangle-down"
+    return way if point.state is State.CONFIRMED else f"{way}-open"
+
+
+def change_of(point: ChangePoint, line: Line, metric: Metric) -> str:
+    """Write the size of a change point with its interval, in the unit that it was examined in."""
+    low, high = point.interval.low, point.interval.high
+    kind = metric.kind
+    if kind.value in {"exact", "proportion"} or line.levels["value"].min() > 0:
+        sides = (numbers.effect(edge, kind).removesuffix(" %") for edge in (low, high))
+        return f"{numbers.effect(point.effect, kind)} ({' to '.join(sides)})"
+    return f"{point.effect:+.3g} ({low:+.3g} to {high:+.3g})"
+
+
+def _lay_out(figure: go.Figure, lines: Sequence[Line], metric: Metric, over_releases: bool) -> None:
+    marks = [] if over_releases else list(_marks(lines))
+    figure.update_layout(
+        height=_HEIGHT,
+        margin={"l": 8, "r": 8, "t": 28 if marks else 12, "b": 8},
+        legend={"orientation": "h", "yanchor": "top", "y": -0.17, "x": 0},
+        hoverlabel={"align": "left", "namelength": -1},
+        hovermode="closest",
+        shapes=[_rule(x) for x, _ in marks],
+        annotations=[_label(x, said) for x, said in marks],
+        xaxis=_axis(lines, over_releases),
+        yaxis={
+            "rangemode": "tozero" if metric.unit is Unit.COUNT else "normal",
+            "automargin": True,
+            **AXES[metric.unit],
+        },
+    )
+
+
+def _axis(lines: Sequence[Line], over_releases: bool) -> dict[str, Any]:
+    if over_releases:
+        releases = releases_in_order([r for line in lines for r in line.levels["release"]])
+        places = {
+            release: float(np.round(place))
+            for line in lines
+            for release, place in zip(line.levels["release"], line.levels["place"], strict=True)
+        }
+        ticks = [places[release] for release in releases]
+        return {
+            "tickmode": "array",
+            "tickvals": ticks,
+            "ticktext": [escaped(release) for release in releases],
+            "range": [min(ticks) - 0.6, max(ticks) + 0.6],
+            "showgrid": False,
+        }
+    first = min(line.levels["started_at"].min() for line in lines)
+    last = max(line.levels["started_at"].max() for line in lines)
+    room = max((last - first) * _MARGIN, _MOMENT if first == last else pd.Timedelta(0))
+    edges = [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in (first - room, last + room)]
+    return {"type": "date", "range": edges, "showgrid": False}
+
+
+def _marks(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    """The last changes of release and fixes, each once."""
+    found: dict[tuple[str, str], None] = {}
+    for line in lines:
+        x = _x(line.levels, over_releases=False)
+        for step in line.steps:
+            said = step.release or "fixes"
+            found[(x[step.at], said)] = None
+    yield from sorted(found)[-_MARKS:]
+
+
+def _rule(x: str) -> dict[str, Any]:
+    line = {"color": "rgba(128,128,128,0.7)", "width": 1, "dash": "dot"}
+    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+
+
+def _label(x: str, said: str) -> dict[str, Any]:
+    return {
+        "x": x,
+        "y": 1,
+        "yref": "paper",
+        "yanchor": "bottom",
+        "text": escaped(said),
+        "showarrow": False,
+        "font": {"size": 11},
+    }
+
+
+def _faint(colour: str) -> str:
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{_FAINT})"

@@ -1,0 +1,247 @@
+"""Lines of a history: one metric over runs, a line for each build, with what changed where."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import special
+
+from hybridwatch.analysis.change_point import ChangePoint, History, examine
+from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.errors import HistoryError
+from hybridwatch.index import Series
+from hybridwatch.metric import Direction, Kind, Metric
+
+MOST_POINTS: Final = 1500
+"""Trials that a chart draws before it leaves some out: more than these hide each other."""
+
+_TAIL: Final = 0.025
+_NUMBER: Final = re.compile(r"\d+")
+_ANY_RELEASE: Final = "*"
+
+Order = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One build's history of one metric.
+
+    Attributes:
+        name: The build's label; over releases, the label with ``*`` for the release.
+        levels: A row for each side of each run, in order: as ``Series.levels``, and ``low``,
+            ``high`` (where the median lies) and ``place`` (along the axis).
+        points: The trials to be drawn, as ``Series.points``, and ``place``, ``median``, ``low``,
+            ``high`` and ``n`` of their side.
+        history: What was found in the medians.
+    """
+
+    name: str
+    levels: pd.DataFrame
+    points: pd.DataFrame
+    history: History
+
+    @property
+    def is_long_enough(self) -> bool:
+        """Whether noise and change could be told apart, or need not be."""
+        return len(self.levels) >= ENOUGH_POINTS or bool(self.history.points)
+
+    @property
+    def steps(self) -> "Iterator[Step]":
+        """What changed from one run to the next, oldest first."""
+        return _steps(self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A run whose engine is not the one before's.
+
+    Attributes:
+        at: Which of the levels.
+        release: The new one; empty when it is the same.
+        fixes: What became of fixes, in words.
+    """
+
+    at: int
+    release: str
+    fixes: tuple[str, ...]
+
+    @property
+    def said(self) -> str:
+        """Both in one line."""
+        release = f"release {self.release}" if self.release else ""
+        return ", ".join(filter(None, (release, *self.fixes)))
+
+
+def lines_of(
+    series: Series, metric: Metric, *, newest: int, over_releases: bool, builds: Sequence[str] = ()
+) -> list[Line]:
+    """Lay out a series as lines.
+
+    Args:
+        series: Of one scenario, testbed, metric and statistic.
+        metric: What was measured.
+        newest: Runs of each line that are shown and examined, the last.
+        over_releases: Whether builds that differ only in their release make one line, ordered by
+            release and then by time; else a line is a build over time.
+        builds: Which lines, by name; none for all.
+
+    Returns:
+        In the order of ``builds``, else the last measured first.
+    """
+    levels, points = _banded(series)
+    names = names_of(levels, over_releases=over_releases)
+    wanted = builds or tuple(dict.fromkeys(reversed(names.tolist())))
+    places = _places(levels, over_releases=over_releases)
+    chosen = []
+    for name in wanted:
+        rows = np.flatnonzero(names == name)
+        order = rows[np.lexsort((rows, places[rows]))][-newest:]
+        if len(order):
+            chosen.append((name, order))
+    total = sum(len(order) for _, order in chosen)
+    drawn = points[_drawn(levels, points, MOST_POINTS // max(1, total))]
+    placed = levels.assign(place=places)
+    return [_line(name, order, placed, drawn, metric) for name, order in chosen]
+
+
+def medians_of(
+    series: Series, metric: Metric, name: str, newest: int, over_releases: bool
+) -> Iterator[Line]:
+    """Give one line, without its trials and bands, if there is such a line; as ``lines_of``."""
+    names = names_of(series.levels, over_releases=over_releases)
+    levels = series.levels[names == name]
+    if levels.empty:
+        return
+    order = np.argsort(_places(levels, over_releases=over_releases), kind="stable")[-newest:]
+    ordered = levels.iloc[order]
+    yield Line(name, ordered, series.points[:0], _examined(ordered["value"], metric.kind))
+
+
+def names_of(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.object_]:
+    """Name the line that each level or run belongs to; needs ``build`` and ``release``."""
+    builds = levels["build"].astype(object).to_numpy()
+    if not over_releases:
+        return builds
+    pairs = zip(builds, levels["release"], strict=True)
+    return np.array([_without(build, release) for build, release in pairs], dtype=object)
+
+
+def releases_in_order(releases: Sequence[str]) -> list[str]:
+    """Order releases as people do: 0.9 before 0.27, a release candidate before its release."""
+    return sorted(set(releases), key=_release_key)
+
+
+def is_worse(point: ChangePoint, metric: Metric) -> bool:
+    """Whether a change goes in the bad direction."""
+    return (point.effect > 0) is (metric.better is Direction.LOWER)
+
+
+def verdict_of(point: ChangePoint, metric: Metric) -> Verdict:
+    """Whose colour a confirmed change has."""
+    return Verdict.REGRESSION if is_worse(point, metric) else Verdict.IMPROVEMENT
+
+
+def _banded(series: Series) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Add to each level where its median lies, by order statistics of its trials."""
+    levels, points = series.levels, series.points
+    count = levels["n"].to_numpy(np.int64)
+    start = np.cumsum(count) - count
+    values = points["value"].to_numpy()
+    of_level = np.repeat(np.arange(len(levels)), count)
+    ranked = values[np.lexsort((values, of_level))]
+    ranks = {int(n): _rank(int(n)) for n in np.unique(count)}
+    rank = np.array([ranks[int(n)] for n in count], dtype=np.int64)
+    band = {
+        "low": ranked[start + rank] if len(levels) else values,
+        "high": ranked[start + count - 1 - rank] if len(levels) else values,
+    }
+    return levels.assign(**band), points.assign(level=of_level, trial=points["nth"] + 1)
+
+
+def _rank(n: int) -> int:
+    """How many of n trials, from either end, the 95 % interval of their median may leave out."""
+    unlikely = special.bdtr(np.arange(n // 2), n, 0.5) <= _TAIL
+    return max(0, int(unlikely.sum()) - 1)
+
+
+def _places(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.float64]:
+    """Where levels stand: at their release's number, runs of one beside each other; or in time."""
+    if not over_releases:
+        return np.asarray(levels["started_at"].astype("int64"), dtype=np.float64)
+    ranks = {name: at for at, name in enumerate(releases_in_order(levels["release"].tolist()))}
+    at = levels["release"].map(ranks).to_numpy(dtype=np.float64)
+    nth = levels.groupby("release", sort=False).cumcount().to_numpy()
+    many = levels.groupby("release", sort=False)["value"].transform("size").to_numpy()
+    return np.asarray(at + 0.5 * ((nth + 0.5) / np.maximum(many, 1) - 0.5))
+
+
+def _drawn(levels: pd.DataFrame, points: pd.DataFrame, room: int) -> npt.NDArray[np.bool_]:
+    """Choose the trials to draw: of each side every k-th, and always its lowest and highest."""
+    count = levels["n"].to_numpy(np.int64)
+    every = np.repeat(np.maximum(1, -(-count // max(1, room))), count)
+    kept = points["nth"].to_numpy() % every == 0
+    grouped = points["value"].groupby(points["level"])
+    kept[grouped.idxmin().to_numpy()] = True
+    kept[grouped.idxmax().to_numpy()] = True
+    return np.asarray(kept)
+
+
+def _line(
+    name: str,
+    order: npt.NDArray[np.int64],
+    levels: pd.DataFrame,
+    points: pd.DataFrame,
+    metric: Metric,
+) -> Line:
+    own = levels.iloc[order].reset_index(drop=True)
+    mine = points[np.isin(points["level"].to_numpy(), order)]
+    at = mine["level"].to_numpy()
+    sides = {name: levels[name].to_numpy()[at] for name in ("place", "low", "high", "n")}
+    whole = mine.assign(**sides, median=levels["value"].to_numpy()[at])
+    return Line(name, own, whole, _examined(own["value"], metric.kind))
+
+
+def _examined(values: pd.Series, kind: Kind) -> History:
+    try:
+        return examine(values.to_numpy(), kind=kind)
+    except HistoryError as error:
+        return History(doubts=(str(error),))
+
+
+def _steps(levels: pd.DataFrame) -> Iterator[Step]:
+    releases, fixes = levels["release"].tolist(), levels["fixes"].tolist()
+    for at in range(1, len(releases)):
+        release = releases[at] if releases[at] != releases[at - 1] else ""
+        moved = _moved(fixes[at - 1], fixes[at]) if fixes[at] != fixes[at - 1] else ()
+        if release or moved:
+            yield Step(at, release, moved)
+
+
+@lru_cache(maxsize=1024)
+def _moved(before: str, after: str) -> tuple[str, ...]:
+    old: Mapping[str, str] = json.loads(before)
+    new: Mapping[str, str] = json.loads(after)
+    names = sorted(set(old) | set(new))
+    return tuple(
+        f"{name}: {old.get(name, 'unknown')} \u2192 {new.get(name, 'unknown')}"
+        for name in names
+        if old.get(name) != new.get(name)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _without(build: str, release: str) -> str:
+    return build.replace(release, _ANY_RELEASE, 1) if release else build
+
+
+def _release_key(release: str) -> tuple[tuple[int, ...], bool, str]:
+    numbers = tuple(map(int, _NUMBER.findall(release)))
+    plain = re.fullmatch(r"[\d.]+", release) is not None
+    return numbers[:3], plain, release

@@ -1,0 +1,60 @@
+"""The screens: each a function from a store and an address to a document.
+
+The live page and ``hybridwatch page`` open them here, so both show the same.
+"""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from hybridwatch.errors import HybridwatchError
+from hybridwatch.views.address import Address
+from hybridwatch.views.asked import Asked
+from hybridwatch.views.document import Document, Kind, Notice
+from hybridwatch.views.screens.screen import Screen, Show, Source
+
+SCREENS: Final[Mapping[str, Screen]] = {
+    screen.name: screen
+    for screen in (
+        Screen("overview", "Overview"),
+        Screen("scenario", "Scenario"),
+        Screen("compare", "Compare"),
+        Screen("sync", "CPU sync"),
+        Screen("alerts", "Alerts"),
+        Screen("builds", "Builds and fixes", "Evidence"),
+        Screen("sees", "Does the suite see?", "Evidence"),
+        Screen("runs", "Runs and testbeds", "Evidence"),
+        Screen("run", "Run", "Evidence", listed=False),
+    )
+}
+"""In the order of the navigation; the first is the home page."""
+
+
+def open_view(source: Source, address: Address) -> Document:
+    """Give what a view says.
+
+    Args:
+        source: What there is to be shown.
+        address: Which view.
+
+    Returns:
+        The screen's document with its whole address and what could not be shown as asked. When
+        the store cannot be told of, the document says why.
+
+    Raises:
+        KeyError: There is no such screen.
+    """
+    screen = SCREENS[address.screen]
+    show: Show = importlib.import_module(f"{__name__}.{screen.name}").show
+    asked = Asked(address)
+    try:
+        document = show(source, asked)
+    except HybridwatchError as error:
+        lines = tuple(str(error).splitlines())
+        trouble = Notice(Kind.LOUD, "This view cannot be shown", lines)
+        return Document(screen.title, (trouble,), address=address)
+    return replace(document, address=asked.resolved(), complaints=asked.complaints())
+
+
+__all__ = ["SCREENS", "Screen", "Show", "Source", "open_view"]

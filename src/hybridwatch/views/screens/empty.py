@@ -1,0 +1,39 @@
+"""What screens say when there is nothing to show, or something that cannot be."""
+
+from collections.abc import Sequence
+
+from hybridwatch.store import Broken
+from hybridwatch.views.checkout import Checkout
+from hybridwatch.views.document import Block, Command, Kind, Notice, Paragraph
+from hybridwatch.views.screens.screen import Source
+from hybridwatch.views.sentence import plural
+
+
+def broken_notice(broken: Sequence[Broken]) -> Notice:
+    """Name what could not be read, loudly."""
+    title = f"{plural(len(broken), 'record')} could not be read"
+    return Notice(Kind.LOUD, title, tuple(f"{b.path.name}: {b.reason}" for b in broken))
+
+
+def broken_in(source: Source) -> tuple[Notice, ...]:
+    """Name what could not be read of a store; nothing when all of it could."""
+    frame = source.index.broken()
+    found = [
+        Broken(source.results / record, reason)
+        for record, reason in zip(frame["record"], frame["reason"], strict=True)
+    ]
+    return (broken_notice(found),) if found else ()
+
+
+def empty_store(source: Source) -> tuple[Block, ...]:
+    """Say what to do when there is nothing to show."""
+    broken = broken_in(source)
+    state = "No run can be read." if broken else "No runs yet."
+    hint = f"{state} Measure the smoke scenarios first; it takes a few minutes:"
+    return (*broken, Paragraph(hint), Command("make run"))
+
+
+def checkout_notice(checkout: Checkout) -> tuple[Notice, ...]:
+    """Name what could not be read of the checkout; nothing when all of it could."""
+    title = "The checkout could not be read in full"
+    return (Notice(Kind.QUIET, title, checkout.problems),) if checkout.problems else ()

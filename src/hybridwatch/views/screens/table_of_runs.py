@@ -1,0 +1,84 @@
+"""The index's runs, one row each, as screens list them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pandas as pd
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.index import Index
+from hybridwatch.views.history import SEVERITY
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A run in a list.
+
+    Attributes:
+        run: Its id.
+        record: Its record, below the results folder.
+        started_at: UTC.
+        scenario: Id.
+        version: Of the scenario.
+        testbed: Id.
+        builds: Labels, baseline first; one or two.
+        failures: Failed trials.
+        verdict: The worst of its comparisons; ``None`` without a report.
+        said: Headline of its report, or why it has none.
+    """
+
+    run: str
+    record: str
+    started_at: datetime
+    scenario: str
+    version: int
+    testbed: str
+    builds: tuple[str, ...]
+    failures: int
+    verdict: Verdict | None
+    said: str
+
+    @property
+    def named(self) -> str:
+        """The run in a list of choices."""
+        verdict = self.verdict.value if self.verdict else "no verdict"
+        builds = " → ".join(self.builds)
+        return f"{self.started_at:%Y-%m-%d %H:%M} · {verdict} · {builds} · {self.run}"
+
+
+def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
+    """List every readable run, or those of one scenario, by its id, the newest first."""
+    runs, verdicts = (
+        frame if scenario is None else frame[frame["scenario"] == scenario]
+        for frame in (index.runs(), index.verdicts())
+    )
+    worst = _worst(verdicts)
+    found: dict[str, Row] = {}
+    sides: dict[str, list[str]] = {}
+    failures: dict[str, int] = {}
+    for record, build, failed in zip(runs["record"], runs["build"], runs["failures"], strict=True):
+        sides.setdefault(record, []).append(build)
+        failures[record] = failures.get(record, 0) + int(failed)
+    first = runs[runs["side"] == 0].iloc[::-1]
+    for each in first.to_dict("records"):
+        record = each["record"]
+        found[each["run"]] = Row(
+            run=each["run"],
+            record=record,
+            started_at=each["started_at"].to_pydatetime(),
+            scenario=each["scenario"],
+            version=each["version"],
+            testbed=each["testbed"],
+            builds=tuple(sides[record]),
+            failures=failures[record],
+            verdict=worst.get(record),
+            said=each["headline"] or each["trouble"],
+        )
+    return found
+
+
+def _worst(verdicts: pd.DataFrame) -> Mapping[str, Verdict]:
+    ranks = {verdict.value: rank for rank, verdict in enumerate(SEVERITY)}
+    worst = verdicts["verdict"].map(ranks).groupby(verdicts["record"]).min()
+    return {str(record): SEVERITY[int(rank)] for record, rank in worst.items()}

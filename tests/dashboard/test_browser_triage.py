@@ -1,0 +1,120 @@
+"""Two people answer the same alert at once, each in a browser of their own."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from hybridwatch.index import open_index
+from hybridwatch.store import write_run
+from hybridwatch.triage import Alert
+from hybridwatch.views.screens import Source
+from hybridwatch.views.screens.alerting import alerts_here
+from hybridwatch.views.sentence import headline
+from tests.builders import BASELINE, a_run
+from tests.dashboard.test_browser import SEEN_MS, browser, pick, served
+
+__all__ = ["browser"]  # the fixture of the other browser tests
+
+pytestmark = pytest.mark.browser
+
+HOSTILE: Final = '<img src=x onerror="window.pwned = 1"> **bold** [x](javascript:window.pwned=1)'
+
+NAME: Final = (
+    "smoke/padded-graph-rows contract.padded_rows_prefilling value \N{MIDDLE DOT} cpu-0.27.1"
+)
+"""The alert in the list of choices."""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one alert."""
+    folder = tmp_path_factory.mktemp("results")
+    contract = "contract.padded_rows_prefilling"
+    builds = (BASELINE, BASELINE)
+    write_run(folder, a_run({contract: (0.0, 0.0)}, {contract: (3.0, 3.0)}, builds=builds))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(results: Path) -> Iterator[str]:
+    """The address of a dashboard over the store."""
+    with served(results) as found:
+        yield found
+
+
+def alert_in(results: Path) -> Alert:
+    source = Source(results, open_index(results, headline), datetime.now(UTC))
+    (alert,) = alerts_here(source)
+    return alert
+
+
+def opened(stack: ExitStack, browser: Browser, address: str) -> Page:
+    """Find the alert as a person does: from the list, by its name."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1200})
+    stack.callback(context.close)
+    page = context.new_page()
+    page.set_default_timeout(SEEN_MS)
+    page.goto(f"{address}/alerts")
+    page.get_by_role("link", name="smoke/padded-graph-rows").click()
+    page.get_by_role("textbox", name="Your name").wait_for()
+    return page
+
+
+def fill_in(page: Page, name: str, note: str) -> Locator:
+    """Fill in a note; gives the button that sends it."""
+    page.get_by_role("textbox", name="Your name").fill(name)
+    page.get_by_role("tab", name="Note").click()
+    page.get_by_role("textbox", name="Note").fill(note)
+    return page.get_by_role("button", name="Note", exact=True)
+
+
+def says(page: Page, text: str) -> None:
+    expect(page.get_by_text(text).first).to_be_visible(timeout=SEEN_MS)
+
+
+def test_of_two_at_once_one_wins_and_the_other_is_told_and_asked_again(
+    browser: Browser, address: str, results: Path
+) -> None:
+    with ExitStack() as stack:
+        ada, ben = (opened(stack, browser, address) for _ in range(2))
+        known = alert_in(results).decisions.version
+        buttons = [fill_in(ada, "Ada", "mine"), fill_in(ben, "Ben", "no, mine")]
+        # Both are sent before either is answered.
+        for button in buttons:
+            button.click(no_wait_after=True)
+        pages = {"Ada": ada, "Ben": ben}
+        for page in pages.values():
+            answers = page.get_by_text("Kept: ").or_(page.get_by_text("somebody was faster"))
+            expect(answers).to_have_count(1, timeout=SEEN_MS)
+        kept = alert_in(results).decisions.entries[known:]
+        assert len(kept) == 1
+        (winner,) = (entry.who for entry in kept)
+        (loser,) = pages.keys() - {winner}
+        says(pages[winner], f"Kept: {winner} noted.")
+        says(pages[loser], "Nothing was kept: somebody was faster")
+        says(pages[loser], f"{winner} noted: {kept[0].act.text}")
+        pages[loser].get_by_role("button", name="Note", exact=True).click()
+        says(pages[loser], f"Kept: {loser} noted.")
+    assert [entry.who for entry in alert_in(results).decisions.entries[known:]] == [winner, loser]
+
+
+def test_an_answer_is_kept_shown_and_the_name_remembered(
+    browser: Browser, address: str, results: Path
+) -> None:
+    with ExitStack() as stack:
+        page = opened(stack, browser, address)
+        fill_in(page, "Cleo", HOSTILE).click()
+        says(page, "Kept: Cleo noted.")
+        says(page, HOSTILE)
+        assert alert_in(results).decisions.entries[-1].act.text == HOSTILE
+        page.get_by_role("link", name="Builds and fixes").click()
+        page.get_by_role("heading", name="Builds and fixes").wait_for()
+        page.get_by_role("link", name="Alerts").first.click()
+        pick(page, "Alert", NAME)
+        expect(page.get_by_role("textbox", name="Your name")).to_have_value("Cleo", timeout=SEEN_MS)
+        assert page.evaluate("window.pwned") is None

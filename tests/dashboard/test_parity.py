@@ -1,0 +1,106 @@
+"""The live page and the static page say the same words and numbers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import frame
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from hybridwatch.store import write_run
+from hybridwatch.views.address import Address
+from hybridwatch.views.document import Chart, Document, Paragraph, Table, csv_of_chart, csv_of_table
+from hybridwatch.views.screens import SCREENS, Source, open_view
+from hybridwatch.views.static_page import static_page
+from tests.dashboard.live import PAGES, Text, said_by
+from tests.dashboard.parity import blocks_of, words_of
+from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+VIEWS: dict[str, dict[str, str]] = {
+    **{name: {} for name in SCREENS},
+    "run": {"metric": "all", "run": "gone"},
+}
+"""Parameters that show more of a screen; one that is gone, for the complaint."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with a regression, a single build, another machine and a broken record."""
+    both = run(Plan(started_at=STARTED + timedelta(hours=1), scenario=scenario("smoke/other")))
+    alone = tuple(t for t in both.trials if t.side == 0)
+    trials = tuple(replace(trial, index=index) for index, trial in enumerate(alone))
+    write_run(tmp_path, replace(both, builds=both.builds[:1], trials=trials))
+    other = replace(TESTBED, id="xeon-8c", cores=8)
+    write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=2), testbed=other)))
+    write_run(tmp_path, run(replace(REGRESSED, started_at=STARTED + timedelta(hours=3))))
+    write_run(tmp_path, run(Plan(seed=9, failed_trials=1))).write_bytes(b"{")
+    return tmp_path
+
+
+@pytest.fixture
+def both_pages(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], tuple[Document, AppTest]]:
+    """Draws a screen live; gives the document that was drawn, too."""
+    monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(store))
+    drawn: list[Document] = []
+
+    def spy(source: Source, address: Address) -> Document:
+        drawn.append(open_view(replace(source, now=NOW), address))
+        return drawn[-1]
+
+    monkeypatch.setattr(frame, "open_view", spy)
+
+    def opened(screen: str) -> tuple[Document, AppTest]:
+        page = AppTest.from_file(str(PAGES / f"{screen}.py"), default_timeout=60)
+        for name, value in VIEWS[screen].items():
+            page.query_params[name] = value
+        page.run()
+        assert not page.exception
+        return drawn[-1], page
+
+    return opened
+
+
+def missing(words: list[str], text: str) -> Iterator[str]:
+    """Words that a text does not hold; how lines are broken does not matter."""
+    # Plotly's own JSON and its figures hold titles with other blanks and escapes.
+    whole = " ".join(text.split())
+    return (word for word in words if " ".join(word.split()) not in whole)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_both_pages_say_every_word_of_the_document(
+    screen: str, both_pages: Callable[[str], tuple[Document, AppTest]]
+) -> None:
+    document, page = both_pages(screen)
+    words = words_of(document)
+    assert len(words) > 10
+    assert list(missing(words, said_by(page))) == []
+    assert list(missing(words, Text(static_page(document, NOW)).text)) == []
+
+
+def test_the_comparison_of_words_sees_a_page_that_leaves_one_out(
+    both_pages: Callable[[str], tuple[Document, AppTest]],
+) -> None:
+    document, page = both_pages("runs")
+    more = replace(document, blocks=(*document.blocks, Paragraph("41.3 ms")))
+    assert list(missing(words_of(more), said_by(page))) == ["41.3 ms"]
+    assert list(missing(words_of(more), Text(static_page(document, NOW)).text)) == ["41.3 ms"]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_both_pages_offer_the_same_files(
+    screen: str, both_pages: Callable[[str], tuple[Document, AppTest]]
+) -> None:
+    document, page = both_pages(screen)
+    tables = [b for b in blocks_of(document.blocks) if isinstance(b, Table) and b.rows]
+    charts = [b for b in blocks_of(document.blocks) if isinstance(b, Chart)]
+    assert len(page.get("download_button")) == len(tables) + len(charts) + 1
+    static = static_page(document, NOW)
+    assert static.count('class="hw-file"') == len(tables) + len(charts)
+    assert all(csv_of_table(table).count("\n") > len(table.rows) for table in tables)
+    assert all(csv_of_chart(chart).count("\n") > 1 for chart in charts)

@@ -1,0 +1,239 @@
+"""The forms under an alert: what people do is kept, once, and nothing is overruled unseen."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from hybridwatch.index import open_index
+from hybridwatch.store import write_run
+from hybridwatch.triage import Alert, Deed, Entry, Status, acknowledge
+from hybridwatch.triage.database import open_triage
+from hybridwatch.views.screens import Source
+from hybridwatch.views.screens.alerting import alerts_here
+from hybridwatch.views.sentence import headline
+from tests.builders import BASELINE, a_run
+from tests.dashboard.live import PAGES, said_by
+
+HOSTILE = "<script>window.pwned = 1</script> [link](javascript:boom()) **bold** :smile: $x$"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A store with one alert."""
+    contract = "contract.padded_rows_prefilling"
+    builds = (BASELINE, BASELINE)
+    write_run(tmp_path, a_run({contract: (0.0, 0.0)}, {contract: (3.0, 3.0)}, builds=builds))
+    return tmp_path
+
+
+@pytest.fixture
+def open_alert(results: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], AppTest]:
+    """Opens the page of the alert, as one of several people."""
+    monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(results))
+
+    def opened() -> AppTest:
+        page = AppTest.from_file(str(PAGES / "alerts.py"), default_timeout=60)
+        page.query_params["alert"] = alert_in(results).matter.key
+        return run_again(page)
+
+    return opened
+
+
+def run_again(page: AppTest) -> AppTest:
+    page.run()
+    assert not page.exception
+    return page
+
+
+def alert_in(results: Path) -> Alert:
+    source = Source(results, open_index(results, headline), datetime.now(UTC))
+    (alert,) = alerts_here(source)
+    return alert
+
+
+def entries(results: Path) -> tuple[Entry, ...]:
+    return alert_in(results).decisions.entries
+
+
+def box(page: AppTest, deed: Deed, kind: str = "text") -> Any:
+    """The field of a form."""
+    fields: list[Any] = [*page.text_input, *page.text_area, *page.date_input]
+    (found,) = (field for field in fields if str(field.key).startswith(f"{kind} {deed.value} "))
+    return found
+
+
+def buttons(page: AppTest) -> list[str]:
+    return [button.label for button in page.button]
+
+
+def do(page: AppTest, deed: Deed, label: str, text: str, name: str | None = "Ada") -> AppTest:
+    """Fill in a form and send it."""
+    if name is not None:
+        page.text_input(key="triage name").set_value(name)
+    box(page, deed).set_value(text)
+    (button,) = (each for each in page.button if each.label == label)
+    button.click()
+    return run_again(page)
+
+
+def test_a_list_has_no_forms(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(results))
+    page = run_again(AppTest.from_file(str(PAGES / "alerts.py"), default_timeout=60))
+    assert buttons(page) == []
+    assert "Answer it" not in said_by(page)
+
+
+def test_looking_writes_nothing(results: Path, open_alert: Callable[[], AppTest]) -> None:
+    open_alert()
+    assert not list(results.glob("triage*"))
+
+
+def test_an_acknowledgement_is_kept_told_and_shown(
+    results: Path, open_alert: Callable[[], AppTest]
+) -> None:
+    page = do(open_alert(), Deed.ACKNOWLEDGE, "Acknowledge", "known since Monday")
+    (entry,) = entries(results)
+    assert (entry.who, entry.act) == ("Ada", acknowledge("known since Monday"))
+    assert alert_in(results).status is Status.ACKNOWLEDGED
+    said = said_by(page)
+    assert "Kept: Ada acknowledged." in said
+    assert "Ada acknowledged: known since Monday" in said
+    assert box(page, Deed.ACKNOWLEDGE).value == ""
+    assert page.text_input(key="triage name").value == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("deed", "label", "text", "told"),
+    [
+        (Deed.NOTE, "Note", "look at the clock", "Ada noted: look at the clock"),
+        (Deed.ASSIGN, "Assign", "Ben", "Ada assigned Ben"),
+        (Deed.LINK, "Link an issue", "https://example.org/1", "https://example.org/1"),
+        (Deed.MUTE, "Mute", "moving house", ": moving house"),
+    ],
+)
+def test_every_act_is_kept(
+    results: Path,
+    open_alert: Callable[[], AppTest],
+    deed: Deed,
+    label: str,
+    text: str,
+    told: str,
+) -> None:
+    page = do(open_alert(), deed, label, text)
+    (entry,) = entries(results)
+    assert (entry.act.deed, entry.act.text) == (deed, text)
+    assert told in said_by(page)
+
+
+def test_a_mute_ends_with_the_day_that_was_chosen_and_can_be_taken_back(
+    results: Path, open_alert: Callable[[], AppTest]
+) -> None:
+    page = open_alert()
+    assert "Unmute" not in buttons(page)
+    day = datetime.now(UTC).date() + timedelta(days=20)
+    box(page, Deed.MUTE, "until").set_value(day)
+    page = do(page, Deed.MUTE, "Mute", "")
+    assert entries(results)[0].act.until == datetime(day.year, day.month, day.day, tzinfo=UTC)
+    assert alert_in(results).status is Status.MUTED
+    do(page, Deed.UNMUTE, "Unmute", "")
+    assert alert_in(results).status is Status.OPEN
+
+
+def test_what_was_acknowledged_can_be_reopened(
+    results: Path, open_alert: Callable[[], AppTest]
+) -> None:
+    page = open_alert()
+    assert "Reopen" not in buttons(page)
+    page = do(page, Deed.ACKNOWLEDGE, "Acknowledge", "known")
+    do(page, Deed.REOPEN, "Reopen", "")
+    assert alert_in(results).status is Status.OPEN
+
+
+@pytest.mark.parametrize(
+    ("deed", "label", "text", "name", "told"),
+    [
+        (Deed.ACKNOWLEDGE, "Acknowledge", "", "Ada", "reason: expected some words"),
+        (Deed.ACKNOWLEDGE, "Acknowledge", "known", "", "who: expected some words"),
+        (Deed.LINK, "Link an issue", "javascript:boom()", "Ada", "issue: expected an address"),
+    ],
+)
+def test_what_may_not_be_said_is_told_and_stays_in_the_form(
+    results: Path,
+    open_alert: Callable[[], AppTest],
+    deed: Deed,
+    label: str,
+    text: str,
+    name: str,
+    told: str,
+) -> None:
+    page = do(open_alert(), deed, label, text, name)
+    assert "Nothing was kept" in said_by(page)
+    assert told in said_by(page)
+    assert box(page, deed).value == text
+    assert entries(results) == ()
+
+
+def test_the_slower_of_two_is_told_what_the_other_did_and_asked_again(
+    results: Path, open_alert: Callable[[], AppTest]
+) -> None:
+    ada, ben = open_alert(), open_alert()
+    do(ada, Deed.ACKNOWLEDGE, "Acknowledge", "mine")
+    ben = do(ben, Deed.ACKNOWLEDGE, "Acknowledge", "no, mine", "Ben")
+    said = said_by(ben)
+    assert "Nothing was kept: somebody was faster" in said
+    assert "Ada acknowledged: mine" in said
+    assert [entry.who for entry in entries(results)] == ["Ada"]
+    assert box(ben, Deed.ACKNOWLEDGE).value == "no, mine"
+    (again,) = (button for button in ben.button if button.label == "Acknowledge")
+    again.click()
+    run_again(ben)
+    assert [entry.who for entry in entries(results)] == ["Ada", "Ben"]
+
+
+def test_a_page_that_was_drawn_anew_has_seen_what_it_shows(
+    results: Path, open_alert: Callable[[], AppTest]
+) -> None:
+    ada, ben = open_alert(), open_alert()
+    do(ada, Deed.NOTE, "Note", "first")
+    run_again(ben)
+    assert "Ada noted: first" in said_by(ben)
+    do(ben, Deed.NOTE, "Note", "second", "Ben")
+    assert [entry.who for entry in entries(results)] == ["Ada", "Ben"]
+
+
+def test_hostile_words_are_never_read_as_markup(
+    results: Path, open_alert: Callable[[], AppTest]
+) -> None:
+    page = do(open_alert(), Deed.NOTE, "Note", HOSTILE, HOSTILE)
+    assert entries(results)[0].act.text == HOSTILE
+    assert f"Kept: {HOSTILE} noted." in said_by(page)
+    bodies = [element.proto.body for element in page.get("html")]
+    assert any("&lt;script&gt;" in body for body in bodies)
+    assert not [body for body in bodies if "<script" in body]
+    assert not [each.value for each in (*page.markdown, *page.caption) if "bold" in each.value]
+
+
+def test_a_login_is_the_name(
+    results: Path, open_alert: Callable[[], AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triage._login", lambda: "Grace")
+    page = open_alert()
+    assert "You answer as Grace." in said_by(page)
+    do(page, Deed.NOTE, "Note", "signed", name=None)
+    assert entries(results)[0].who == "Grace"
+
+
+def test_a_database_that_cannot_be_read_is_told_without_a_form(
+    results: Path, open_alert: Callable[[], AppTest]
+) -> None:
+    with open_triage(results) as triage:
+        triage.decide(alert_in(results), acknowledge("x"), "Ada", datetime.now(UTC))
+    page = open_alert()
+    (results / "triage.sqlite").write_bytes(b"no database" * 100)
+    run_again(page)
+    assert "This view cannot be shown" in said_by(page)
+    assert buttons(page) == []
