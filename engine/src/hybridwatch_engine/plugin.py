@@ -32,9 +32,11 @@ def register() -> None:
     if "VLLM_NIXL_SIDE_CHANNEL_PORT" in os.environ:
         resting_progress().install()
     if current_platform.is_cpu():
+        from hybridwatch_engine.cpu.conv_weights import unpacked_conv_weights
         from hybridwatch_engine.cpu.kernels.install import speculation_kernels
 
         collectives().install()
+        unpacked_conv_weights().install()
         speculation_kernels().install()
         mended = cpu_speculative_states.HEADER.id
         if switchboard().states()[mended] == "lacking":
