@@ -218,7 +218,9 @@ class EngineServer(Stopped):
         """
         status = self._process.exit_status
         if status is not None:
-            raise self.error(f"the engine ended while starting (status {status})")
+            first = self._process.first_error()
+            why = f": {first}" if first else ""
+            raise self.error(f"the engine ended while starting (status {status}){why}")
 
     def is_well(self, timeout_s: float = 5.0) -> bool:
         """Whether it answers its health check."""

@@ -1,6 +1,7 @@
 """A process group of ours: guarded, logged, and ended without remains."""
 
 import os
+import re
 import select
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from typing import Final
 from hybridwatch.process import guard
 
 TAIL_LINES: Final = 40
+_RAISED: Final = re.compile(r"(?<![\w`'\".])(?:\w+\.)*[A-Z]\w*(?:Error|Exception): .*\S")
+"""As a traceback ends, not as a warning quotes it."""
 _END_S: Final = 2 * guard.GRACE_S + 5.0
 
 
@@ -82,6 +85,18 @@ class GuardedProcess:
         try:
             with self._log.open(encoding="utf-8", errors="replace") as log:
                 return "".join(deque(log, maxlen=lines))
+        except OSError:
+            return ""
+
+    def first_error(self) -> str:
+        """The first exception that the log tells of, in one line; empty when there is none.
+
+        What a process says last is often only that another one of its own has ended.
+        """
+        try:
+            with self._log.open(encoding="utf-8", errors="replace") as log:
+                found = (_RAISED.search(line) for line in log)
+                return next((match[0] for match in found if match), "")
         except OSError:
             return ""
 

@@ -104,6 +104,29 @@ def test_exit_status_and_log_of_a_command_that_ends(tmp_path):
     process.stop()
 
 
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        (
+            (
+                "(Core pid=7) ERROR [core.py:13] NotImplementedError: 'pack' of 'Float' \n"
+                "RuntimeError: Engine core initialization failed. See root cause above.\n"
+            ),
+            "NotImplementedError: 'pack' of 'Float'",
+        ),
+        ("an error like `OSError: ` is not told\nAn error: here neither\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_first_exception_is_the_reason(tmp_path, said, first):
+    process = GuardedProcess(
+        [sys.executable, "-c", f"print({said!r}, end='')"], tmp_path / "log", {}
+    )
+    assert process.wait(60) == 0
+    assert process.first_error() == first
+    process.stop()
+
+
 ECHO = "import sys\nfor line in sys.stdin: print(line.upper(), end='', flush=True)"
 
 
