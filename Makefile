@@ -12,7 +12,7 @@ PATIENCE := and not slow
 CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-lock.json tests/github/cut.py | cksum | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check harness engine browser contract lock dashboard clean
+.PHONY: help run test test-all check harness engine browser contract lock screenshots dashboard clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
@@ -45,6 +45,9 @@ contract: $(CONTRACT) ## Make sure that GitHub's API description and its proxy a
 
 lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt.
 	$(BIN)/python locks/refresh.py
+
+screenshots: $(READY) browser ## Take the pictures in README and docs anew.
+	$(BIN)/python -m tests.dashboard.screenshots
 
 dashboard: $(READY) ## Open the dashboard on results/.
 	$(BIN)/hybridwatch dashboard

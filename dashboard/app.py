@@ -1,6 +1,7 @@
 """The dashboard's frame: which pages there are. Start it with ``hybridwatch dashboard``."""
 
 import streamlit as st
+from login import ask, may_look, tell
 
 from hybridwatch.views.address import HOME
 from hybridwatch.views.screens import SCREENS
@@ -15,4 +16,11 @@ for screen in SCREENS.values():
         visibility="visible" if screen.listed else "hidden",
     )
     pages.setdefault(screen.section, []).append(page)
-st.navigation(pages).run()
+inside = may_look()
+# The page is known also to who has to log in first, so that the address stays what it is.
+chosen = st.navigation(pages, position="sidebar" if inside else "hidden")
+if inside:
+    tell()
+    chosen.run()
+else:
+    ask()

@@ -7,6 +7,7 @@ shows what it says and writes into it, so links, reloads and the browser's back 
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -40,6 +41,8 @@ _ABREAST: Final = 2
 """Parts with charts or tables that stand side by side where there is room."""
 _PAGE: Final = "page"
 """The parameter that says which part of a long list is shown."""
+_POINTED: Final = "run pointed at"
+"""The run whose point in a figure was clicked, until its page opens."""
 
 
 def draw(document: Document, now: datetime) -> None:
@@ -57,6 +60,12 @@ def draw(document: Document, now: datetime) -> None:
         _save(document, now)
     _draw((*document.warnings, *document.blocks), pen, 2, "0")
     _keep(document.address)
+
+
+def follow_click() -> None:
+    """Open the run whose point was clicked in a figure, if one was; then it does not return."""
+    if run := st.session_state.pop(_POINTED, ""):
+        st.switch_page("screens/run.py", query_params={"run": run})
 
 
 def draw_more(blocks: Iterable[Block], place: str) -> None:
@@ -158,10 +167,13 @@ def _table(table: Table, pen: Pen, level: int, place: str) -> None:
 
 def _chart(chart: Chart, place: str) -> None:
     name = file_name(chart.title, "")
+    key = f"chart {place}"
     with st.container(gap="xxsmall"):
         st.plotly_chart(
             chart.figure,
-            key=f"chart {place}",
+            key=key,
+            on_select=partial(_pointed, key) if chart.opens_runs else "ignore",
+            selection_mode="points",
             config={
                 "displaylogo": False,
                 "toImageButtonOptions": {"format": "png", "filename": name, "scale": 2},
@@ -169,6 +181,12 @@ def _chart(chart: Chart, place: str) -> None:
         )
         st.html(str(Markup('<p class="hw-p hw-quiet">{}</p>').format(caption_html(chart))))
         _csv(lambda: csv_of_chart(chart), chart.title, place)
+
+
+def _pointed(key: str) -> None:
+    # As a callback, since what is selected stays so: coming back must not open the run again.
+    for point in st.session_state[key].selection.points:
+        st.session_state[_POINTED] = str(point["customdata"][-1])
 
 
 def _csv(content: Callable[[], str], title: str, place: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import streamlit as st
-from draw import draw
+from draw import draw, follow_click
 
 from hybridwatch.cli.checkout import checkout_here
 from hybridwatch.index import Index, open_index
@@ -87,6 +87,7 @@ def show(screen: str) -> Source:
     Returns:
         What it looked at, for a page that does more.
     """
+    follow_click()
     source = source_here()
     pairs = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
     news = st.container()

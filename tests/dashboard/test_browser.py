@@ -2,14 +2,6 @@
 
 import csv
 import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,32 +10,23 @@ from typing import Final, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as NotSeenError
 
 from hybridwatch.store import write_run
+from tests.dashboard.looking import settle
+from tests.dashboard.server import ROOT, NoBrowserError, chromium, serving
 from tests.store_builders import REGRESSED, Plan, run
 
 pytestmark = pytest.mark.browser
 
-ROOT: Final = Path(__file__).parents[2]
-
 RECORDED: Final = ROOT / "results"
 """The committed records; among them a known-bad control, whose regression must be seen."""
 METRIC: Final = "accuracy.recall"
+CONTROL: Final = "a[href*='run=dcc7e0b6']"
+"""The links to that run; the scenario has others."""
 
 SKIP: Final = "HYBRIDWATCH_SKIP_BROWSER"
-FLAGS: Final = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-]
-STARTING_S: Final = 60
-ENDING_S: Final = 10
 SEEN_MS: Final = 30_000
 UNSEEN_MS: Final = 2_000
 
@@ -57,13 +40,11 @@ HOSTILE: Final = (
 def browser() -> Iterator[Browser]:
     if os.environ.get(SKIP) == "1":
         pytest.skip(f"{SKIP}=1")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.fail(f"no chromium on the PATH: apt-get install chromium, or set {SKIP}=1")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield browser
-        browser.close()
+    try:
+        with chromium() as browser:
+            yield browser
+    except NoBrowserError as error:
+        pytest.fail(f"{error}, or set {SKIP}=1")
 
 
 @pytest.fixture
@@ -77,47 +58,9 @@ def page(browser: Browser) -> Iterator[Page]:
 
 @contextmanager
 def served(results: Path) -> Iterator[str]:
-    """Run ``hybridwatch dashboard`` over a store; gives its address, and always ends it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    program = [sys.executable, "-c", "from hybridwatch.cli.main import main; main()"]
-    process = subprocess.Popen(
-        [*program, "dashboard", "--results", str(results), "--port", str(port)],
-        cwd=ROOT,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        address = f"http://127.0.0.1:{port}"
-        wait_until_healthy(address, process)
-        yield address
-    finally:
-        end(process)
-
-
-def wait_until_healthy(address: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + STARTING_S
-    while time.monotonic() < deadline:
-        assert process.poll() is None, f"the server ended with status {process.returncode}"
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):  # noqa: S310
-                return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.2)
-    pytest.fail(f"no answer from {address} within {STARTING_S} s")
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is None:
-            os.killpg(process.pid, number)
-        try:
-            process.wait(timeout=ENDING_S)
-        except subprocess.TimeoutExpired:
-            continue
-        return
+    """Run the dashboard over a store; gives its address, and always ends it."""
+    with serving(results) as server:
+        yield server.address
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +102,7 @@ def pick(page: Page, label: str, option: str) -> None:
 
 def test_regression_is_shown_on_the_right_metric(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/runs")
-    page.get_by_role("link", name="smoke/padded-graph-rows").click()
+    page.locator(CONTROL).first.click()
     wait_for_title(page, "smoke/padded-graph-rows")
     wait_for_verdict(page, METRIC, "regression")
     page.get_by_text("Answers that changed").wait_for(state="visible")
@@ -207,7 +150,7 @@ def test_link_reopens_the_same_view(regressed: str, page: Page, browser: Browser
 
 def test_back_goes_through_choices_and_screens(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/runs")
-    page.get_by_role("link", name="smoke/padded-graph-rows").click()
+    page.locator(CONTROL).first.click()
     wait_for_figures(page)
     opened = page.url
     pick(page, "Metric", "ttft p99")
@@ -222,6 +165,21 @@ def test_back_goes_through_choices_and_screens(regressed: str, page: Page) -> No
     page.go_forward()
     wait_for_title(page, "smoke/padded-graph-rows")
     assert page.url == opened
+
+
+def test_a_click_on_a_point_opens_its_run_and_back_returns(regressed: str, page: Page) -> None:
+    page.goto(f"{regressed}/scenario?scenario=smoke%2Fpadded-graph-rows")
+    settle(page)
+    point = page.locator(".js-plotly-plot").first.locator(".scatterlayer .point").last
+    point.click(force=True)  # above it lies the layer that plotly listens on
+    page.wait_for_url("**/run?run=*")
+    settle(page)
+    assert len(asked(page)["run"]) == 1
+    page.go_back()
+    page.wait_for_url("**/scenario?*")
+    settle(page)
+    page.wait_for_timeout(UNSEEN_MS)
+    assert "/scenario?" in page.url  # what was clicked before does not open it again
 
 
 def test_csv_has_the_numbers_of_the_table(regressed: str, page: Page) -> None:
@@ -298,7 +256,7 @@ def test_page_is_readable_by_day_and_night_wide_and_narrow(
 def test_everything_is_reached_by_keyboard(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/runs")
     wait_for_title(page, "Runs and testbeds")
-    link = page.get_by_role("link", name="smoke/padded-graph-rows")
+    link = page.locator(CONTROL).first
     link.wait_for(state="visible")
     for _ in range(60):
         page.keyboard.press("Tab")

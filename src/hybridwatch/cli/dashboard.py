@@ -8,11 +8,14 @@ from typing import Final
 
 import click
 
+from hybridwatch.cli.access import LOGIN, PASSWORD, Access, is_loopback, read_access
 from hybridwatch.errors import HybridwatchError
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[3]
 _PORT: Final = 8501
 _LOOPBACK: Final = "127.0.0.1"
+_GUARDED: Final = "guarded.py"
+"""Beside the app: the same behind a password."""
 
 
 class DashboardError(HybridwatchError):
@@ -34,8 +37,8 @@ class DashboardError(HybridwatchError):
     "--host",
     default=_LOOPBACK,
     show_default=True,
-    help="Address to listen on. There is no login: another address shows the records to "
-    "everyone who can reach it.",
+    help="Address to listen on. Another than loopback shows the records to everyone who can reach "
+    f"it, unless {PASSWORD} or a login is set (docs/dashboard.md, 'Who may look').",
 )
 def command(results: Path, port: int, host: str) -> None:
     """Show the records in a browser, until Ctrl-C.
@@ -53,8 +56,16 @@ def command(results: Path, port: int, host: str) -> None:
             f"--results {results}: expected a folder, found "
             f"{'a file' if results.exists() else 'nothing'}; `make run` makes the first records"
         )
+    access = read_access(app.parent, Path.home(), os.environ)
+    if not is_loopback(host) and access == Access(password=False, login=False):
+        click.echo(
+            f"warning: whoever can reach {host}:{port} sees every record and can answer alerts. "
+            f"Set {PASSWORD} or a login (docs/dashboard.md, 'Who may look'), "
+            f"or stay on {_LOOPBACK}.",
+            err=True,
+        )
     click.echo(f"hybridwatch dashboard: http://{host}:{port} (Ctrl-C ends it)")
-    start(app, results.resolve(), port, host)
+    start(app, results.resolve(), port, host, access)
 
 
 def find_app(checkout: Path) -> Path:
@@ -78,7 +89,7 @@ def find_app(checkout: Path) -> Path:
     return app
 
 
-def start(app: Path, results: Path, port: int, host: str) -> None:
+def start(app: Path, results: Path, port: int, host: str, access: Access) -> None:
     """Become the Streamlit server; does not return.
 
     Args:
@@ -86,8 +97,10 @@ def start(app: Path, results: Path, port: int, host: str) -> None:
         results: Absolute path of the results folder.
         port: TCP port.
         host: Address to listen on.
+        access: What stands between it and its readers.
     """
-    words = [sys.executable, "-m", "streamlit", "run", app.name]
+    entry = _GUARDED if access.password else app.name
+    words = [sys.executable, "-m", "streamlit", "run", entry]
     options = {
         "server.address": host,
         "server.port": str(port),
@@ -96,5 +109,6 @@ def start(app: Path, results: Path, port: int, host: str) -> None:
     }
     words += [f"--{name}={value}" for name, value in options.items()]
     os.chdir(app.parent)
+    told = {"HYBRIDWATCH_RESULTS": str(results), LOGIN: str(int(access.login))}
     # Replacing this process lets Ctrl-C and a supervisor's signals reach the server itself.
-    os.execve(sys.executable, words, {**os.environ, "HYBRIDWATCH_RESULTS": str(results)})  # noqa: S606
+    os.execve(sys.executable, words, {**os.environ, **told})  # noqa: S606

@@ -103,6 +103,7 @@ class ControlRun:
         return tuple(told for told in self.told if told.verdict is Verdict.REGRESSION)
 
 
+@lru_cache(maxsize=1)  # what an index says never changes, and every view asks
 def roles_of(index: Index) -> Mapping[str, Role]:
     """Say of each run of two builds what it is for, by its record."""
     return {record: role_of(*sides) for record, sides in _sides(index).items()}
@@ -123,15 +124,12 @@ def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[Contro
         scenarios: Those that are known, by id. One that is not is taken to guard whatever its
             runs take out, and to speak of answers.
     """
-    sides = _sides(index)
-    roles = {record: role_of(*both) for record, both in sides.items()}
-    wanted = [record for record, role in roles.items() if role is not Role.COMPARISON]
-    told = _told(index, wanted)
+    sides, roles, told = _sides(index), roles_of(index), _told(index)
     runs = index.runs()
-    first = runs[(runs["side"] == 0) & runs["record"].isin(wanted)]
+    first = runs[(runs["side"] == 0) & runs["record"].isin(_wanted(roles))]
     rows: Iterator[Any] = first.itertuples()
     found = (
-        _control(row, roles[row.record], sides[row.record], told[row.record], scenarios)
+        _control(row, roles[row.record], sides[row.record], told.get(row.record, ()), scenarios)
         for row in rows
     )
     return tuple(control for control in found if control is not None)
@@ -188,7 +186,12 @@ def _control(
     )
 
 
-def _sides(index: Index) -> dict[str, tuple[Engine, Engine]]:
+def _wanted(roles: Mapping[str, Role]) -> list[str]:
+    return [record for record, role in roles.items() if role is not Role.COMPARISON]
+
+
+@lru_cache(maxsize=1)
+def _sides(index: Index) -> Mapping[str, tuple[Engine, Engine]]:
     runs = index.runs()
     runs = runs[runs["sides"] == _SIDES]
     engines: defaultdict[str, list[Engine]] = defaultdict(list)
@@ -198,17 +201,19 @@ def _sides(index: Index) -> dict[str, tuple[Engine, Engine]]:
     return {record: (both[0], both[-1]) for record, both in engines.items()}
 
 
-def _told(index: Index, records: Collection[str]) -> defaultdict[str, list[Told]]:
+@lru_cache(maxsize=1)
+def _told(index: Index) -> Mapping[str, Sequence[Told]]:
+    """What each control's report says, by record."""
     verdicts = index.verdicts()
     found: defaultdict[str, list[Told]] = defaultdict(list)
-    wanted = verdicts[verdicts["record"].isin(records)]
+    wanted = verdicts[verdicts["record"].isin(_wanted(roles_of(index)))]
     names = ("record", "metric", "statistic", "verdict", "old", "new")
     # Column by column: row by row takes seconds in a large store.
     for record, metric, statistic, verdict, old, new in zip(
         *(wanted[name].tolist() for name in names), strict=True
     ):
         found[record].append(Told(metric, statistic, Verdict(verdict), old, new))
-    return found
+    return dict(found)
 
 
 @lru_cache(maxsize=1024)  # a store has few builds

@@ -207,12 +207,15 @@ class Chart:
         figure: Of plotly; ``figures`` makes them, with every text escaped.
         description: What is to be seen, for who does not see it; stands under the figure.
         data: What is drawn, for the CSV: values by column.
+        opens_runs: Whether a click on a point of the live page opens its run, whose id is then the
+            last of the point's ``customdata``.
     """
 
     title: str
     figure: Any
     description: str
     data: Mapping[str, Sequence[object]]
+    opens_runs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def grid_of(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRo
         index: Knows the last medians.
         runs_back: How many of them.
     """
-    medians = _medians(verdicts, index, runs_back)
+    medians = _medians(index, runs_back)
     parts: defaultdict[tuple[str, str], list[Told]] = defaultdict(list)
     for told in reversed(told_in(verdicts)):
         parts[told.scenario, told.testbed].append(told)
@@ -220,11 +220,9 @@ def _loudness(standing: Standing) -> tuple[int, float]:
     return LOUDEST.index(standing.verdict), -size if size == size else 0.0
 
 
-def _medians(
-    verdicts: pd.DataFrame, index: Index, runs_back: int
-) -> Mapping[tuple[str, ...], list[float]]:
+@lru_cache(maxsize=1)  # what an index says never changes
+def _medians(index: Index, runs_back: int) -> Mapping[tuple[str, ...], list[float]]:
     """The last medians of each question; of the newest version where there are several."""
     lines = index.sparklines(runs_back).sort_values("version")
-    wanted = lines[lines["scenario"].isin(verdicts["scenario"].unique())]
-    keys = zip(*(wanted[name] for name in STANDING), strict=True)
-    return dict(zip(keys, wanted["medians"], strict=True))
+    keys = zip(*(lines[name] for name in STANDING), strict=True)
+    return dict(zip(keys, lines["medians"], strict=True))

@@ -34,6 +34,10 @@ def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) 
         lines: At least one.
         metric: What was measured.
         over_releases: Whether places are those of releases, not moments.
+
+    Returns:
+        A figure each of whose points that can be pointed at has its run's id as the last of its
+        ``customdata``.
     """
     traces: list[dict[str, Any]] = []
     for nth, line in enumerate(lines):
@@ -54,6 +58,10 @@ def _x(frame: pd.DataFrame, over_releases: bool) -> list[Any]:
     if over_releases:
         return [float(place) for place in frame["place"]]
     return list(frame["started_at"].dt.strftime("%Y-%m-%dT%H:%M:%S"))
+
+
+def _moments(frame: pd.DataFrame) -> list[str]:
+    return list(frame["started_at"].dt.strftime("%Y-%m-%d %H:%M UTC"))
 
 
 def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
@@ -87,9 +95,9 @@ def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> di
         "name": escaped(line.name),
         "legendgroup": line.name,
         "text": [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in told],
-        "customdata": levels["started_at"].dt.strftime("%Y-%m-%d %H:%M UTC").tolist(),
+        "customdata": list(zip(_moments(levels), levels["run"], strict=True)),
         "hovertemplate": (
-            f"<b>{HOVERS[metric.unit]}</b> %{{text}}<br>%{{customdata}}<extra></extra>"
+            f"<b>{HOVERS[metric.unit]}</b> %{{text}}<br>%{{customdata[0]}}<extra></extra>"
         ),
     }
 
@@ -109,7 +117,6 @@ def _trials(
         told = zip(
             points["build"], points["record"], points["revision"], points["testbed"], strict=True
         )
-        when = points["started_at"].dt.strftime("%Y-%m-%d %H:%M UTC")
         yield {
             "type": "scatter",
             "x": _x(points, over_releases),
@@ -121,11 +128,13 @@ def _trials(
             "showlegend": False,
             "text": [_told(*each, role) for each in told],
             "customdata": [
-                f"trial {nth + 1}<br>{moment}"
-                for nth, moment in zip(points["nth"], when, strict=True)
+                (f"trial {nth + 1}<br>{moment}", run)
+                for nth, moment, run in zip(
+                    points["nth"], _moments(points), points["run"], strict=True
+                )
             ],
             "hovertemplate": (
-                f"<b>{HOVERS[metric.unit]}</b>, %{{customdata}}<br>%{{text}}<extra></extra>"
+                f"<b>{HOVERS[metric.unit]}</b>, %{{customdata[0]}}<br>%{{text}}<extra></extra>"
             ),
         }
 
@@ -158,6 +167,7 @@ def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[s
             f"{point.state.value}: {change_of(point, line, metric)}<br>{escaped(line.name)}"
             for point in found
         ],
+        "customdata": [(run,) for run in at["run"]],
         "hovertemplate": "<b>change point</b>, %{text}<extra></extra>",
         "showlegend": False,
         "legendgroup": line.name,

@@ -19,7 +19,7 @@ from hybridwatch.errors import HistoryError
 from hybridwatch.index import Series
 from hybridwatch.metric import Direction, Kind, Metric
 
-MOST_POINTS: Final = 1500
+MOST_POINTS: Final = 800
 """Trials that a chart draws before it leaves some out: more than these hide each other."""
 
 _TAIL: Final = 0.025

@@ -14,7 +14,7 @@ STYLE: Final = """
   padding: 0; overflow-wrap: anywhere; }
 h2.hw-h { font-size: 1.25rem; } h3.hw-h { font-size: 1.05rem; } h4.hw-h { font-size: 1rem; }
 .hw-p { margin: 0.25rem 0 0.6rem; max-width: 75ch; white-space: pre-line; overflow-wrap: anywhere; }
-.hw-quiet { opacity: 0.72; font-size: 0.85rem; }
+.hw-quiet { opacity: 0.72; font-size: 0.85rem; overflow-wrap: anywhere; }
 .hw-unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
   white-space: nowrap; }
 .hw-link { color: inherit; text-decoration: underline; text-underline-offset: 0.2em;

@@ -146,6 +146,23 @@ def test_the_figure_marks_the_change_and_the_release(stepped: Path) -> None:
     assert set(chart.data["line"]) == {"nightly"}
 
 
+@pytest.mark.parametrize("along", ["time", "release"])
+def test_every_point_that_can_be_clicked_names_its_run(stepped: Path, along: str) -> None:
+    (chart,) = of_kind(opened(stepped, f"metric=output_throughput&along={along}"), Chart)
+    assert chart.opens_runs
+    pointed = [trace for trace in chart.figure.data if trace.hoverinfo != "skip"]
+    assert {trace.mode for trace in pointed} == {"markers", "lines+markers"}
+    for trace in pointed:
+        assert len(trace.customdata) == len(trace.x)
+        assert {told[-1] for told in trace.customdata} <= set(chart.data["run"])
+    # A trial is that of its run, not only of some run.
+    ids = dict(zip(chart.data["value"], chart.data["run"], strict=True))
+    trials = [trace for trace in pointed if trace.name and trace.mode == "markers"]
+    assert sum(len(trace.x) for trace in trials) == len(chart.data["value"])
+    for trace in trials:
+        assert [told[-1] for told in trace.customdata] == [ids[value] for value in trace.y]
+
+
 def test_over_releases_builds_that_differ_in_release_make_one_line(tmp_path: Path) -> None:
     for at, release in enumerate(("0.9.2", "0.27.1", "0.10.0")):
         write_run(tmp_path, run(night(at, slowdown=1.0, release=release)))

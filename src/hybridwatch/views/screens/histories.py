@@ -27,15 +27,11 @@ class Subject:
         return label_of(self.metric, self.statistic)
 
 
-def charts_of(
-    drawn: Sequence[tuple[Subject, list[Line]]], scenario: str, *, over_releases: bool
-) -> Iterator[Block]:
-    """Draw metrics, two beside each other, and say how to read them.
+def charts_of(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator[Block]:
+    """Lay out charts, two beside each other, and say how to read them.
 
     Args:
-        drawn: Metrics with their lines, at least one each.
-        scenario: Its id, for the names of files.
-        over_releases: As the lines were laid out.
+        drawn: Metrics with their lines, at least one each, and the chart of these.
     """
     if not drawn:
         yield Notice(Kind.QUIET, "Nothing to draw: these builds have none of these metrics")
@@ -49,8 +45,7 @@ def charts_of(
         quiet=True,
     )
     parts: list[tuple[Block, ...]] = [
-        (Heading(subject.label), _chart(subject, lines, scenario, over_releases), *_doubts(lines))
-        for subject, lines in drawn
+        (Heading(subject.label), chart, *_doubts(lines)) for subject, lines, chart in drawn
     ]
     for at in range(0, len(parts), 2):
         yield Columns(tuple(parts[at : at + 2]))
@@ -65,13 +60,24 @@ def _doubts(lines: Sequence[Line]) -> Iterator[Paragraph]:
         yield Paragraph(f"{', '.join(held)}: {doubt}", quiet=True)
 
 
-def _chart(subject: Subject, lines: Sequence[Line], scenario: str, over_releases: bool) -> Chart:
+def chart_of(
+    subject: Subject, lines: Sequence[Line], scenario: str, *, over_releases: bool
+) -> Chart:
+    """Draw a metric.
+
+    Args:
+        subject: The metric.
+        lines: At least one.
+        scenario: Its id, for the names of files.
+        over_releases: As the lines were laid out.
+    """
     metric = subject.metric
     return Chart(
         f"{scenario} {subject.label}",
         figure_lines(lines, metric, over_releases=over_releases),
         " ".join(_told(line, metric) for line in lines),
         _data(lines),
+        opens_runs=True,
     )
 
 

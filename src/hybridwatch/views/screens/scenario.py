@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import pandas as pd
 
 from hybridwatch.analysis.change_point import State
-from hybridwatch.index import Series
+from hybridwatch.index import Index, Series
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.views import numbers
 from hybridwatch.views.address import address
@@ -16,6 +17,7 @@ from hybridwatch.views.controls import kind_of, known_bad_records
 from hybridwatch.views.document import (
     Block,
     Cell,
+    Chart,
     Choice,
     Column,
     Document,
@@ -36,7 +38,7 @@ from hybridwatch.views.history import age
 from hybridwatch.views.line_figures import change_of
 from hybridwatch.views.lines import Line, is_worse, lines_of, medians_of, names_of, verdict_of
 from hybridwatch.views.screens.empty import broken_in, empty_store
-from hybridwatch.views.screens.histories import Subject, charts_of
+from hybridwatch.views.screens.histories import Subject, chart_of, charts_of
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.screens.table_of_runs import rows_of
 from hybridwatch.views.sentence import plural
@@ -47,6 +49,8 @@ _CHARTS: Final = 4
 _LINES: Final = 4
 _RUNS: Final = 12
 _SPARK: Final = 24
+_KEPT: Final = 32
+"""Histories that are kept laid out, and as many charts of them: a scenario with all it has."""
 _NEWEST: Final = {"50": "newest 50", "200": "newest 200", "1000": "newest 1000"}
 _ALONG: Final = {"time": "time", "release": "release"}
 
@@ -61,10 +65,42 @@ class _Place:
     newest: int
     over_releases: bool
 
-    def series(self, source: Source, subject: Subject) -> Series:
-        return source.index.series(
-            self.scenario, self.version, self.testbed, subject.metric.id, subject.statistic
+
+class _Histories:
+    """What was laid out last of one index, which never changes: a filter changes little of it."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self.series = lru_cache(maxsize=_KEPT)(self._series)
+        self.lines = lru_cache(maxsize=_KEPT)(self._lines)
+        self.medians = lru_cache(maxsize=_KEPT)(self._medians)
+        self.chart = lru_cache(maxsize=_KEPT)(self._chart)
+
+    def _series(self, scenario: str, version: int, testbed: str, subject: Subject) -> Series:
+        return self._index.series(scenario, version, testbed, subject.metric.id, subject.statistic)
+
+    def _lines(self, place: _Place, subject: Subject, names: tuple[str, ...]) -> list[Line]:
+        return lines_of(
+            self.series(place.scenario, place.version, place.testbed, subject),
+            subject.metric,
+            newest=place.newest,
+            over_releases=place.over_releases,
+            builds=names,
         )
+
+    def _chart(self, place: _Place, subject: Subject, names: tuple[str, ...]) -> Chart:
+        lines = self.lines(place, subject, names)
+        return chart_of(subject, lines, place.scenario, over_releases=place.over_releases)
+
+    def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
+        series = self.series(place.scenario, place.version, place.testbed, subject)
+        found = medians_of(series, subject.metric, name, place.newest, place.over_releases)
+        return tuple(found)
+
+
+@lru_cache(maxsize=1)  # an index of a million values is large: of no other is anything kept
+def _histories(index: Index) -> _Histories:
+    return _Histories(index)
 
 
 def show(source: Source, asked: Asked) -> Document:
@@ -93,16 +129,17 @@ def show(source: Source, asked: Asked) -> Document:
         metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
     choices = [scenario, metric, builds, along, newest]
     choices += [choice for choice in (testbed, version) if len(choice.options) > 1]
+    histories = _histories(source.index)
     drawn = [
-        (subject, _lines(source, place, subject, names))
+        (subject, lines, histories.chart(place, subject, names))
         for subject in map(subjects.__getitem__, metric.chosen)
+        if (lines := histories.lines(place, subject, names))
     ]
-    drawn = [(subject, lines) for subject, lines in drawn if lines]
     blocks = (
         *broken_in(source),
         Filters(tuple(choices)),
         *_changed(drawn, source),
-        *charts_of(drawn, place.scenario, over_releases=over_releases),
+        *charts_of(drawn),
         *_others(subjects, metric, place, names[0], source),
         _table_of_runs(runs, names, bad, source, over_releases=over_releases),
     )
@@ -136,7 +173,9 @@ def _default(subjects: Sequence[Subject], place: _Place, source: Source) -> tupl
     """What is drawn when nobody says what: of the contracts the one that was broken most."""
 
     def broken(subject: Subject) -> float:
-        return float(place.series(source, subject).levels["value"].max())
+        histories = _histories(source.index)
+        series = histories.series(place.scenario, place.version, place.testbed, subject)
+        return float(series.levels["value"].max())
 
     contracts = [subject for subject in subjects if subject.metric.kind is Kind.EXACT]
     others = [subject for subject in subjects if subject.metric.kind is not Kind.EXACT]
@@ -171,16 +210,6 @@ def _builds(
     return choice if over_releases else replace(choice, chosen=lines), lines
 
 
-def _lines(source: Source, place: _Place, subject: Subject, names: Sequence[str]) -> list[Line]:
-    return lines_of(
-        place.series(source, subject),
-        subject.metric,
-        newest=place.newest,
-        over_releases=place.over_releases,
-        builds=names,
-    )
-
-
 def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
     last = runs["started_at"].max().to_pydatetime()
     counted = plural(runs["record"].nunique(), "run")
@@ -190,11 +219,11 @@ def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
     )
 
 
-def _changed(drawn: Sequence[tuple[Subject, list[Line]]], source: Source) -> Iterator[Block]:
+def _changed(drawn: Sequence[tuple[Subject, list[Line], Chart]], source: Source) -> Iterator[Block]:
     """Every change point of what is drawn: confirmed and worse first, the newest of them first."""
     found = [
         (state is State.SUSPECTED, not is_worse(point, subject.metric), point, line, subject)
-        for subject, lines in drawn
+        for subject, lines, _ in drawn
         for line in lines
         for point in line.history.points
         for state in (point.state,)
@@ -212,7 +241,7 @@ def _changed(drawn: Sequence[tuple[Subject, list[Line]]], source: Source) -> Ite
     if rows:
         yield Section("Where it changed", (Table("Change points", columns, rows),))
     else:
-        runs = max((len(line.levels) for _, lines in drawn for line in lines), default=0)
+        runs = max((len(line.levels) for _, lines, _ in drawn for line in lines), default=0)
         yield Paragraph(
             f"No change point in what is drawn, up to {plural(runs, 'median')} a line.", quiet=True
         )
@@ -259,9 +288,7 @@ def _others(
     rows = [
         _other(subject, line, place)
         for subject in rest
-        for line in medians_of(
-            place.series(source, subject), subject.metric, name, place.newest, place.over_releases
-        )
+        for line in _histories(source.index).medians(place, subject, name)
     ]
     title = f"{plural(len(rows), 'more metric')} of {name}"
     yield Folded(title, (Table("Other metrics", columns, tuple(rows)),))

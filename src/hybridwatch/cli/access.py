@@ -1,0 +1,108 @@
+"""Who may look at the dashboard, settled before it starts.
+
+What somebody set up to keep others out, and set up wrongly, must stop the start: Streamlit takes a
+secrets file that it cannot read for none, and would let everybody in.
+"""
+
+import importlib.util
+import ipaddress
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hybridwatch.errors import HybridwatchError
+
+PASSWORD: Final = "HYBRIDWATCH_DASHBOARD_PASSWORD"  # noqa: S105 (a name, no password)
+PEOPLE: Final = "HYBRIDWATCH_DASHBOARD_PEOPLE"
+LOGIN: Final = "HYBRIDWATCH_DASHBOARD_LOGIN"
+"""Set by us for the server: a login was set up when it started, so nobody gets in without."""
+
+SHORTEST: Final = 12
+"""Characters of a password. A wrong one waits a second, which is nothing to who tries many."""
+
+_SECRETS: Final = Path(".streamlit") / "secrets.toml"
+_NEEDED: Final = (
+    "client_id",
+    "client_secret",
+    "cookie_secret",
+    "redirect_uri",
+    "server_metadata_url",
+)
+
+
+class AccessError(HybridwatchError):
+    """What shall keep others out is set up wrongly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What stands between a reader and the dashboard.
+
+    Attributes:
+        password: Whether a password is asked for.
+        login: Whether one has to log in.
+    """
+
+    password: bool
+    login: bool
+
+
+def read_access(folder: Path, home: Path, environment: Mapping[str, str]) -> Access:
+    """Find out what is set up.
+
+    Args:
+        folder: Where Streamlit is started; it reads ``.streamlit/secrets.toml`` there.
+        home: The user's home, where Streamlit reads the same.
+        environment: Of this process.
+
+    Raises:
+        AccessError: Something is set up that would not hold.
+    """
+    password = environment.get(PASSWORD)
+    if password is not None and len(password) < SHORTEST:
+        raise AccessError(
+            f"{PASSWORD}: expected at least {SHORTEST} characters, found {len(password)}; "
+            "make one: openssl rand -base64 18"
+        )
+    found = [_has_login(place / _SECRETS) for place in (home, folder)]  # each must be whole
+    login = any(found)
+    if login and importlib.util.find_spec("authlib") is None:
+        raise AccessError("a login needs Authlib: pip install 'streamlit[auth]'")
+    if PEOPLE in environment and not login:
+        raise AccessError(
+            f"{PEOPLE} says who may look after logging in, but no login is set up: "
+            f"{folder / _SECRETS} has no [auth]"
+        )
+    return Access(password is not None, login)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address; a name other than localhost is not trusted."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _has_login(path: Path) -> bool:
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise AccessError(f"{path}: cannot be read: {error}") from error
+    if "auth" not in told:
+        return False
+    if lacking := list(_lacking(told["auth"])):
+        raise AccessError(f"{path}: [auth] lacks {', '.join(lacking)}")
+    return True
+
+
+def _lacking(auth: Any) -> Iterator[str]:
+    """Name what a login of one provider needs and is not told."""
+    for name in _NEEDED:
+        found = auth.get(name) if isinstance(auth, dict) else None
+        if not isinstance(found, str) or not found:
+            yield name

@@ -1,0 +1,175 @@
+"""How fast the dashboard is in a real browser, and how much memory it needs.
+
+::
+
+    python -m tests.dashboard.speed FOLDER [--json]
+
+FOLDER is a store of any size, such as one by ``hybridwatch.index.synthetic``; its index is brought
+up to date first, and that is not counted. Times are on the clock, from the click or the address
+until the page is drawn whole, figures too. The first page is that of a browser which was never
+here; the others are loaded anew in one that was. What else runs on the machine counts. Exit status
+1: something takes longer than it may.
+"""
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+from playwright.sync_api import Browser, Locator, Page
+
+from hybridwatch.index import Index, open_index
+from hybridwatch.views.address import address
+from hybridwatch.views.sentence import headline
+from tests.dashboard.looking import settle
+from tests.dashboard.server import Server, chromium, serving
+
+_TIMES: Final = 5
+_PAGE_S: Final = 2.0
+_START_S: Final = 6.0
+_CHANGE_S: Final = 0.5
+_MEMORY_MIB: Final = 1024.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured.
+
+    Attributes:
+        name: What.
+        unit: Of the rest.
+        values: Every one.
+        bound: What none shall exceed.
+    """
+
+    name: str
+    unit: str
+    values: list[float]
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether all are within the bound."""
+        return max(self.values) <= self.bound
+
+
+def measure(results: Path) -> Iterator[Measured]:
+    """Use the dashboard as a person does, and time it.
+
+    Args:
+        results: A store with a few scenarios.
+    """
+    index = open_index(results, headline)
+    with chromium() as browser:
+        start = time.perf_counter()
+        with serving(results) as server:
+            with _window(browser) as page:
+                page.goto(server.address)
+                settle(page)
+                took = time.perf_counter() - start
+            yield Measured("start to first page", "s", [took], _START_S)
+            yield from _pages(browser, server, index)
+            yield from _changes(browser, server, index)
+            for name, field in (("memory now", "VmRSS"), ("memory at most", "VmHWM")):
+                yield Measured(name, "MiB", [_memory_mib(server, field)], _MEMORY_MIB)
+
+
+def _pages(browser: Browser, server: Server, index: Index) -> Iterator[Measured]:
+    views = {"overview": [server.address] * _TIMES}
+    views["scenario"] = [
+        f"{server.address}/{address('scenario', scenario=name).href()}" for name in _largest(index)
+    ]
+    for name, wanted in views.items():
+        with _window(browser) as page:
+            page.goto(wanted[-1])
+            settle(page)
+            times = [_timed(partial(page.goto, view), page) for view in wanted]
+        yield Measured(f"{name} page", "s", times, _PAGE_S)
+
+
+def _changes(browser: Browser, server: Server, index: Index) -> Iterator[Measured]:
+    scenario = _largest(index)[0]
+    with _window(browser) as page:
+        page.goto(server.address)
+        settle(page)
+        groups = sorted(index.runs()["group"].unique())[:_TIMES]
+        yield _picked(page, "Group", groups, "overview, a filter")
+        page.goto(f"{server.address}/{address('scenario', scenario=scenario).href()}")
+        settle(page)
+        yield _picked(page, "Along", ("release", "time") * 2, "scenario, along what")
+        yield _picked(page, "Runs of each build", ("newest 50", "newest 200") * 2, "scenario, runs")
+
+
+def _picked(page: Page, label: str, options: Sequence[str], name: str) -> Measured:
+    """Choose options one after the other; counted from the click on each."""
+    times = []
+    for option in options:
+        page.get_by_label(label, exact=False).last.click()
+        wanted = page.get_by_role("option", name=option, exact=True)
+        wanted.wait_for()
+        times.append(_timed(partial(_pick, page, wanted), page))
+    return Measured(name, "s", times, _CHANGE_S)
+
+
+def _pick(page: Page, option: Locator) -> None:
+    before = page.url
+    option.click()
+    page.wait_for_url(lambda url: url != before)
+
+
+def _timed(step: Callable[[], object], page: Page) -> float:
+    start = time.perf_counter()
+    step()
+    settle(page)
+    return time.perf_counter() - start
+
+
+def _largest(index: Index) -> list[str]:
+    """The scenarios with the most runs."""
+    counted = index.runs()["scenario"].value_counts()
+    return [str(name) for name in counted.index[:_TIMES]]
+
+
+@contextmanager
+def _window(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
+
+
+def _memory_mib(server: Server, field: str) -> float:
+    lines = Path(f"/proc/{server.pid}/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{field}:"))
+    return int(line.split()[1]) / 1024
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def command(folder: Path, as_json: bool) -> None:
+    """Measure the dashboard over FOLDER."""
+    held = True
+    for found in measure(folder):
+        held &= found.holds
+        if as_json:
+            click.echo(json.dumps(asdict(found)))
+            continue
+        middle, most = statistics.median(found.values), max(found.values)
+        click.echo(
+            f"{found.name:24}{middle:9.2f} {found.unit}, at most {most:9.2f} of {found.bound:g}"
+            f"{'' if found.holds else '  OVER'}"
+        )
+    sys.exit(0 if held else 1)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,74 @@
+"""On a phone no screen scrolls sideways, live or saved."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from hybridwatch.cli.checkout import checkout_here
+from hybridwatch.index import open_index
+from hybridwatch.views.address import Address
+from hybridwatch.views.document import Code, Document, Paragraph
+from hybridwatch.views.screens import SCREENS, Source, open_view
+from hybridwatch.views.sentence import headline
+from hybridwatch.views.static_page import static_page
+from tests.dashboard.looking import settle
+from tests.dashboard.test_browser import RECORDED, browser, regressed
+
+__all__ = ["browser", "regressed"]  # fixtures of the other browser tests
+
+pytestmark = pytest.mark.browser
+
+NOW: Final = datetime(2026, 11, 22, tzinfo=UTC)
+WORD: Final = "x" * 200
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    """A page on a phone."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
+    yield context.new_page()
+    context.close()
+
+
+def too_wide(page: Page, scroller: str) -> int:
+    """By how many pixels a page can be scrolled sideways."""
+    found = page.evaluate(
+        f"(() => {{ const e = {scroller}; return e.scrollWidth - e.clientWidth; }})()"
+    )
+    assert isinstance(found, int)
+    return found
+
+
+def opened(page: Page, document: Document, folder: Path) -> Page:
+    """Open a saved view."""
+    file = folder / "view.html"
+    file.write_text(static_page(document, NOW), encoding="utf-8")
+    page.goto(file.as_uri())
+    return page
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_no_saved_view_scrolls_sideways(screen: str, phone: Page, tmp_path: Path) -> None:
+    source = Source(RECORDED, open_index(RECORDED, headline), NOW, checkout=checkout_here)
+    opened(phone, open_view(source, Address(screen, ())), tmp_path)
+    assert too_wide(phone, "document.documentElement") == 0
+
+
+def test_a_long_word_is_broken_wherever_it_stands(phone: Page, tmp_path: Path) -> None:
+    words = (Paragraph(WORD), Code(WORD, WORD))
+    address = Address("run", (("run", WORD),))
+    opened(phone, Document(WORD, words, WORD, address), tmp_path)
+    assert too_wide(phone, "document.documentElement") == 0
+    phone.add_style_tag(content=".hw-quiet { overflow-wrap: normal !important; }")
+    assert too_wide(phone, "document.documentElement") > 0  # the check sees it
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_no_live_page_scrolls_sideways(screen: str, phone: Page, regressed: str) -> None:
+    phone.goto(f"{regressed}/{Address(screen, ()).href()}")
+    settle(phone)
+    assert too_wide(phone, "document.querySelector('[data-testid=stMain]')") == 0
