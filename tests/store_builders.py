@@ -5,10 +5,12 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
 from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
+from hybridwatch.store import list_records, read_run
 
 STARTED: Final = datetime(2026, 11, 21, 9, 15, tzinfo=UTC)
 FIX: Final = "padded-rows-prefilling"
@@ -20,6 +22,11 @@ TESTBED: Final = Testbed(
     memory_bytes=16 * 1024**3,
     kernel="6.1.0",
 )
+
+
+def records_of_two_sides(results: Path) -> list[Path]:
+    """Records that can be judged by themselves, oldest first."""
+    return [path for path in list_records(results) if len(read_run(path).builds) == 2]
 
 
 def digest(text: str) -> str:

@@ -18,6 +18,7 @@ from hybridwatch.views.board import board_of, entry_of
 from hybridwatch.views.history import latest_standings
 from hybridwatch.views.sentence import headline
 from hybridwatch.views.series import series_of
+from tests.store_builders import records_of_two_sides
 from tests.unit.index.stores import opened
 
 COMMITTED = Path(__file__).parents[3] / "results"
@@ -37,7 +38,7 @@ def store(request, tmp_path_factory):
 def reports(store):
     return {
         path.relative_to(store).as_posix(): report_of(read_run(path))
-        for path in list_records(store)
+        for path in records_of_two_sides(store)
     }
 
 

@@ -11,13 +11,16 @@ from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.verdict import Interval
+from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
+from hybridwatch.index import open_index
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
 from hybridwatch.store import Intake
 from hybridwatch.views.detection import Detection, detections_to_json
 from hybridwatch.views.jsonform import control_to_json, findings_to_json, gate_to_json
 from hybridwatch.views.replay import replay_to_json
+from hybridwatch.views.sentence import headline
 from tests.situations import SITUATIONS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
@@ -60,6 +63,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
     fields |= set(keys_of(detections_to_json([DETECTED])))
     fields |= set(keys_of(ingested(tmp_path)))
+    fields |= set(keys_of(index_to_json(open_index(tmp_path, headline))))
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_]+)`", text))
     assert fields <= named

@@ -9,7 +9,7 @@ import pytest
 
 from hybridwatch.index import open_index
 from hybridwatch.record.run import CallSite, HostWork, Phase, Run, StepPhase
-from hybridwatch.store import list_records, read_run, write_run
+from hybridwatch.store import read_run, write_run
 from hybridwatch.views.address import address
 from hybridwatch.views.document import (
     Chart,
@@ -28,7 +28,7 @@ from hybridwatch.views.document import (
 from hybridwatch.views.screens import Source, open_view
 from hybridwatch.views.sentence import headline
 from tests.dashboard.parity import blocks_of, words_of
-from tests.store_builders import STARTED, TESTBED, Plan, run, scenario
+from tests.store_builders import STARTED, TESTBED, Plan, records_of_two_sides, run, scenario
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 COMMITTED = Path(__file__).parents[3] / "results"
@@ -215,7 +215,7 @@ def test_the_same_two_sides_are_a_click_from_every_metric(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("record", list_records(COMMITTED), ids=lambda path: path.stem)
+@pytest.mark.parametrize("record", records_of_two_sides(COMMITTED), ids=lambda path: path.stem)
 def test_committed_records_are_shown_step_by_step(record):
     made = read_run(record)
     document = view(COMMITTED, contender=f"{made.id}#1", baseline=f"{made.id}#0")
