@@ -174,3 +174,12 @@ def test_trouble_meant_for_people_becomes_a_notice(
     monkeypatch.setattr(f"hybridwatch.views.screens.{screen}.show", fail)
     [notice] = of_kind(view(tmp_path, screen), Notice)
     assert notice.lines == ("the disk is on fire",)
+
+
+def test_a_run_of_one_build_says_what_it_is_good_for(tmp_path: Path) -> None:
+    both = run()
+    mine = [trial for trial in both.trials if trial.side == 0]
+    trials = tuple(replace(trial, index=index) for index, trial in enumerate(mine))
+    write_run(tmp_path, replace(both, builds=both.builds[:1], trials=trials))
+    (said,) = column(of_kind(view(tmp_path, "runs"), Table)[0], "what")
+    assert said.startswith("One build alone")

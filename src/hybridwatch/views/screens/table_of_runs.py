@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
 from hybridwatch.views.history import SEVERITY
+
+_ALONE: Final = "One build alone: part of the histories; compare it with another run."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
             builds=tuple(sides[record]),
             failures=failures[record],
             verdict=worst.get(record),
-            said=each["headline"] or each["trouble"],
+            said=each["headline"] or (_ALONE if len(sides[record]) == 1 else each["trouble"]),
         )
     return found
 
