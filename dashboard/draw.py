@@ -28,14 +28,12 @@ from hybridwatch.views.document import (
     Search,
     Section,
     Table,
-    csv_of_chart,
-    csv_of_table,
-    file_name,
 )
 from hybridwatch.views.escape import escape
 from hybridwatch.views.fragment import Pen, blocks_html, caption_html, line_html
 from hybridwatch.views.static_page import static_page
 from hybridwatch.views.style import STYLE
+from hybridwatch.views.takeaway import csv_of_chart, csv_of_table, file_name
 
 _ABREAST: Final = 2
 """Parts with charts or tables that stand side by side where there is room."""

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from playwright.sync_api import TimeoutError as NotSeenError
 
 from hybridwatch.store import write_run
@@ -52,6 +52,7 @@ def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1400, "height": 1200})
     page = context.new_page()
     page.set_default_timeout(SEEN_MS)
+    expect.set_options(timeout=SEEN_MS)
     yield page
     context.close()
 
@@ -109,6 +110,7 @@ def test_regression_is_shown_on_the_right_metric(regressed: str, page: Page) -> 
     page.get_by_text("baseline: right").first.wait_for(state="visible")
     page.get_by_text("contender: wrong").first.wait_for(state="visible")
     wait_for_figures(page)
+    assert page.locator("h1").inner_text() == "smoke/padded-graph-rows"
 
 
 def test_healthy_metric_of_a_regressed_run_does_not_show_the_word(
@@ -266,13 +268,16 @@ def test_everything_is_reached_by_keyboard(regressed: str, page: Page) -> None:
         pytest.fail("60 times Tab did not reach the link to a run")
     page.keyboard.press("Enter")
     wait_for_title(page, "smoke/padded-graph-rows")
+    assert "run=" in page.url
 
 
 def test_wrong_links_are_told_of(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/run?run=00000000")
-    page.get_by_role("alert").get_by_text("'00000000', which is not in this store").wait_for()
+    told = page.get_by_role("alert").get_by_text("'00000000', which is not in this store")
+    expect(told).to_be_visible()
     page.goto(f"{regressed}/nowhere")
-    page.get_by_text("Page not found").wait_for()
+    expect(page.get_by_text("Page not found")).to_be_visible()
+    expect(told).to_have_count(0)
 
 
 def test_a_store_that_grows_is_shown_without_a_reload(page: Page, tmp_path: Path) -> None:
@@ -282,7 +287,8 @@ def test_a_store_that_grows_is_shown_without_a_reload(page: Page, tmp_path: Path
         write_run(tmp_path, run(REGRESSED))
         page.get_by_text("1 new run since you opened this").wait_for(timeout=60_000)
         page.get_by_role("button", name="Show").click()
-        page.get_by_text("1 run on 1 testbed").wait_for()
+        expect(page.get_by_text("1 run on 1 testbed")).to_be_visible()
+        expect(page.get_by_text("No runs yet")).to_have_count(0)
 
 
 def test_hostile_text_shows_as_text_and_does_not_run(page: Page, tmp_path: Path) -> None:

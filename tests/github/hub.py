@@ -12,9 +12,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
+
+from tests import live_server
 
 TOKEN: Final = "ghs_planted0123456789token"  # noqa: S105 (opens nothing)
 PERSONAL: Final = "ghp_planted9876543210token"
@@ -246,13 +248,5 @@ def serving(hub: Hub) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with live_server.serving(live_server.LiveServer(Handler)) as server:
+        yield server.url

@@ -98,15 +98,14 @@ class DisaggregatedServer(Stopped):
         self.launch = launch
         self._port = free_port()
         self._running = ExitStack()
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(self.stop)
             self._prefill = self._start_engine(PREFILL, log)
             self._decode = self._start_engine(DECODE, log)
             self._proxy = self._start_proxy(log)
             wait_until_up(self.servers, start_timeout_s, waiting)
             self._wait_for_proxy()
-        except BaseException:
-            self.stop()
-            raise
+            on_error.pop_all()
 
     def _start_engine(self, role: str, log: Path) -> EngineServer:
         own_log = log.with_name(f"{log.stem}.{role}{log.suffix}")

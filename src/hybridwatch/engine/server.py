@@ -4,6 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
@@ -193,12 +194,11 @@ class EngineServer(Stopped):
         self.launch = launch
         self._port = free_port()
         self._process = GuardedProcess(launch.command(self._port), log, launch.variables())
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(self.stop)
             if wait:
                 wait_until_up(self.servers, start_timeout_s, waiting)
-        except BaseException:
-            self.stop()
-            raise
+            on_error.pop_all()
 
     @property
     def url(self) -> str:

@@ -40,13 +40,11 @@ from hybridwatch.views.document import (
     Table,
     When,
     cell_of,
-    csv_of_chart,
-    csv_of_table,
-    file_name,
     pieces,
     plain,
 )
 from hybridwatch.views.sentence import MARKS
+from hybridwatch.views.takeaway import csv_of_chart, csv_of_table, file_name
 
 _WHOLE: Final = 24
 """Characters up to which a name is not broken."""

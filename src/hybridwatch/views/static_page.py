@@ -23,10 +23,10 @@ from hybridwatch.views.document import (
     Folded,
     Section,
     When,
-    file_name,
 )
 from hybridwatch.views.fragment import Pen, blocks_html, line_html
 from hybridwatch.views.style import STYLE
+from hybridwatch.views.takeaway import file_name
 
 _GROUND: Final = """
 :root { color-scheme: light dark; --ground: #ffffff; --type: #1b2430; }

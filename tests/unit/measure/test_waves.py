@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +13,7 @@ from hybridwatch.errors import EngineError
 from hybridwatch.measure import waves
 from hybridwatch.measure.waves import drive
 from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
+from tests.live_server import LiveServer, serving
 
 
 class FakeEngine:
@@ -104,18 +105,13 @@ def fake():
 @pytest.fixture
 def engine(fake):
     """The fake behind a live HTTP server, as ``drive`` expects it."""
-    http = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(fake))
-    serving = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    serving.start()
-    server = SimpleNamespace(
-        url=f"http://127.0.0.1:{http.server_port}",
-        launch=SimpleNamespace(served_name="tiny"),
-        error=lambda message: EngineError(message, "the log"),
-    )
-    yield SimpleNamespace(server=server, control=fake)
-    http.shutdown()
-    http.server_close()
-    serving.join()
+    with serving(LiveServer(handler_of(fake))) as http:
+        server = SimpleNamespace(
+            url=http.url,
+            launch=SimpleNamespace(served_name="tiny"),
+            error=lambda message: EngineError(message, "the log"),
+        )
+        yield SimpleNamespace(server=server, control=fake)
 
 
 def wave(*firsts: int, tokens: int = 2, **changes: Any) -> PlannedWave:

@@ -169,7 +169,11 @@ def test_an_engine_in_which_nothing_is_planted_makes_no_patch():
     def make():
         raise AssertionError("made for nothing")
 
-    Planter({"slow": Fault(*("x",) * 4, make)}).plant([])
+    planter = Planter({"slow": Fault(*("x",) * 4, make)})
+    planter.plant([])
+    assert planter.planted == []
+    with pytest.raises(AssertionError, match="made for nothing"):  # it would have been seen
+        planter.plant(["slow"])
 
 
 def test_an_unknown_fault_is_refused_and_changes_nothing():

@@ -68,15 +68,16 @@ time.sleep(600)
     pids = wait_for(lambda: log.exists() and [int(pid) for pid in log.read_text().split()])
     owner.send_signal(signal.SIGKILL)
     owner.wait()
-    wait_for(lambda: all_gone(pids), seconds=15)
+    assert wait_for(lambda: all_gone(pids), seconds=15)
 
 
 def test_family_ends_when_the_guard_is_killed(tmp_path):
     process, pids = family(tmp_path, new_session=False)
     process._process.kill()
-    wait_for(lambda: not psutil.pid_exists(pids[0]))
+    assert wait_for(lambda: not psutil.pid_exists(pids[0]))
     psutil.Process(pids[1]).kill()  # beyond the guard's reach: only the command itself is bound
     process.stop()
+    assert wait_for(lambda: all_gone(pids))
 
 
 def test_a_command_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):

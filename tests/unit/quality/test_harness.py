@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from hybridwatch.errors import MeasurementError
 from hybridwatch.quality.answers import read_answers
 from hybridwatch.quality.harness import TASKS, TaskRequest, run_tasks
+from tests.live_server import LiveServer, serving
 
 TASK_NAMES = ("recall", "word_problems")
 DOCUMENTS = 12
@@ -22,10 +23,9 @@ DOCUMENTS = 12
 Reply = Callable[[str], tuple[int, bytes]]
 
 
-class Server(ThreadingHTTPServer):
+class Server(LiveServer):
     """Answers ``/v1/completions`` as a planned function of the prompt says."""
 
-    daemon_threads = True
     reply: Reply
     seen: list[dict[str, Any]]
 
@@ -72,19 +72,16 @@ PLAN = {
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server(("127.0.0.1", 0), Handler) as running:
-        running.seen = []
-        running.reply = lambda prompt: completion(PLAN[prompt])
-        thread = threading.Thread(target=running.serve_forever, daemon=True)
-        thread.start()
+    running = Server(Handler)
+    running.seen = []
+    running.reply = lambda prompt: completion(PLAN[prompt])
+    with serving(running):
         yield running
-        running.shutdown()
-        thread.join()
 
 
 def request(server: Server, work_dir: Path, **changes: Any) -> TaskRequest:
     fields: dict[str, Any] = {
-        "base_url": f"http://127.0.0.1:{server.server_port}/v1/completions",
+        "base_url": f"{server.url}/v1/completions",
         "model": "tiny-hybrid",
         "tasks": TASK_NAMES,
         "documents": DOCUMENTS,

@@ -14,11 +14,9 @@ from hybridwatch.views.document import (
     Link,
     Table,
     When,
-    csv_of_chart,
-    csv_of_table,
-    file_name,
     plain,
 )
+from hybridwatch.views.takeaway import csv_of_chart, csv_of_table, file_name
 
 MOMENT = datetime(2026, 11, 21, 10, 15, tzinfo=timezone(timedelta(hours=1)))
 

@@ -24,12 +24,12 @@ from hybridwatch.views.document import (
     Section,
     Table,
     cell_of,
-    csv_of_table,
     pieces,
     plain,
 )
 from hybridwatch.views.screens import SCREENS, Source, open_view
 from hybridwatch.views.sentence import headline
+from hybridwatch.views.takeaway import csv_of_table
 from tests.dashboard.parity import blocks_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario
 
@@ -111,7 +111,7 @@ def test_testbeds_say_in_what_they_differ(store: Path) -> None:
 def test_long_lists_have_pages_that_keep_the_filter(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybridwatch.views.screens.runs._PAGE", 1)
+    monkeypatch.setattr("hybridwatch.views.screens.pager._ROWS", 1)
     wanted = ["smoke/b", "smoke/c"]
     first = view(store, "runs", scenario=wanted)
     [pager] = [

@@ -22,11 +22,11 @@ from hybridwatch.views.document import (
     Paragraph,
     Table,
     cell_of,
-    csv_of_table,
     plain,
 )
 from hybridwatch.views.screens import Source, open_view
 from hybridwatch.views.sentence import headline
+from hybridwatch.views.takeaway import csv_of_table
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import STARTED, TESTBED, Plan, records_of_two_sides, run, scenario
 

@@ -1,7 +1,6 @@
 """Alerts: what is bad, since when, and who does what about it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import ceil
 from typing import Final
 
 from hybridwatch.analysis.policy import Action
@@ -30,11 +29,10 @@ from hybridwatch.views.document import (
 from hybridwatch.views.history import age
 from hybridwatch.views.screens.alerting import CONTROL, alerts_here
 from hybridwatch.views.screens.empty import broken_in, empty_store
-from hybridwatch.views.screens.pager import pager
+from hybridwatch.views.screens.pager import Part, part_of
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.sentence import plural
 
-_PAGE: Final = 50
 _STANDING: Final = "standing"
 _ALL: Final = "all"
 _NOBODY: Final = "nobody"
@@ -67,15 +65,15 @@ def show(source: Source, asked: Asked) -> Document:
     picked = asked.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
     filters = _filters(alerts, asked)
     chosen = [alert for alert in alerts if _is_chosen(alert, filters)]
-    pages = max(1, ceil(len(chosen) / _PAGE))
-    page = asked.whole("Page", "page", 1, 1, pages)
+    part = part_of(chosen, asked)
     lead = _lead(alerts, source)
     if source.index.runs().empty:
         return Document("Alerts", empty_store(source))
     if picked.value:
         here = _without_alert(asked.resolved())
         return _one(by_key[picked.value], picked, chosen, here, source)
-    listed = tuple(_list(chosen, page, pages, asked.resolved(), source))
+    count = plural(len(chosen), "alert")
+    listed = tuple(_list(part, count, asked.resolved(), source))
     choices = Filters((*filters, picked))
     return Document("Alerts", (*broken_in(source), choices, *listed), lead=lead)
 
@@ -157,10 +155,8 @@ def _lead(alerts: Sequence[Alert], source: Source) -> Line:
     )
 
 
-def _list(
-    chosen: Sequence[Alert], page: int, pages: int, here: Address, source: Source
-) -> Iterator[Block]:
-    if not chosen:
+def _list(part: Part[Alert], count: str, here: Address, source: Source) -> Iterator[Block]:
+    if not part.shown:
         yield Paragraph("No alert is as asked for.")
         return
     columns = (
@@ -172,13 +168,10 @@ def _list(
         Column("status"),
         Column("who did what", wide=True),
     )
-    shown = chosen[(page - 1) * _PAGE : page * _PAGE]
-    yield Table("Alerts", columns, tuple(_row(alert, here, source) for alert in shown))
+    yield Table("Alerts", columns, tuple(_row(alert, here, source) for alert in part.shown))
     hint = "Open an alert to see its story; the dashboard asks there what you do about it."
     yield Paragraph(hint, quiet=True)
-    if pages > 1:
-        told = pager(page, pages, plural(len(chosen), "alert"), here, ("worse", "further"))
-        yield Paragraph(told, quiet=True)
+    yield from part.ways(count, here, ("worse", "further"))
 
 
 def _row(alert: Alert, here: Address, source: Source) -> tuple[Cell | Inline, ...]:

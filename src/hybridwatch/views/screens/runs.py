@@ -1,7 +1,6 @@
 """Every run, newest first, and the machines that they were measured on."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import ceil
 from typing import Final
 
 from hybridwatch.errors import RecordError
@@ -26,12 +25,11 @@ from hybridwatch.views.document import (
 )
 from hybridwatch.views.history import age
 from hybridwatch.views.screens.empty import broken_in, empty_store
-from hybridwatch.views.screens.pager import pager
+from hybridwatch.views.screens.pager import Part, part_of
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.screens.table_of_runs import Row, rows_of
 from hybridwatch.views.sentence import plural
 
-_PAGE: Final = 50
 _FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {
     "processor": lambda testbed: testbed.cpu_model,
     "cores": lambda testbed: str(testbed.cores),
@@ -52,15 +50,14 @@ def show(source: Source, asked: Asked) -> Document:
         asked.many("Testbed", "testbed", _options(row.testbed for row in rows)),
     )
     chosen = [row for row in rows if _is_chosen(row, filters)]
-    pages = max(1, ceil(len(chosen) / _PAGE))
-    page = asked.whole("Page", "page", 1, 1, pages)
+    part = part_of(chosen, asked)
     title = "Runs and testbeds"
     if not rows:
         return Document(title, empty_store(source))
     blocks = (
         *broken_in(source),
         Filters(filters),
-        *_list(chosen, page, pages, asked.resolved(), source),
+        *_list(part, plural(len(chosen), "run"), asked.resolved(), source),
         _testbeds(rows, source),
     )
     return Document(title, blocks, lead=_lead(rows, source))
@@ -89,10 +86,8 @@ def _lead(rows: Sequence[Row], source: Source) -> Line:
     )
 
 
-def _list(
-    chosen: Sequence[Row], page: int, pages: int, here: Address, source: Source
-) -> Iterable[Block]:
-    if not chosen:
+def _list(part: Part[Row], count: str, here: Address, source: Source) -> Iterable[Block]:
+    if not part.shown:
         yield Paragraph("No run is of this scenario, build and testbed.")
         return
     columns = (
@@ -103,11 +98,8 @@ def _list(
         Column("measured, run"),
         Column("testbed"),
     )
-    shown = chosen[(page - 1) * _PAGE : page * _PAGE]
-    yield Table("Runs", columns, tuple(_row(row, source) for row in shown))
-    if pages > 1:
-        told = pager(page, pages, plural(len(chosen), "run"), here, ("newer", "older"))
-        yield Paragraph(told, quiet=True)
+    yield Table("Runs", columns, tuple(_row(row, source) for row in part.shown))
+    yield from part.ways(count, here, ("newer", "older"))
 
 
 def _row(row: Row, source: Source) -> tuple[Cell | Inline, ...]:

@@ -1,0 +1,65 @@
+"""What a reader may take along from a document: tables and charts as CSV, and names for files."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from hybridwatch.views.document import Cell, Chart, Line, Table, When, cell_of, plain
+
+_FORMULA: Final = re.compile(r"[=@\t\r]|[+-](?![\d. ]|$)")
+"""How a text begins that a spreadsheet would compute instead of show."""
+
+
+def csv_of_table(table: Table) -> str:
+    """Write a table as CSV with a heading, numbers as ``raw`` has them."""
+    rows = [[_csv_cell(cell_of(cell)) for cell in row] for row in table.rows]
+    return _csv([column.name for column in table.columns], rows)
+
+
+def csv_of_chart(chart: Chart) -> str:
+    """Write what a chart draws as CSV with a heading."""
+    rows = zip(*chart.data.values(), strict=True)
+    return _csv(list(chart.data), [list(row) for row in rows])
+
+
+def file_name(title: str, suffix: str) -> str:
+    """Make a harmless name for a file of a title.
+
+    Args:
+        title: Anything.
+        suffix: With its dot.
+    """
+    slug = re.sub(r"[^a-z0-9.]+", "-", title.lower()).strip("-.")[:80]
+    return f"hybridwatch-{slug or 'view'}{suffix}"
+
+
+def _csv_cell(cell: Cell) -> object:
+    if cell.raw is not None:
+        return cell.raw
+    told = [_exact(cell.content), plain(cell.under), " ".join(f"{v:.6g}" for v in cell.sparkline)]
+    return " ".join(filter(None, told))
+
+
+def _exact(content: Line) -> str:
+    if isinstance(content, When):
+        return content.moment.astimezone(UTC).isoformat()
+    return plain(content)
+
+
+def _csv(heading: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_csv_value, heading))
+    writer.writerows([_csv_value(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _csv_value(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, str) and _FORMULA.match(value):
+        return f"'{value}"
+    return value

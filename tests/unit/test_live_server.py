@@ -1,0 +1,60 @@
+"""What the other tests' servers promise."""
+
+import threading
+from http.server import BaseHTTPRequestHandler
+
+import httpx
+import pytest
+
+from tests.live_server import LiveServer, serving
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        assert self.path != "/wrong", "no such path"
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Stay silent."""
+
+
+def test_a_fault_of_a_handler_is_raised_and_not_printed(capfd):
+    with (
+        pytest.raises(ExceptionGroup) as caught,
+        serving(LiveServer(Handler)) as server,
+        pytest.raises(httpx.RemoteProtocolError),
+    ):
+        httpx.get(f"{server.url}/wrong")
+    assert "no such path" in str(caught.value.exceptions[0])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_client_that_hangs_up_is_no_fault_and_no_thread_stays(capfd):
+    answered, hung_up = threading.Event(), threading.Event()
+
+    class Slow(Handler):
+        def do_GET(self) -> None:
+            hung_up.wait()
+            for _ in range(100):  # until the closed connection says so
+                self.wfile.write(b"x" * 65536)
+            answered.set()
+
+    before = threading.active_count()
+    with serving(LiveServer(Slow)) as server:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.get(server.url, timeout=0.2)
+        hung_up.set()
+    assert not answered.is_set()
+    assert threading.active_count() == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_connection_kept_alive_does_not_hold_up_the_end():
+    with httpx.Client() as client:
+        with serving(LiveServer(Handler)) as server:
+            assert client.get(server.url).status_code == 204
+        with pytest.raises(httpx.TransportError):
+            client.get(server.url)
