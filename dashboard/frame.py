@@ -1,7 +1,9 @@
 """What every page does: read the address, ask the library for the document, draw it."""
 
+import gc
 import os
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -21,6 +23,8 @@ from hybridwatch.views.sentence import headline, plural
 
 _LOOK_S: Final = 10
 """Seconds between two looks at whether the store has grown."""
+_FRESH_S: Final = 2
+"""Seconds for which a look at a large store, which takes some fifty milliseconds, serves all."""
 _MANY: Final = 20
 """New records from which on reading them is worth a bar."""
 
@@ -32,15 +36,36 @@ class _Shelf:
         self._results = results
         self._lock = threading.Lock()
         self._index: Index | None = None
+        self._looked = -float(_FRESH_S)
 
     def index(self) -> Index:
-        """Give the index as of now."""
+        """Give the index as of now, or of a moment ago."""
         with self._lock:
-            if self._index is None or not self._index.is_current():
+            if self._index is None or not (self._is_fresh() or self._index.is_current()):
                 place = st.empty()
                 self._index = open_index(self._results, headline, lambda *n: _say(place, *n))
                 place.empty()
+                _spare()
+            if not self._is_fresh():
+                self._looked = time.monotonic()
             return self._index
+
+    def records(self) -> int:
+        """Count the records of the store as of now, or of a moment ago."""
+        index = self._index
+        if index is not None and self._is_fresh():
+            return index.counts["records"]
+        return len(list_records(self._results))
+
+    def _is_fresh(self) -> bool:
+        return time.monotonic() - self._looked < _FRESH_S
+
+
+def _spare() -> None:
+    """Keep the index out of the collections that Streamlit makes after every run of a page."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _say(place: st.delta_generator.DeltaGenerator, done: int, new: int) -> None:
@@ -100,7 +125,7 @@ def show(screen: str) -> Source:
 @st.fragment(run_every=_LOOK_S)
 def _watch(results: Path, known: int) -> None:
     """Say when runs were added since the page was drawn."""
-    new = len(list_records(results)) - known
+    new = _shelf(results).records() - known
     if new > 0:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.text(f"{plural(new, 'new run')} since you opened this")

@@ -104,7 +104,7 @@ def _changes(browser: Browser, server: Server, index: Index) -> Iterator[Measure
         page.goto(f"{server.address}/{address('scenario', scenario=scenario).href()}")
         settle(page)
         yield _picked(page, "Along", ("release", "time") * 2, "scenario, along what")
-        yield _picked(page, "Runs of each build", ("newest 50", "newest 200") * 2, "scenario, runs")
+        yield _picked(page, "Runs of each build", ("newest 200", "newest 50") * 2, "scenario, runs")
 
 
 def _picked(page: Page, label: str, options: Sequence[str], name: str) -> Measured:

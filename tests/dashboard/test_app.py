@@ -1,10 +1,12 @@
 import ast
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import frame
@@ -29,6 +31,7 @@ FORBIDDEN = {"torch", "vllm", "lm_eval", "httpx", "psutil"}
 def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
     """Opens a screen over the store in ``tmp_path``."""
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
+    monkeypatch.setattr(frame, "_FRESH_S", 0)
 
     def opened(screen: str, **parameters: str | list[str]) -> AppTest:
         page = AppTest.from_file(str(PAGES / f"{screen}.py"), default_timeout=60)
@@ -125,6 +128,22 @@ def test_a_run_that_was_added_is_shown_at_the_next_look(
     page = open_page("runs")
     assert "1 run on 1 testbed" in said_by(page)
     write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
+    assert "2 runs on 1 testbed" in said_by(run_again(page))
+
+
+def test_clicks_in_quick_succession_share_one_look_at_the_store(
+    open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(tmp_path, run(REGRESSED))
+    page = open_page("runs")
+    moment = [time.monotonic() + 100]
+    monkeypatch.setattr(frame, "time", SimpleNamespace(monotonic=lambda: moment[0]))
+    monkeypatch.setattr(frame, "_FRESH_S", 2)
+    run_again(page)
+    write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
+    moment[0] += 1
+    assert "1 run on 1 testbed" in said_by(run_again(page))
+    moment[0] += 2
     assert "2 runs on 1 testbed" in said_by(run_again(page))
 
 

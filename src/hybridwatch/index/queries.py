@@ -145,13 +145,7 @@ class Index:
 
     def cells(self) -> pd.DataFrame:
         """Give every series there is: the columns of ``CELL``, ``runs`` and ``newest`` (start)."""
-        levels, runs = self._values.levels, self._runs
-        rows = [
-            (*cell, len(np.unique(self._record_of[found])), runs["started_at"].iloc[found[-1]])
-            for cell, part in self._values.cells.items()
-            for found in [levels.row[part]]
-        ]
-        return pd.DataFrame(rows, columns=[*CELL, "runs", "newest"])
+        return self._cells.copy()
 
     def series(
         self, scenario: str, version: int, testbed: str, metric: str, statistic: str
@@ -208,6 +202,16 @@ class Index:
     ) -> pd.DataFrame:
         own = ["run", "record", "started_at", "build", "release", "side", *more]
         return self._runs[own].iloc[rows].reset_index(drop=True).assign(**columns)
+
+    @cached_property
+    def _cells(self) -> pd.DataFrame:
+        levels, runs = self._values.levels, self._runs
+        rows = [
+            (*cell, len(np.unique(self._record_of[found])), runs["started_at"].iloc[found[-1]])
+            for cell, part in self._values.cells.items()
+            for found in [levels.row[part]]
+        ]
+        return pd.DataFrame(rows, columns=[*CELL, "runs", "newest"])
 
     @cached_property
     def _record_of(self) -> np.ndarray[Any, Any]:

@@ -14,6 +14,9 @@ from hybridwatch.store import present_tools
 _WORDS: Final = ("numbers.py", "sentence.py")
 """Where headlines come from."""
 
+_READERS: Final = frozenset({"columns.py", "queries.py", "speed.py", "synthetic.py"})
+"""Of the index's own code what makes no row that is stored."""
+
 _LENGTH: Final = 16
 """Characters of a digest that name a folder."""
 
@@ -23,8 +26,8 @@ def rules_digest(headline: Headline) -> str:
     """Give a word that changes with whatever could change a row of the index.
 
     That is what a stored verdict names as its tools (the judging code, NumPy, SciPy, the
-    processor's arithmetic), the code of the index itself, and who says headlines, with that code.
-    A process keeps to the rules that it began with, whatever becomes of the files.
+    processor's arithmetic), the index's own code that makes rows, and who says headlines, with its
+    code. A process keeps to the rules that it began with, whatever becomes of the files.
 
     Args:
         headline: A function of a module.
@@ -38,6 +41,6 @@ def rules_digest(headline: Headline) -> str:
 
 def _sources() -> Iterator[Traversable]:
     package = files("hybridwatch")
-    own = (entry for entry in (package / "index").iterdir() if entry.name.endswith(".py"))
-    yield from sorted(own, key=lambda entry: entry.name)
+    own = {entry.name: entry for entry in (package / "index").iterdir()}
+    yield from (own[name] for name in sorted(own) if name.endswith(".py") and name not in _READERS)
     yield from (package / "views" / name for name in _WORDS)

@@ -4,14 +4,17 @@ A suite that sees proves it on engines that are bad on purpose, and on two that 
 such runs show is no news about a build.
 """
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Final, Protocol
 
 from hybridwatch.record.identity import FixState
+from hybridwatch.scenario.fixes import FIXES
 
 AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 """States in which an engine has a fix."""
+_PUT_IN: Final = re.compile(r"\+([^~+]+)")
 
 
 class Engine(Protocol):
@@ -37,6 +40,8 @@ class Role(Enum):
     """Two engines that somebody wants to know about."""
     KNOWN_BAD = "known-bad"
     """The contender is the baseline without a fix: the suite must see it."""
+    PLANTED = "planted"
+    """The contender has a fault that was put in, to see what a regression does."""
     A_A = "a-a"
     """One engine against itself: the suite must see nothing."""
 
@@ -50,6 +55,8 @@ def role_of(baseline: Engine, contender: Engine) -> Role:
     """
     if is_known_bad(baseline, contender):
         return Role.KNOWN_BAD
+    if planted_in(contender):
+        return Role.PLANTED
     return Role.A_A if _is_same(baseline, contender) else Role.COMPARISON
 
 
@@ -69,6 +76,12 @@ def lost_fixes(baseline: Engine, contender: Engine) -> tuple[str, ...]:
         for fix in sorted(before)
         if before[fix] in AT_WORK and after.get(fix, before[fix]) not in AT_WORK
     )
+
+
+def planted_in(engine: Engine) -> tuple[str, ...]:
+    """Name the faults that an engine's label puts in: whatever it adds that is no fix."""
+    words = _PUT_IN.findall(engine.label)
+    return tuple(word for word in words if word not in FIXES and word not in engine.fixes)
 
 
 def _is_same(baseline: Engine, contender: Engine) -> bool:

@@ -22,6 +22,8 @@ from hybridwatch.record.role import Role, lost_fixes, role_of
 from hybridwatch.scenario.scenario import Scenario
 
 _TELLING: Final = frozenset({Kind.EXACT, Kind.PROPORTION})
+_ON_PURPOSE: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
+_CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.A_A})
 _SIDES: Final = 2
 _UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})
 """Verdicts that show nothing of an engine that lived."""
@@ -109,9 +111,9 @@ def roles_of(index: Index) -> Mapping[str, Role]:
     return {record: role_of(*sides) for record, sides in _sides(index).items()}
 
 
-def known_bad_records(index: Index) -> frozenset[str]:
-    """Name the records whose contender is bad on purpose."""
-    return frozenset(record for record, role in roles_of(index).items() if role is Role.KNOWN_BAD)
+def bad_on_purpose(index: Index) -> frozenset[str]:
+    """Name the records whose contender lacks a fix or has a fault because somebody wanted it."""
+    return frozenset(record for record, role in roles_of(index).items() if role in _ON_PURPOSE)
 
 
 def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:
@@ -187,7 +189,7 @@ def _control(
 
 
 def _wanted(roles: Mapping[str, Role]) -> list[str]:
-    return [record for record, role in roles.items() if role is not Role.COMPARISON]
+    return [record for record, role in roles.items() if role in _CONTROLS]
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
 from hybridwatch.index.queries import STANDING
 from hybridwatch.triage import Judged, Matter
-from hybridwatch.views.controls import known_bad_records
+from hybridwatch.views.controls import bad_on_purpose
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
 _TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
@@ -24,7 +24,7 @@ def judged_from(index: Index) -> list[Judged]:
         index: A whole store; other matters than these never had an alert.
     """
     verdicts = index.verdicts()
-    verdicts = verdicts[~verdicts["record"].isin(known_bad_records(index))]
+    verdicts = verdicts[~verdicts["record"].isin(bad_on_purpose(index))]
     matters = verdicts.loc[verdicts["verdict"].isin(_BAD), list(STANDING)].drop_duplicates()
     told = verdicts.merge(matters, on=list(STANDING))[_TOLD]
     return [_judged(row) for row in told.itertuples(index=False)]

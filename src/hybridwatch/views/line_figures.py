@@ -23,6 +23,12 @@ _WORSE: Final = "#D9480F"
 _BETTER: Final = "#0E9A77"
 """3:1 on white and on near-black; the triangle tells the way, too."""
 _FAINT: Final = 0.14
+_NUMBERS: Final = 72
+"""Room for the numbers of an upright axis, in pixels."""
+_LEFT: Final = dict.fromkeys(
+    (Unit.TOKENS_PER_SECOND, Unit.REQUESTS_PER_SECOND, Unit.STEPS_PER_SECOND), 92
+)
+"""The same where a unit stands behind each of them."""
 _MARGIN: Final = 0.04
 _MOMENT: Final = pd.Timedelta(hours=6)
 
@@ -193,7 +199,8 @@ def _lay_out(figure: go.Figure, lines: Sequence[Line], metric: Metric, over_rele
     marks = [] if over_releases else list(_marks(lines))
     figure.update_layout(
         height=_HEIGHT,
-        margin={"l": 8, "r": 8, "t": 28 if marks else 12, "b": 8},
+        # Given, not found by plotly: it would draw everything twice to find the room for its ticks.
+        margin={"l": _LEFT.get(metric.unit, _NUMBERS), "r": 8, "t": 28 if marks else 12, "b": 8},
         legend={"orientation": "h", "yanchor": "top", "y": -0.17, "x": 0},
         hoverlabel={"align": "left", "namelength": -1},
         hovermode="closest",
@@ -202,7 +209,6 @@ def _lay_out(figure: go.Figure, lines: Sequence[Line], metric: Metric, over_rele
         xaxis=_axis(lines, over_releases),
         yaxis={
             "rangemode": "tozero" if metric.unit is Unit.COUNT else "normal",
-            "automargin": True,
             **AXES[metric.unit],
         },
     )

@@ -19,8 +19,10 @@ from hybridwatch.errors import HistoryError
 from hybridwatch.index import Series
 from hybridwatch.metric import Direction, Kind, Metric
 
-MOST_POINTS: Final = 800
-"""Trials that a chart draws before it leaves some out: more than these hide each other."""
+MOST_POINTS: Final = 400
+"""Trials that a chart draws before it leaves some out: more hide each other, and take long."""
+_FEWEST: Final = 2
+"""Trials that say anything about a side: its lowest and its highest."""
 
 _TAIL: Final = 0.025
 _NUMBER: Final = re.compile(r"\d+")
@@ -105,8 +107,8 @@ def lines_of(
         order = rows[np.lexsort((rows, places[rows]))][-newest:]
         if len(order):
             chosen.append((name, order))
-    total = sum(len(order) for _, order in chosen)
-    drawn = points[_drawn(levels, points, MOST_POINTS // max(1, total))]
+    shown = [order for _, order in chosen]
+    drawn = points[_drawn(levels, points, np.concatenate(shown))] if shown else points
     placed = levels.assign(place=places)
     return [_line(name, order, placed, drawn, metric) for name, order in chosen]
 
@@ -182,15 +184,22 @@ def _places(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.floa
     return np.asarray(at + 0.5 * ((nth + 0.5) / np.maximum(many, 1) - 0.5))
 
 
-def _drawn(levels: pd.DataFrame, points: pd.DataFrame, room: int) -> npt.NDArray[np.bool_]:
-    """Choose the trials to draw: of each side every k-th, and always its lowest and highest."""
+def _drawn(
+    levels: pd.DataFrame, points: pd.DataFrame, sides: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Choose the trials to draw: of each side every k-th, and always its lowest and highest.
+
+    Where there are too many sides even for these two, those of the last sides.
+    """
+    last = np.sort(sides)[-(MOST_POINTS // _FEWEST) :]
+    room = MOST_POINTS // max(1, len(last))
     count = levels["n"].to_numpy(np.int64)
-    every = np.repeat(np.maximum(1, -(-count // max(1, room))), count)
-    kept = points["nth"].to_numpy() % every == 0
+    every = np.repeat(np.maximum(1, -(-count // room)), count)
+    kept = (points["nth"].to_numpy() % every == 0) & (room > _FEWEST)
     grouped = points["value"].groupby(points["level"])
     kept[grouped.idxmin().to_numpy()] = True
     kept[grouped.idxmax().to_numpy()] = True
-    return np.asarray(kept)
+    return np.asarray(kept & np.isin(points["level"].to_numpy(), last))
 
 
 def _line(

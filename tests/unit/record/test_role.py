@@ -11,7 +11,8 @@ from tests.builders import BASELINE, CONTENDER, a_build
 APPLIED = a_build("cpu-0.26.0+x", fixes={"x": FixState.APPLIED})
 LACKING = a_build("cpu-0.26.0", fixes={"x": FixState.LACKING})
 UPGRADED = replace(CONTENDER, release="0.28.0")
-ABSENT = a_build("cpu-0.27.1+slow-step", fixes={})
+SLOWED = a_build("cpu-0.27.1+slow-step", fixes={})
+REPAIRED = a_build("cpu-0.27.1+stale-block-table", fixes={})
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,9 @@ ABSENT = a_build("cpu-0.27.1+slow-step", fixes={})
         (LACKING, APPLIED, Role.COMPARISON),
         (BASELINE, UPGRADED, Role.COMPARISON),
         (BASELINE, replace(BASELINE, release="0.28.0"), Role.COMPARISON),
-        (BASELINE, ABSENT, Role.COMPARISON),
+        (BASELINE, SLOWED, Role.PLANTED),
+        (SLOWED, BASELINE, Role.COMPARISON),
+        (BASELINE, REPAIRED, Role.COMPARISON),
     ],
 )
 def test_engines_tell_what_their_run_is_for(baseline, contender, role) -> None:

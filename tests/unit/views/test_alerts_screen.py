@@ -1,5 +1,6 @@
 """Alerts as a screen tells them."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -84,6 +85,14 @@ def test_the_policy_says_what_is_told(tmp_path: Path) -> None:
 def test_a_caught_known_bad_control_is_no_alert(tmp_path: Path) -> None:
     put(tmp_path, 1, slower=2.0, broken=312.0, answers=WRONG, builds=KNOWN_BAD)
     assert alerts(tmp_path) == ()
+
+
+def test_what_a_planted_fault_does_is_no_alert(tmp_path: Path) -> None:
+    healthy, same = EQUAL
+    put(tmp_path, 1, slower=2.0, builds=(healthy, replace(same, label=f"{same.label}+slow-step")))
+    assert alerts(tmp_path) == ()
+    put(tmp_path, 2, slower=2.0, builds=UPGRADE)  # as bad, and nobody wanted it
+    assert {alert.matter.contender for alert in alerts(tmp_path)} == {UPGRADE[1].label}
 
 
 def test_a_known_bad_control_that_is_not_caught_is_an_alert_until_it_is(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import pandas as pd
@@ -13,7 +13,7 @@ from hybridwatch.metric import Kind, metric_of
 from hybridwatch.views import numbers
 from hybridwatch.views.address import address
 from hybridwatch.views.asked import Asked
-from hybridwatch.views.controls import kind_of, known_bad_records
+from hybridwatch.views.controls import bad_on_purpose, kind_of
 from hybridwatch.views.document import (
     Block,
     Cell,
@@ -75,6 +75,7 @@ class _Histories:
         self.lines = lru_cache(maxsize=_KEPT)(self._lines)
         self.medians = lru_cache(maxsize=_KEPT)(self._medians)
         self.chart = lru_cache(maxsize=_KEPT)(self._chart)
+        self.rows = lru_cache(maxsize=_KEPT)(partial(rows_of, index))
 
     def _series(self, scenario: str, version: int, testbed: str, subject: Subject) -> Series:
         return self._index.series(scenario, version, testbed, subject.metric.id, subject.statistic)
@@ -113,12 +114,12 @@ def show(source: Source, asked: Asked) -> Document:
     version = asked.one("Version", "version", _first(cells["version"].astype(str)))
     cells = cells[cells["version"].astype(str) == version.value]
     along = asked.one("Along", "along", _ALONG, "time")
-    newest = asked.one("Runs of each build", "runs", _NEWEST, "200")
+    newest = asked.one("Runs of each build", "runs", _NEWEST, "50")
     subjects = {subject.label: subject for subject in _subjects(cells)}
     metric = asked.many("Metric", "metric", {label: label for label in subjects})
     over_releases = along.value == "release"
     runs = _runs(source, scenario.value, testbed.value, version.value)
-    bad = known_bad_records(source.index)
+    bad = bad_on_purpose(source.index)
     builds, names = _builds(asked, runs, bad, over_releases=over_releases)
     if cells.empty:
         return Document("Scenario", empty_store(source))
@@ -324,7 +325,7 @@ def _table_of_runs(
     chosen = pd.Series(names_of(runs, over_releases=over_releases), index=runs.index)
     records = runs.loc[chosen.isin(names), "record"].iloc[::-1]
     wanted = list(dict.fromkeys(records.tolist()))
-    rows = {row.record: row for row in rows_of(source.index, scenario).values()}
+    rows = {row.record: row for row in _histories(source.index).rows(scenario).values()}
     columns = (
         Column("verdict"),
         Column("run, baseline → contender"),
