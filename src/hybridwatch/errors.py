@@ -5,6 +5,7 @@
     HybridwatchError            one clear line for a person; the command line exits with 2
      +- ScenarioError           a scenario file says something we do not understand
      +- BuildError              an engine build is unknown, not installed, or unfit
+     +- GpuError                no GPU, no driver, or one that does not answer
      +- RecordError             a record is damaged, of an unknown schema, unwritable
      +- IngestError             a foreign file does not hold what its format promises
      +- ExportError             records cannot be told in the form asked for
@@ -30,6 +31,10 @@ class ScenarioError(HybridwatchError):
 
 class BuildError(HybridwatchError):
     """An engine build is unknown, is not installed, or does not fit the request."""
+
+
+class GpuError(HybridwatchError):
+    """A GPU was asked for, and the machine has none, no driver, or one that does not answer."""
 
 
 class RecordError(HybridwatchError):

@@ -16,8 +16,10 @@ from hybridwatch.record.run import Phase
 
 _KIND_ORDER: Final = (Kind.EXACT, Kind.PROPORTION, Kind.RATE, Kind.TIME, Kind.COUNT)
 _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}
-_HOST_METRICS: Final = frozenset({"host_syncs_per_step", "metadata_build_time"})
-_TAIL_METRICS: Final = frozenset({"ttft", "itl", "e2el"})
+_HOST_METRICS: Final = frozenset(
+    {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
+)
+_TAIL_METRICS: Final = frozenset({"ttft", "itl", "e2el", "host_sync_time"})
 """Tail latency is what users feel here; ``tpot`` is already an average over a request."""
 
 _STAND_INS: Final = {

@@ -1,13 +1,16 @@
 """Whether the machine itself changed while two sides were measured on it.
 
 Every timed trial carries what was seen around it: how long a fixed piece of work took in the
-harness, what others used of the processors, the clock. A change of these is no change of the
-engine. Where both sides were measured in turn, drift meets both alike and only what met one side
-more than the other is held against the result; otherwise all of it is.
+harness, what others used of the processors, the clocks of processors and GPUs. A change of these is
+no change of the engine. Where both sides were measured in turn, drift meets both alike and only
+what met one side more than the other is held against the result; otherwise all of it is.
+
+A GPU that had to slow down to save itself, or that was not ours alone, is told in any case: how
+fast it then is depends on what nobody measured.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,10 +20,10 @@ import numpy.typing as npt
 from hybridwatch.analysis.blocks import blocks_of
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.rank import rank_p
-from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.analysis.trend import trend_p, typical_step
 from hybridwatch.metric import Kind
-from hybridwatch.record.run import Surroundings, Trial
+from hybridwatch.record.run import Run, Surroundings, Trial
 
 _LEVEL: Final = 0.01
 """Of each test below. A doubt fails nothing, but one without cause teaches to read over doubts."""
@@ -84,7 +87,41 @@ _OTHERS: Final = _Reading(
     saying="others used {} of the processors' time {}",
     words=("more", "less"),
 )
-_READINGS: Final = (_KERNEL, _CLOCK, _OTHERS)
+_GPU_CLOCK: Final = _Reading(
+    of=lambda seen: _slowest(gpu.sm_clock_hz for gpu in seen.gpus),
+    size=0.03,
+    relative=True,
+    saying="the GPU's clock was {} {}",
+    words=("higher", "lower"),
+)
+_GPU_MEMORY_CLOCK: Final = _Reading(
+    of=lambda seen: _slowest(gpu.memory_clock_hz for gpu in seen.gpus),
+    size=0.03,
+    relative=True,
+    saying="the clock of the GPU's memory was {} {}",
+    words=("higher", "lower"),
+)
+_POWER_CAP: Final = _Reading(
+    of=lambda seen: _at_power_limit(seen),
+    size=0.25,
+    relative=False,
+    saying="the GPU was held at its power limit for {} of the time {}",
+    words=("more", "less"),
+)
+_READINGS: Final = (_KERNEL, _CLOCK, _OTHERS, _GPU_CLOCK, _GPU_MEMORY_CLOCK, _POWER_CAP)
+
+_SAVING_ITSELF: Final = {
+    "hardware-slowdown": "the hardware's own slowdown",
+    "hardware-thermal": "heat, by the hardware",
+    "software-thermal": "heat, by the driver",
+    "power-brake": "an external power brake",
+}
+"""Reasons of throttling that no healthy GPU has, with our words. At its power limit many a GPU
+works all day: that counts only where it meets the sides differently."""
+
+_OTHERS_BYTES: Final = 64 * 1024**2
+"""Of a GPU's memory. A process that computes there holds more; what a driver counts without one
+is less."""
 
 _INTERLEAVE: Final = "measure both builds in one run, interleaved"
 _OVER_TIME: Final = "at the end than at the start"
@@ -109,6 +146,26 @@ def about_surroundings(baseline: OneSide, contender: OneSide, subject: Subject) 
         if not in_turn:
             yield from _drifts(reading, left, right)
     yield from _restlessness(left, right, in_turn=in_turn)
+    yield from _about_gpus((*left, *right))
+
+
+def machine_doubts(run: Run) -> tuple[str, ...]:
+    """Gather what is held against the machine of a run, each doubt once.
+
+    Of a run of one build only what its GPUs say: nothing is there that they could differ from.
+
+    Raises:
+        ComparisonError: The run holds an unknown metric.
+    """
+    first, last = OneSide(run, 0), OneSide(run, len(run.builds) - 1)
+    by_phase = {subject.phase: subject for subject in subjects_of(first, last)}
+    found = (
+        _about_gpus(first.trials(subject.phase))
+        if len(run.builds) == 1
+        else about_surroundings(first, last, subject)
+        for subject in by_phase.values()
+    )
+    return tuple(dict.fromkeys(doubt for told in found for doubt in told))
 
 
 def _differences(
@@ -145,6 +202,54 @@ def _restlessness(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: boo
             f"{max(spreads) * 100:.0f} %{_used_by_others((*left, *right))}; repeat on a quiet "
             "machine."
         )
+
+
+def _about_gpus(trials: Sequence[Trial]) -> Iterator[str]:
+    yield from _throttling(trials)
+    yield from _sharing(trials)
+
+
+def _throttling(trials: Sequence[Trial]) -> Iterator[str]:
+    """GPUs that saved themselves during any trial, of either side."""
+    seen = [_reasons(trial.surroundings) for trial in trials if trial.surroundings is not None]
+    hit = [reasons for reasons in seen if reasons]
+    if hit:
+        names = sorted({_SAVING_ITSELF[reason] for reasons in hit for reason in reasons})
+        yield (
+            f"The GPU was throttled in {len(hit)} of {len(trials)} trials ({', '.join(names)}): "
+            "its speed then is not the engine's; see to cooling and power, and repeat."
+        )
+
+
+def _reasons(seen: Surroundings) -> set[str]:
+    told = (gpu.throttled for gpu in seen.gpus if gpu.throttled is not None)
+    return {reason for reasons in told for reason in reasons.keys() & _SAVING_ITSELF.keys()}
+
+
+def _sharing(trials: Sequence[Trial]) -> Iterator[str]:
+    """GPUs on which others held memory during any trial, of either side."""
+    around = (trial.surroundings for trial in trials)
+    most = [
+        max((gpu.others_bytes or 0 for gpu in seen.gpus), default=0)
+        for seen in around
+        if seen is not None
+    ]
+    shared = [size for size in most if size > _OTHERS_BYTES]
+    if shared:
+        yield (
+            f"The GPU was shared in {len(shared)} of {len(trials)} trials: other processes held up "
+            f"to {max(shared) / 1024**3:.1f} GiB of its memory; repeat where nobody else computes."
+        )
+
+
+def _slowest(clocks: Iterable[float | None]) -> float | None:
+    """Of several GPUs that work on one thing, the one that the others wait for."""
+    return min((clock for clock in clocks if clock is not None), default=None)
+
+
+def _at_power_limit(seen: Surroundings) -> float | None:
+    told = [gpu.throttled.get("power-cap", 0.0) for gpu in seen.gpus if gpu.throttled is not None]
+    return max(told, default=None)
 
 
 def _used_by_others(trials: Sequence[Trial]) -> str:

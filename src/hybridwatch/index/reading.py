@@ -10,7 +10,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_trial
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.subject import Subject, subjects_of
-from hybridwatch.analysis.surroundings import about_surroundings
+from hybridwatch.analysis.surroundings import machine_doubts
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.index.stamps import Listed, printable
@@ -64,7 +64,7 @@ class Batch:
         shared = _shared(name, run) | {
             "trouble": trouble,
             "headline": headline(report) if report else "",
-            "doubts": "\n".join(_machine_doubts(run)) if report else "",
+            "doubts": "\n".join(machine_doubts(run)) if report else "",
         }
         for index in range(len(run.builds)):
             side = OneSide(run, index)
@@ -131,14 +131,6 @@ def _of_trials(side: OneSide, subject: Subject) -> Iterator[tuple[int, float]]:
                     yield trial.index, sum(sample.values) / len(sample.values)
         elif (value := reduce_trial(trial, subject)) is not None:
             yield trial.index, value
-
-
-def _machine_doubts(run: Run) -> tuple[str, ...]:
-    """What is held against the machine, once for each phase that is timed."""
-    sides = OneSide(run, 0), OneSide(run, 1)
-    by_phase = {subject.phase: subject for subject in subjects_of(*sides)}
-    doubts = (about_surroundings(*sides, subject) for subject in by_phase.values())
-    return tuple(dict.fromkeys(doubt for found in doubts for doubt in found))
 
 
 def _told(comparison: Comparison, report: Report) -> Row:

@@ -1,4 +1,4 @@
-"""The machine around a trial: a calibration kernel, what others use of it, and its clock.
+"""The machine around a trial: a calibration kernel, what others use of it, its clocks, its GPUs.
 
 The kernel is a fixed piece of work in this process. An engine that became slower leaves it alone;
 a machine that became slower (clock, heat, neighbours) slows both. ``analysis.surroundings`` judges.
@@ -16,6 +16,7 @@ from typing import Final, Self
 import numpy as np
 import psutil
 
+from hybridwatch.measure.gpus import Gpus, GpuWatch
 from hybridwatch.record.run import Surroundings
 
 REPETITIONS: Final = 5
@@ -26,6 +27,7 @@ _FLOATS: Final = 200_000
 _BYTES: Final = 16 * 1024**2
 """More than the caches nearest to a processor hold, so that memory takes part."""
 _MEGA: Final = 1e6
+_NO_GPUS: Final = Gpus()
 
 
 def kernel() -> float:
@@ -49,9 +51,14 @@ def kernel_seconds() -> tuple[float, ...]:
 
 
 class Watch:
-    """Sees the surroundings of one trial: made before it, started with it, closed after it."""
+    """Sees the surroundings of one trial: made before it, started with it, closed after it.
 
-    def __init__(self) -> None:
+    Args:
+        gpus: Those that the session's engines may use.
+    """
+
+    def __init__(self, gpus: Gpus = _NO_GPUS) -> None:
+        self._gpus = GpuWatch(gpus)
         self._kernel = kernel_seconds()
         self._clock_hz = _clock_hz()
         self._before: _ProcessorTime | None = None
@@ -59,12 +66,18 @@ class Watch:
     def start(self) -> None:
         """Begin to count what others use of the processors."""
         self._before = _ProcessorTime.now()
+        self._gpus.start()
 
     def close(self) -> Surroundings:
         """Give what was seen."""
         before = self._before
         others = None if before is None else _ProcessorTime.now().others_since(before)
-        return Surroundings(min(self._kernel), median(self._kernel), others, self._clock_hz)
+        gpus = self._gpus.stop()
+        return Surroundings(min(self._kernel), median(self._kernel), others, self._clock_hz, gpus)
+
+    def stop(self) -> None:
+        """Look no more; nothing happens if it was closed."""
+        self._gpus.stop()
 
 
 @dataclass(frozen=True, slots=True)

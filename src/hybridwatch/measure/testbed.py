@@ -4,35 +4,68 @@ import hashlib
 import os
 import platform
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
+from hybridwatch.process import nvidia
 from hybridwatch.record.identity import Testbed
 
 _GIB = 1024**3
 
 
-def probe_testbed() -> Testbed:
+def probe_testbed(devices: Sequence[nvidia.Device] = ()) -> Testbed:
     """Read the facts of this machine that affect numbers.
 
     The id is made from those facts alone, so two machines of one kind share it and a changed
-    machine gets a new one.
+    machine gets a new one. What is upgraded every few weeks (kernel, driver) is told beside it, so
+    that a history goes on; where it differs between two runs, their comparison says so.
+
+    Args:
+        devices: The GPUs that the builds compute on; none where they compute on the processor.
+
+    Raises:
+        GpuError: There are GPUs, but no driver answers.
     """
     model = _cpu_model()
     cores = len(os.sched_getaffinity(0))
     memory = psutil.virtual_memory().total
-    kernel = platform.release()
     facts = f"{model}|{cores}|{round(memory / _GIB)}"
-    digest = hashlib.sha256(facts.encode()).hexdigest()[:6]
-    name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
-    return Testbed(
-        id=f"{name}-{cores}c-{digest}",
+    testbed = Testbed(
+        id=f"{_plain(model)}-{cores}c-{_digest(facts)}",
         cpu_model=model,
         cores=cores,
         memory_bytes=memory,
-        kernel=kernel,
+        kernel=platform.release(),
     )
+    return _with_gpus(testbed, facts, devices) if devices else testbed
+
+
+def _with_gpus(testbed: Testbed, facts: str, devices: Sequence[nvidia.Device]) -> Testbed:
+    driver = nvidia.driver()
+    limits = tuple(one.power_limit_w for one in devices if one.power_limit_w is not None)
+    facts += "".join(
+        f"|{one.name}|{round(one.memory_bytes / _GIB)}|{one.power_limit_w}" for one in devices
+    )
+    return replace(
+        testbed,
+        id=f"{_plain(devices[0].name)}-x{len(devices)}-{testbed.cores}c-{_digest(facts)}",
+        gpus=tuple(one.name for one in devices),
+        driver=driver.version,
+        cuda=driver.cuda,
+        gpu_memory_bytes=tuple(one.memory_bytes for one in devices),
+        gpu_power_limits_w=limits if len(limits) == len(devices) else (),
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _digest(facts: str) -> str:
+    return hashlib.sha256(facts.encode()).hexdigest()[:6]
 
 
 def _cpu_model() -> str:

@@ -1,6 +1,7 @@
 """Processes that end with us: engines, load clients and lm-eval run under a guard.
 
-``guarded`` starts them, ``guard`` is the small program that stays between them and us.
+``guarded`` starts them, ``guard`` is the small program that stays between them and us. ``nvidia``
+asks the driver of this machine's GPUs, on which such engines may compute.
 """
 
 from hybridwatch.process.guarded import ConversingProcess, GuardedProcess

@@ -61,9 +61,14 @@ class Testbed:
         cores: Logical cores this process may use.
         memory_bytes: Physical memory.
         kernel: Release of the operating system kernel.
-        gpus: Names of the GPUs, empty where there is none.
+        gpus: Names of the GPUs that an engine may use, in its order; empty where there is none,
+            and where every build computes on the processor.
         driver: GPU driver version, ``None`` without a GPU.
-        cuda: CUDA version, ``None`` without a GPU.
+        cuda: The highest CUDA version that the driver supports, ``None`` without a GPU. That of
+            an engine is part of its build.
+        gpu_memory_bytes: Memory of each GPU.
+        gpu_power_limits_w: Power limit in force on each GPU, watts; empty where a driver does
+            not tell.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -76,6 +81,8 @@ class Testbed:
     gpus: tuple[str, ...] = ()
     driver: str | None = None
     cuda: str | None = None
+    gpu_memory_bytes: tuple[int, ...] = ()
+    gpu_power_limits_w: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

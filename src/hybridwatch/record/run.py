@@ -81,6 +81,36 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuSurroundings:
+    """A GPU that a timed trial ran on, read at a steady pace while it ran.
+
+    Every fact is ``None`` where the driver does not tell.
+
+    Attributes:
+        index: Position in ``Testbed.gpus``.
+        readings: How many the rest is made of.
+        sm_clock_hz: Clock of the multiprocessors, the median.
+        memory_clock_hz: Clock of its memory, the median.
+        power_w: Power of the board, the median.
+        temperature_c: The highest, degrees Celsius.
+        utilisation: Share of the driver's sample periods in which a kernel ran, the mean.
+        throttled: Share of the readings at which the clock was held down, by reason
+            (``process.nvidia``); a reason that was never given is left out.
+        others_bytes: The most of its memory that other processes held.
+    """
+
+    index: int
+    readings: int
+    sm_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    utilisation: float | None = None
+    throttled: Mapping[str, float] | None = None
+    others_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """The machine around one timed trial: what could have slowed any engine.
 
@@ -91,12 +121,14 @@ class Surroundings:
         others: Share of the machine's processor time that others used during the trial, other
             guests of its host included; from 0 to 1. ``None`` where the system does not tell.
         clock_hz: Mean clock of the processors right before the trial; ``None`` as above.
+        gpus: Those that the engines lay on; empty without any.
     """
 
     kernel_best_s: float
     kernel_median_s: float
     others: float | None = None
     clock_hz: float | None = None
+    gpus: tuple[GpuSurroundings, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +137,17 @@ class CallSite:
 
     Attributes:
         place: ``file:function:line``, the file as it is imported.
-        reads: How many, over all steps of the trial.
+        reads: How many, over all steps of the trial; on CUDA, how many waits for the device.
         seconds: How long these took, all together.
+        kind: On CUDA, what most of the waits were: ``item``, ``bool``, ``int``, ``float``,
+            ``index``, ``tolist``, ``nonzero``, ``copy``, ``event``, ``stream``, ``device``,
+            ``allocator`` or ``other``.
     """
 
     place: str
     reads: int
     seconds: float
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

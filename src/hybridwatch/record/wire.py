@@ -27,6 +27,7 @@ from hybridwatch.record.run import (
     Answer,
     CallSite,
     Failure,
+    GpuSurroundings,
     HostWork,
     Looks,
     Phase,
@@ -75,11 +76,19 @@ _Time: TypeAlias = Annotated[
 _Id: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
 _Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Seconds: TypeAlias = Annotated[float, Field(gt=0)]
+_Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+_Hertz: TypeAlias = Annotated[float, Field(gt=0)]
+_Bytes: TypeAlias = Annotated[int, Field(ge=0)]
 
 
 def _is_absent(value: object) -> bool:
     """Keep a key out of the file: records made before it existed stay as they are."""
     return value is None
+
+
+def _is_empty(value: tuple[object, ...]) -> bool:
+    """Keep a key out of the file, as above."""
+    return not value
 
 
 def _ascending(value: tuple[int, ...]) -> tuple[int, ...]:
@@ -117,6 +126,8 @@ class _Testbed(_Wire):
     gpus: tuple[str, ...]
     driver: str | None
     cuda: str | None
+    gpu_memory_bytes: tuple[_Bytes, ...] = Field(default=(), exclude_if=_is_empty)
+    gpu_power_limits_w: tuple[float, ...] = Field(default=(), exclude_if=_is_empty)
 
 
 class _Build(_Wire):
@@ -150,17 +161,36 @@ class _Failure(_Wire):
     engine_died: bool = Field(default=False, exclude_if=lambda died: not died)
 
 
+class _Gpu(_Wire):
+    index: Annotated[int, Field(ge=0)]
+    readings: Annotated[int, Field(ge=1)]
+    sm_clock_hz: _Hertz | None
+    memory_clock_hz: _Hertz | None
+    power_w: Annotated[float, Field(ge=0)] | None
+    temperature_c: float | None
+    utilisation: _Share | None
+    throttled: dict[str, _Share] | None
+    others_bytes: _Bytes | None
+
+
 class _Surroundings(_Wire):
     kernel_best_s: _Seconds
     kernel_median_s: _Seconds
-    others: Annotated[float, Field(ge=0, le=1)] | None
-    clock_hz: Annotated[float, Field(gt=0)] | None
+    others: _Share | None
+    clock_hz: _Hertz | None
+    gpus: tuple[_Gpu, ...] = Field(default=(), exclude_if=_is_empty)
+
+    def to_surroundings(self) -> Surroundings:
+        plain = {**vars(self)}
+        plain["gpus"] = tuple(GpuSurroundings(**vars(gpu)) for gpu in self.gpus)
+        return Surroundings(**plain)
 
 
 class _CallSite(_Wire):
     place: str
     reads: Annotated[int, Field(ge=1)]
     seconds: Annotated[float, Field(ge=0)]
+    kind: str | None = Field(default=None, exclude_if=_is_absent)
 
 
 class _StepPhase(_Wire):
@@ -223,7 +253,7 @@ class _Trial(_Wire):
         plain["samples"] = tuple(Sample(**vars(sample)) for sample in self.samples)
         plain["failure"] = Failure(**vars(self.failure)) if self.failure else None
         around = self.surroundings
-        plain["surroundings"] = Surroundings(**vars(around)) if around else None
+        plain["surroundings"] = around.to_surroundings() if around else None
         plain["host_work"] = self.host_work.to_host_work() if self.host_work else None
         return Trial(**plain, answers=tuple(bulk.answers), client_result=bulk.client_result)
 

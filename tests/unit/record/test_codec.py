@@ -15,6 +15,7 @@ from hybridwatch.record.codec import SCHEMA_VERSION, Encoded, decode, encode
 from hybridwatch.record.run import (
     Answer,
     Failure,
+    GpuSurroundings,
     Looks,
     Phase,
     Run,
@@ -27,6 +28,15 @@ from tests.store_builders import REGRESSED, STARTED, Plan, run
 GOLDEN = Path(__file__).parents[2] / "golden" / "record"
 
 SMALL = run(Plan(documents=3, performance_trials=1, failed_trials=1))
+OF_A_GPU = replace(
+    SMALL.testbed,
+    id="nvidia-h200-x2-16c-0f1e2d",
+    gpus=("NVIDIA H200", "NVIDIA H200"),
+    driver="570.133.20",
+    cuda="12.8",
+    gpu_memory_bytes=(150754820096, 150754820096),
+    gpu_power_limits_w=(700.0, 700.0),
+)
 
 # JSON text cannot hold lone surrogates; a test of its own covers them.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -36,12 +46,26 @@ metrics = st.sampled_from(["ttft", "output_throughput", "accuracy.recall", "cont
 samples = st.builds(Sample, metrics, st.lists(numbers, max_size=40).map(tuple))
 answers = st.builds(Answer, *[texts] * 2, st.integers(), *[texts] * 6, st.booleans())
 shares = st.none() | st.floats(0, 1)
+clocks = st.none() | st.floats(1, 1e12)
+gpus = st.builds(
+    GpuSurroundings,
+    st.integers(0, 15),
+    st.integers(1, 10_000),
+    clocks,
+    clocks,
+    st.none() | st.floats(0, 1e4),
+    st.none() | st.floats(-50, 150),
+    shares,
+    st.none() | st.dictionaries(texts, st.floats(0, 1), max_size=3),
+    st.none() | st.integers(0, 2**40),
+)
 surroundings = st.builds(
     Surroundings,
     st.floats(1e-9, 1e9),
     st.floats(1e-9, 1e9),
     shares,
-    st.none() | st.floats(1, 1e12),
+    clocks,
+    st.lists(gpus, max_size=2).map(tuple),
 )
 planned = st.lists(st.integers(1, 1000), min_size=1, max_size=6, unique=True).map(sorted)
 looks = planned.flatmap(
@@ -69,8 +93,9 @@ def in_order(many: list[Trial]) -> tuple[Trial, ...]:
 
 
 runs = st.builds(
-    lambda many, started, revision, looked: replace(
+    lambda many, started, revision, looked, testbed: replace(
         SMALL,
+        testbed=testbed,
         trials=in_order(many),
         looks=looked,
         started_at=started,
@@ -80,6 +105,7 @@ runs = st.builds(
     times,
     st.none() | texts,
     st.none() | looks,
+    st.sampled_from([SMALL.testbed, OF_A_GPU]),
 )
 
 
@@ -140,6 +166,20 @@ def test_golden_record_of_a_run_of_several_looks_is_still_read_and_written() -> 
     assert encode(original).record == record
 
 
+def test_golden_record_of_a_run_on_a_gpu_is_still_read_and_written() -> None:
+    record = (GOLDEN / "v1-gpu.json").read_bytes()
+    original = decode(record, None)
+    assert original.testbed.id == "nvidia-h200-x2-16c-0f1e2d"
+    assert original.testbed.gpu_memory_bytes == (150754820096, 150754820096)
+    seen, untold = (trial.surroundings for trial in original.trials)
+    assert seen is not None
+    assert untold is not None
+    assert seen.gpus[0].throttled == {"power-cap": 0.75}
+    assert seen.gpus[0].others_bytes == 0
+    assert untold.gpus == (GpuSurroundings(0, 12),)
+    assert encode(original).record == record
+
+
 def test_golden_record_of_an_ingested_run_is_still_read_and_written() -> None:
     record = (GOLDEN / "v1-ingested.json").read_bytes()
     original = decode(record, None)
@@ -156,6 +196,10 @@ def test_what_a_run_does_not_have_leaves_no_key() -> None:
     assert "source" not in raw
     assert all("statistic" not in sample for t in raw["trials"] for sample in t["samples"])
     assert all("surroundings" not in trial for trial in raw["trials"])
+    assert not [key for key in raw["testbed"] if key.startswith("gpu_")]
+    seen = replace(SMALL.trials[0], surroundings=Surroundings(0.01, 0.01))
+    (trial,) = json.loads(encode(replace(SMALL, trials=(seen,))).record)["trials"]
+    assert "gpus" not in trial["surroundings"]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,17 @@ def test_host_work_comes_back_as_it_was():
     assert any(trial.host_work == WORK for trial in made.trials)
 
 
+def test_the_kind_of_a_site_is_kept_where_it_is_known():
+    made = with_work()
+    waits = replace(WORK, sites=(replace(WORK.sites[0], kind="event"),))
+    trials = [replace(t, host_work=waits) if t.host_work else t for t in made.trials]
+    known = replace(made, trials=tuple(trials))
+    encoded = encode(known)
+    assert decode(encoded.record, encoded.bulk) == known
+    assert b'"kind"' in encoded.record
+    assert b'"kind"' not in encode(made).record
+
+
 def test_a_record_without_it_does_not_name_it():
     assert b"host_work" not in encode(run()).record
 

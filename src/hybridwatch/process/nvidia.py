@@ -1,0 +1,262 @@
+"""What the driver of this machine's NVIDIA GPUs says of them.
+
+A thin, typed boundary around NVIDIA's own library NVML (the module ``pynvml``), which asks the
+driver from the host: nothing here starts a CUDA context or puts work on a GPU. NVML leaves out
+what a GPU, its driver or a container does not tell; that is ``None`` here.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from hybridwatch.errors import GpuError
+
+_Value = TypeVar("_Value")
+
+_MEGA: Final = 1e6
+_MILLI: Final = 1e-3
+
+_REASONS: Final = {
+    "power-cap": "nvmlClocksEventReasonSwPowerCap",
+    "hardware-slowdown": "nvmlClocksEventReasonHwSlowdown",
+    "software-thermal": "nvmlClocksEventReasonSwThermalSlowdown",
+    "hardware-thermal": "nvmlClocksEventReasonHwThermalSlowdown",
+    "power-brake": "nvmlClocksEventReasonHwPowerBrakeSlowdown",
+}
+"""Our names of the reasons for which a driver lowers the clock of a GPU that has work. Idle clocks
+and clocks that somebody set are no throttling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """The NVIDIA driver of this machine.
+
+    Attributes:
+        version: Its release, such as ``570.133.20``.
+        cuda: The highest CUDA version that it supports, such as ``12.8``.
+    """
+
+    version: str
+    cuda: str
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU that an engine started from here may use.
+
+    Attributes:
+        index: NVML's number of it, in the order of the PCI bus; of a MIG slice, within its GPU.
+        uuid: Globally unique, as ``CUDA_VISIBLE_DEVICES`` takes it.
+        name: As NVIDIA names the product, such as ``NVIDIA H200``.
+        memory_bytes: All of it, what the driver keeps for itself included.
+        power_limit_w: The limit in force; ``None`` where the driver does not tell.
+    """
+
+    index: int
+    uuid: str
+    name: str
+    memory_bytes: int
+    power_limit_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A GPU at one moment; every value is ``None`` where the driver does not tell.
+
+    Attributes:
+        sm_clock_hz: Clock of the multiprocessors.
+        memory_clock_hz: Clock of its memory.
+        power_w: What the board draws.
+        temperature_c: Of the chip, degrees Celsius.
+        utilisation: Share of the driver's last sample period in which a kernel ran, 0 to 1.
+        memory_used_bytes: By whomever; what the driver keeps for itself left out.
+        throttled: Why the clock is held down, in our words; empty when it is not.
+        processes: Bytes of each process that computes there, ``None`` for unknown. A container
+            usually sees none, not even its own.
+    """
+
+    sm_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    utilisation: float | None = None
+    memory_used_bytes: int | None = None
+    throttled: frozenset[str] | None = None
+    processes: Mapping[int, int | None] | None = None
+
+
+def driver() -> Driver:
+    """Ask the driver for its own version.
+
+    Raises:
+        GpuError: There is none, or it does not answer.
+    """
+    with _opened() as nvml:
+        cuda = nvml.nvmlSystemGetCudaDriverVersion_v2()
+        return Driver(nvml.nvmlSystemGetDriverVersion(), f"{cuda // 1000}.{cuda % 1000 // 10}")
+
+
+def devices() -> tuple[Device, ...]:
+    """List the GPUs that an engine may use, in its order.
+
+    ``CUDA_VISIBLE_DEVICES`` is read as CUDA reads it: numbers or (beginnings of) UUIDs, and
+    nothing from the first entry on that names no GPU. Numbers count along the PCI bus, which is
+    CUDA's own order wherever the GPUs are alike.
+
+    Returns:
+        None or more of them.
+
+    Raises:
+        GpuError: There is no driver, or it does not answer.
+    """
+    with _opened() as nvml:
+        return tuple(_device(nvml, handle) for handle in _visible(nvml))
+
+
+@contextmanager
+def gauge(devices: Sequence[Device]) -> Iterator[Callable[[], tuple[Reading, ...]]]:
+    """Give a function that reads the GPUs at that moment, in the order of ``devices``.
+
+    It makes host calls only, and may be called from one thread at a time. What the driver refuses
+    to tell is left out.
+
+    Args:
+        devices: As ``devices()`` gave them.
+
+    Raises:
+        GpuError: There is no driver, it does not answer, or a GPU is gone; from the first call
+            or any later one.
+    """
+    with _opened() as nvml:
+        handles = [nvml.nvmlDeviceGetHandleByUUID(one.uuid) for one in devices]
+        yield lambda: tuple(_reading(nvml, handle) for handle in handles)
+
+
+@contextmanager
+def _opened() -> Iterator[Any]:
+    """Give the library with a connection to the driver; NVML's errors come out as ours."""
+    nvml = _library()
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        missing = (nvml.NVMLError_LibraryNotFound, nvml.NVMLError_DriverNotLoaded)
+        if isinstance(error, missing):
+            raise GpuError(
+                f"no NVIDIA driver on this machine: NVML says {_quoted(error)}"
+            ) from None
+        raise GpuError(f"the NVIDIA driver does not answer: {_quoted(error)}") from None
+    try:
+        yield nvml
+    except nvml.NVMLError as error:
+        raise GpuError(f"the NVIDIA driver does not answer: {_quoted(error)}") from error
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _library() -> Any:
+    # Late: most of what needs this module's types never asks a driver.
+    try:
+        import pynvml
+    except ImportError:
+        raise GpuError(
+            "GPUs are asked through nvidia-ml-py, which is not installed: "
+            "pip install 'hybridwatch[measure]'"
+        ) from None
+    return pynvml
+
+
+def _quoted(error: Exception) -> str:
+    return f'"{str(error).rstrip(".")}"'
+
+
+def _visible(nvml: Any) -> list[Any]:
+    """Handles of what ``CUDA_VISIBLE_DEVICES`` leaves visible, in its order."""
+    everything = [
+        nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())
+    ]
+    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if asked is None:
+        return everything
+    by_uuid = {nvml.nvmlDeviceGetUUID(handle): handle for handle in everything}
+    found: list[Any] = []
+    for entry in (part.strip() for part in asked.split(",")):
+        handle = _named(nvml, entry, everything, by_uuid)
+        if handle is None:
+            break
+        found.append(handle)
+    return found
+
+
+def _named(nvml: Any, entry: str, everything: list[Any], by_uuid: Mapping[str, Any]) -> Any | None:
+    if entry.isdecimal():
+        return everything[int(entry)] if int(entry) < len(everything) else None
+    if entry.startswith("MIG-"):
+        return _told(nvml, lambda: nvml.nvmlDeviceGetHandleByUUID(entry))
+    fitting = [uuid for uuid in by_uuid if entry.startswith("GPU-") and uuid.startswith(entry)]
+    return by_uuid[fitting[0]] if len(fitting) == 1 else None
+
+
+def _device(nvml: Any, handle: Any) -> Device:
+    limit = _told(nvml, lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+    return Device(
+        index=nvml.nvmlDeviceGetIndex(handle),
+        uuid=nvml.nvmlDeviceGetUUID(handle),
+        name=nvml.nvmlDeviceGetName(handle),
+        memory_bytes=nvml.nvmlDeviceGetMemoryInfo(handle).total,
+        power_limit_w=None if limit is None else limit * _MILLI,
+    )
+
+
+def _reading(nvml: Any, handle: Any) -> Reading:
+    def ask(function: Callable[..., _Value], *rest: object) -> _Value | None:
+        return _told(nvml, lambda: function(handle, *rest))
+
+    sm_clock = ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM)
+    memory_clock = ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_MEM)
+    power = ask(nvml.nvmlDeviceGetPowerUsage)
+    temperature = ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU)
+    rates = ask(nvml.nvmlDeviceGetUtilizationRates)
+    reasons = ask(nvml.nvmlDeviceGetCurrentClocksEventReasons)
+    running = ask(nvml.nvmlDeviceGetComputeRunningProcesses)
+    return Reading(
+        sm_clock_hz=None if sm_clock is None else sm_clock * _MEGA,
+        memory_clock_hz=None if memory_clock is None else memory_clock * _MEGA,
+        power_w=None if power is None else power * _MILLI,
+        temperature_c=None if temperature is None else float(temperature),
+        utilisation=None if rates is None else rates.gpu / 100,
+        memory_used_bytes=_memory_used(nvml, handle),
+        throttled=None if reasons is None else _names(nvml, reasons),
+        processes=None if running is None else {one.pid: one.usedGpuMemory for one in running},
+    )
+
+
+def _memory_used(nvml: Any, handle: Any) -> int | None:
+    """Bytes in use; only the second form of the question leaves the driver's own reserve out."""
+    info = _told(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2))
+    return None if info is None else int(info.used)
+
+
+def _names(nvml: Any, reasons: int) -> frozenset[str]:
+    return frozenset(name for name, bit in _REASONS.items() if reasons & getattr(nvml, bit))
+
+
+def _told(nvml: Any, question: Callable[[], _Value]) -> _Value | None:
+    """The answer; ``None`` where this GPU, driver or container refuses it.
+
+    Raises:
+        NVMLError: The GPU or the driver is gone: no question of taste.
+    """
+    refused = (
+        nvml.NVMLError_NotSupported,
+        nvml.NVMLError_NoPermission,
+        nvml.NVMLError_FunctionNotFound,
+        nvml.NVMLError_NotFound,
+        nvml.NVMLError_InvalidArgument,
+        nvml.NVMLLibraryMismatchError,
+    )
+    try:
+        return question()
+    except refused:
+        return None
