@@ -21,7 +21,7 @@ run: engine ## Run the smoke scenarios on the embedded model, healthy and known-
 	$(BIN)/hybridwatch run smoke --known-bad
 
 test: engine browser contract check ## Everything that continuous integration runs.
-	$(BIN)/python -m pytest -m "not engine and not browser"
+	$(BIN)/python -m pytest -m "not engine and not browser $(PATIENCE)"
 	$(BIN)/python -m pytest -m "(engine or browser) $(PATIENCE)" --durations=10
 
 test-all: PATIENCE :=

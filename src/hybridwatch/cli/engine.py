@@ -12,7 +12,7 @@ from rich.table import Table
 from hybridwatch.engine.adopt import adopt
 from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
-from hybridwatch.engine.install import install, lock_digest, state
+from hybridwatch.engine.install import download, install, lock_digest, state
 
 
 @click.group("engine")
@@ -22,9 +22,33 @@ def command() -> None:
 
 @command.command("install")
 @click.argument("name")
-def install_command(name: str) -> None:
+@click.option(
+    "--find-links",
+    "wheels",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Take every package from this folder (repeatable) and ask no index.",
+)
+@click.option(
+    "--no-gpu",
+    is_flag=True,
+    help="For an image that is made here and runs elsewhere: ask for no GPU and no driver.",
+)
+def install_command(name: str, *, wheels: tuple[Path, ...], no_gpu: bool) -> None:
     """Make the environment of build NAME from its lock; nothing to do if it is there."""
-    install(named_build(name), say=click.echo)
+    install(named_build(name), say=click.echo, wheels=wheels, needs_gpu=not no_gpu)
+
+
+@command.command("download")
+@click.argument("name")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def download_command(name: str, folder: Path) -> None:
+    """Fetch every package of build NAME into FOLDER, for `install --find-links` without a network.
+
+    Run it with the version of Python that the other machine has; it needs no GPU.
+    """
+    download(named_build(name), folder, say=click.echo)
 
 
 @command.command("adopt")
@@ -38,8 +62,8 @@ def adopt_command(into: Path, accelerator: str) -> None:
     For environments that something else makes, as asv does for a commit (ci/asv.vllm.conf.json).
     HYBRIDWATCH_HOME=INTO then measures it.
     """
-    build = adopt(Path(sys.prefix), home(), into.resolve(), accelerator)
-    click.echo(f"{build.name}: {build.distribution} {build.release} in {build.environment}")
+    build = adopt(Path(sys.executable), home(), into.resolve(), accelerator)
+    click.echo(f"{build.name}: {build.distribution} {build.release} in {sys.prefix}")
 
 
 @command.command("list")
@@ -52,7 +76,7 @@ def list_command(*, as_json: bool) -> None:
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("build", "release", "accelerator", "fixes switched", "environment"):
-        table.add_column(title, no_wrap=title == "build")
+        table.add_column(title, no_wrap=title == "build", overflow="fold")
     for build in builds:
         switched = ", ".join(
             f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.fixes.items()

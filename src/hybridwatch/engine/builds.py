@@ -31,8 +31,10 @@ _OWN_CHECKOUT: Final = Path(__file__).parents[3]  # src/hybridwatch/engine/build
 _NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _SWITCH = re.compile(r"([~+])([^~+]*)")
 _WORDS: Final = (*FIXES, *FAULTS)
+_OF_A_VARIANT: Final = {"like", "fixes"}
 
 Text = Annotated[str, Field(pattern=r"\S")]
+Python = Annotated[str, Field(pattern=r"^3\.\d+$", description="a version such as 3.11")]
 
 
 class _Entry(BaseModel):
@@ -43,7 +45,8 @@ class _Entry(BaseModel):
     release: Text
     accelerator: Literal["cpu", "cuda"]
     distribution: Text
-    python: Annotated[str, Field(pattern=r"^3\.\d+$", description="a version such as 3.11")]
+    python: Python
+    newest_python: Python | None = None
     torch: Text
     lock: Text
     fixes: dict[FixId, Literal["apply", "revert"]] = Field(default_factory=dict)
@@ -73,6 +76,9 @@ class BuildSpec:
         env: Environment variables of the engine's processes.
         flags: Arguments of the engine's server.
         home: The checkout that all paths belong to.
+        newest_python: Newest Python that can make the environment; any when ``None``.
+        variant_of: The build that this one is with other fixes; empty when it is none's. They have
+            one environment, and in a session one engine as far as the fixes allow.
     """
 
     name: str
@@ -86,11 +92,13 @@ class BuildSpec:
     env: Mapping[str, str]
     flags: Mapping[str, str]
     home: Path
+    newest_python: str | None = None
+    variant_of: str = ""
 
     @property
     def environment(self) -> Path:
         """The folder of the build's environment, whether it exists or not."""
-        return self.home / ".engines" / self.name
+        return self.home / ".engines" / (self.variant_of or self.name)
 
     @property
     def interpreter(self) -> Path:
@@ -105,9 +113,9 @@ class BuildRequest:
     Attributes:
         label: Name and switches, switches in the order of the known fixes and faults and each once,
             so that two spellings of one request are equal.
-        spec: The named build.
-        switches: Fix id to whether it shall be in: the build's own, then the label's; a fix made of
-            parts is named by these. Fixes not named stay as released.
+        spec: The named build, or the one that it is a variant of.
+        switches: Fix id to whether it shall be in: the build's own, then the variant's, then the
+            label's; a fix made of parts is named by these. Fixes not named stay as released.
         planted: Faults to put in.
     """
 
@@ -157,7 +165,8 @@ def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
     checkout = root or home()
     path = checkout / _BUILDS_FILE
     try:
-        parsed = _File.model_validate(_completed(tomllib.loads(path.read_text(encoding="utf-8"))))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        parsed = _File.model_validate(_completed(content))
     except OSError as error:
         raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -165,7 +174,10 @@ def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
     except ValidationError as error:
         lines = explain(_File, error)
         raise BuildError("\n".join(f"{_BUILDS_FILE}: {line}" for line in lines)) from None
-    return {name: _spec(name, entry, checkout) for name, entry in parsed.builds.items()}
+    return {
+        name: _spec(name, entry, checkout, _variant_of(content["builds"][name]))
+        for name, entry in parsed.builds.items()
+    }
 
 
 def named_build(name: str, root: Path | None = None) -> BuildSpec:
@@ -193,13 +205,15 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
         BuildError: The build, a fix or a fault is unknown or named twice, or a fault is taken out.
     """
     name, switched = _split(text)
-    spec = named_build(name, root)
+    named = named_build(name, root)
+    spec = named_build(named.variant_of, root) if named.variant_of else named
     label = name + "".join(
         f"{'+' if switched[word] else '~'}{word}" for word in _WORDS if word in switched
     )
     fixes = {fix: wanted for fix, wanted in switched.items() if fix in FIXES}
     planted = tuple(fault for fault in FAULTS if fault in switched)
-    return BuildRequest(label, spec, {**_of_parts(spec.fixes), **_of_parts(fixes)}, planted)
+    switches = {**_of_parts(spec.fixes), **_of_parts(named.fixes), **_of_parts(fixes)}
+    return BuildRequest(label, spec, switches, planted)
 
 
 def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
@@ -243,6 +257,11 @@ def _filled(name: str, builds: dict[str, Any]) -> Any:
     return {**model, **{key: value for key, value in own.items() if key != "like"}}
 
 
+def _variant_of(entry: dict[str, Any]) -> str:
+    """The build that an entry says no more about than which fixes are switched on it."""
+    return entry["like"] if set(entry) == _OF_A_VARIANT else ""
+
+
 def _hint(word: str, known: tuple[str, ...]) -> str:
     """Near matches, and always everything known: there are few."""
     everything = f"known: {', '.join(known) if known else 'none'}"
@@ -250,7 +269,7 @@ def _hint(word: str, known: tuple[str, ...]) -> str:
     return everything if near == everything else f"{near} ({everything})"
 
 
-def _spec(name: str, entry: _Entry, checkout: Path) -> BuildSpec:
+def _spec(name: str, entry: _Entry, checkout: Path, variant_of: str) -> BuildSpec:
     if not _NAME.fullmatch(name):
         raise BuildError(
             f"{_BUILDS_FILE}: builds.{quoted(name)}: expected lower-case letters, digits, dots "
@@ -261,4 +280,5 @@ def _spec(name: str, entry: _Entry, checkout: Path) -> BuildSpec:
         raise BuildError(f"{_BUILDS_FILE}: builds.{quoted(name)}.lock: no file {entry.lock}")
     fields: dict[str, Any] = entry.model_dump()
     fixes = {fix: switch == "apply" for fix, switch in entry.fixes.items()}
-    return BuildSpec(**{**fields, "name": name, "lock": lock, "fixes": fixes, "home": checkout})
+    known = {"name": name, "lock": lock, "fixes": fixes, "home": checkout}
+    return BuildSpec(**{**fields, **known, "variant_of": variant_of})

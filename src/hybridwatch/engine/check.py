@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hybridwatch.engine.builds import BuildSpec
+from hybridwatch.engine.fit import require_gpu
 from hybridwatch.engine.install import State, state
 from hybridwatch.errors import BuildError
 
@@ -48,11 +49,17 @@ class BuildCheck:
 
 
 def require_installed(build: BuildSpec) -> None:
-    """Refuse a build whose environment cannot be used.
+    """Refuse a build of which no engine can be started here.
 
     Raises:
-        BuildError: It is missing or stale; the message has the command that makes it.
+        BuildError: Its environment is missing or stale, with the command that makes it; or it is
+            for CUDA, and this machine lacks what that needs.
     """
+    require_gpu(build)
+    _require_environment(build)
+
+
+def _require_environment(build: BuildSpec) -> None:
     found = state(build)
     if found is not State.INSTALLED:
         raise BuildError(
@@ -67,7 +74,7 @@ def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Buil
     Raises:
         BuildError: It is not installed, or the probe failed, hung, or gave no answer.
     """
-    require_installed(build)
+    _require_environment(build)  # reading code takes no GPU
     command = [str(build.interpreter), "-m", "hybridwatch_engine.check"]
     # The harness's own paths must not reach into the engine's world.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

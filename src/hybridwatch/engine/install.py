@@ -1,32 +1,37 @@
-"""Makes the environment of an engine build from its lock, once.
+"""Makes the environment of an engine build from its lock, once, or fetches what it is made of.
 
 A marker file is written last and holds the digest of everything that shaped the environment. A
 marker that fits means there is nothing to do; any other environment is made anew from nothing, so
 one that was interrupted, or whose lock has changed, is never half right.
+
+A lock for CUDA is complete; one for CPUs leaves to torch what torch brings along, which differs
+between its CPU and its default builds, so there torch is installed first.
 """
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.engine import pip
 from hybridwatch.engine.builds import BuildSpec
+from hybridwatch.engine.fit import require_gpu, require_python, require_wheels
 from hybridwatch.errors import BuildError
 
 Say = Callable[[str], None]
 
 MARKER: Final = "hybridwatch-lock.sha256"
 _TAIL_LINES: Final = 20
+_PLAIN: Final = (*pip.OPTIONS, "--progress-bar", "off")
 _BIG_DOWNLOAD: Final = re.compile(r"Downloading (\S+) \((\d{2,}(\.\d+)? MB|[\d.]+ GB)\)")
 
 
@@ -79,64 +84,106 @@ def environment_digest(build: BuildSpec) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def install(build: BuildSpec, *, say: Say) -> Path:
+def install(
+    build: BuildSpec, *, say: Say, wheels: Sequence[Path] = (), needs_gpu: bool = True
+) -> Path:
     """Make the environment of a build, unless it is there already.
 
     Args:
         build: The build.
         say: Takes each line of progress.
+        wheels: Folders that hold every package, as ``download`` fills them; no index is asked then.
+        needs_gpu: Whether a build for CUDA is refused where it could not run.
 
     Returns:
         The folder of the environment.
 
     Raises:
-        BuildError: This Python is too old, or a step failed; carries the step, its exit status and
-            the last lines it wrote.
+        BuildError: The build does not fit this machine, or a step failed; then it carries the step,
+            its exit status and the last lines it wrote.
     """
     if state(build) is State.INSTALLED:
         say(f"{build.name} is installed in {build.environment}")
         return build.environment
-    _require_python(build)
+    require_python(build)
+    if needs_gpu:
+        require_gpu(build)
+    _require_wheels(build, wheels, say)
     if build.environment.exists():
         say(f"removing what is left of another {build.name}")
         shutil.rmtree(build.environment)
-    steps = tuple(_steps(build))
-    for number, step in enumerate(steps, 1):
-        say(f"[{number}/{len(steps)}] {step.title}")
-        began = time.monotonic()
-        _run(build, step, f"{number}/{len(steps)}", say)
-        say(f"      {time.monotonic() - began:.0f} s")
+    _do(build, tuple(_steps(build, wheels)), wheels, say)
     # Last, so that an interrupted installation has no marker.
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
     say(f"{build.name} is installed in {build.environment}")
     return build.environment
 
 
-def _steps(build: BuildSpec) -> Iterator[_Step]:
-    pip = (
-        str(build.interpreter),
-        *("-m", "pip", "install", "--disable-pip-version-check", "--no-input"),
-        *("--progress-bar", "off"),
-    )
-    yield _Step("environment", (sys.executable, "-m", "venv", str(build.environment)))
-    # With what torch itself asks for, which differs between its CPU and its default builds. The
-    # lock is no constraint here: a default torch pins another triton than the engine uses.
-    yield _Step(build.torch, (*pip, build.torch))
-    yield _Step(
+def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
+    """Fetch every package of a build, for a machine that has no index.
+
+    Wheels only: whoever unpacks them shall need no compiler. They are for this Python's version and
+    kind of machine.
+
+    Args:
+        build: The build.
+        folder: Where to put them; made when missing. What is there is not fetched again.
+        say: Takes each line of progress.
+
+    Raises:
+        BuildError: This Python does not fit, or a package cannot be had.
+    """
+    require_python(build)
+    options = ("--only-binary", ":all:", "--dest", str(folder))
+    fetch = (sys.executable, "-m", "pip", "download", *_PLAIN, *options)
+    _do(build, [_Step(title, (*fetch, *what)) for title, what in _packages(build)], (), say)
+    say(f"{build.name}: everything is in {folder}")
+
+
+def _do(build: BuildSpec, steps: Sequence[_Step], wheels: Sequence[Path], say: Say) -> None:
+    for number, step in enumerate(steps, 1):
+        say(f"[{number}/{len(steps)}] {step.title}")
+        began = time.monotonic()
+        _run(build, step, f"{number}/{len(steps)}", pip.environment(wheels), say)
+        say(f"      {time.monotonic() - began:.0f} s")
+
+
+def _require_wheels(build: BuildSpec, wheels: Sequence[Path], say: Say) -> None:
+    """Look for everything in the folders, which takes moments; of an index only ask for torch."""
+    if wheels:
+        say(f"looking for the packages of {build.name} in {', '.join(map(str, wheels))}")
+        for _, what in _packages(build):
+            require_wheels(build, what, wheels)
+    elif build.accelerator == "cuda":
+        require_wheels(build, ("--no-deps", build.torch))
+
+
+def _packages(build: BuildSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What pip is asked for, one call after the other, each with a title."""
+    if build.accelerator == "cpu":
+        # The lock is no constraint here: a default torch pins another triton than the engine uses.
+        yield build.torch, (build.torch,)
+    yield (
         f"{build.distribution}=={build.release} and the rest of {build.lock.name}",
-        (*pip, "--no-deps", "--requirement", str(build.lock)),
+        ("--no-deps", "--requirement", str(build.lock)),
     )
+
+
+def _steps(build: BuildSpec, wheels: Sequence[Path]) -> Iterator[_Step]:
+    make = (str(build.interpreter), "-m", "pip", "install", *_PLAIN, *pip.source(wheels))
+    yield _Step("environment", (sys.executable, "-m", "venv", str(build.environment)))
+    for title, what in _packages(build):
+        yield _Step(title, (*make, *what))
     # The lock brings setuptools, so that building the plugin downloads nothing.
     yield _Step(
         "hybridwatch-engine, the plugin",
-        (*pip, "--no-deps", "--no-build-isolation", "--editable", str(build.home / "engine")),
+        (*make, "--no-deps", "--no-build-isolation", "--editable", str(build.home / "engine")),
     )
 
 
-def _run(build: BuildSpec, step: _Step, position: str, say: Say) -> None:
-    # Another environment's variables would send pip's work there.
-    hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+def _run(
+    build: BuildSpec, step: _Step, position: str, environment: dict[str, str], say: Say
+) -> None:
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with subprocess.Popen(
         step.command,
@@ -165,11 +212,3 @@ def _echo(line: str, say: Say) -> None:
         say(f"      downloading {found[1]} ({found[2]})")
     elif line.startswith("Installing collected packages:"):
         say(f"      unpacking {line.count(',') + 1} packages")
-
-
-def _require_python(build: BuildSpec) -> None:
-    floor = tuple(int(part) for part in build.python.split("."))
-    if sys.version_info < floor:
-        raise BuildError(
-            f"{build.name} needs Python {build.python} or newer; this is {sys.version.split()[0]}"
-        )

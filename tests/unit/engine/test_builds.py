@@ -36,10 +36,12 @@ def test_the_shipped_builds_load_and_their_locks_pin_everything():
         assert f"{build.distribution}=={build.release}" in pins
         assert build.torch in pins
         for pin in pins:
-            name, _, version = pin.partition(" ;")[0].partition("==")
+            pinned, _, excluded = pin.partition(" ;")[0].partition(",!=")
+            name, _, version = pinned.partition("==")
             assert name, pin
             assert version, pin
             assert "+" not in version, f"{pin}: a local version exists on one index only"
+            assert excluded in {"", f"{version}+cpu"}, pin
 
 
 def test_a_build_has_paths_switches_and_variables(checkout):
@@ -225,6 +227,31 @@ def test_a_build_like_another_says_only_what_differs(checkout):
     first, second = load_builds(checkout).values()
     assert (second.name, second.release) == ("tiny-1.1", "1.1")
     assert (second.env, second.fixes, second.lock) == (first.env, first.fixes, first.lock)
+
+
+VARIANT = """
+[builds."tiny-1.0-other"]
+like = "tiny-1.0"
+fixes = { padded-rows-prefilling = "apply", stale-block-table = "revert" }
+"""
+
+
+def test_a_build_that_says_only_its_fixes_is_a_variant(checkout):
+    builds = checkout / "engine" / "builds.toml"
+    builds.write_text(BUILDS + VARIANT)
+    plain, other = load_builds(checkout).values()
+    assert (plain.variant_of, other.variant_of) == ("", "tiny-1.0")
+    assert other.environment == plain.environment
+    request = parse_label("tiny-1.0-other+single-token-extend", checkout)
+    assert request.label == "tiny-1.0-other+single-token-extend"
+    assert request.spec == plain  # one engine for both
+    assert request.switches == {
+        **stale(False, False),  # what the variant says goes before what its build says
+        "padded-rows-prefilling": True,
+        "single-token-extend": True,
+    }
+    builds.write_text(BUILDS + VARIANT + 'release = "1.1"\n')
+    assert named_build("tiny-1.0-other", checkout).variant_of == ""
 
 
 @pytest.mark.parametrize("model", ["tiny-9", "tiny-1.1"])

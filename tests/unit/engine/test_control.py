@@ -19,6 +19,18 @@ def test_what_the_probes_of_all_workers_saw_is_put_together(monkeypatch):
     }
 
 
+def test_counts_by_two_names_are_added_name_by_name(monkeypatch):
+    seen = [
+        {"site_kinds": {"a": {"item": 2, "copy": 1}}, "other_threads": {"waits": 1}},
+        {"site_kinds": {"a": {"item": 1}, "b": {"event": 4}}, "other_threads": {"waits": 2}},
+    ]
+    monkeypatch.setattr(EngineControl, "_call", lambda *_: seen)
+    assert EngineControl([]).stop_probe("host-sync") == {
+        "site_kinds": {"a": {"item": 3, "copy": 1}, "b": {"event": 4}},
+        "other_threads": {"waits": 3},
+    }
+
+
 def test_every_worker_is_told_what_is_planted(monkeypatch):
     asked = []
 

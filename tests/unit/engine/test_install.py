@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.engine import command
 from hybridwatch.engine.builds import BuildSpec, named_build
 from hybridwatch.engine.check import check_build
-from hybridwatch.engine.install import MARKER, State, install, state
+from hybridwatch.engine.install import MARKER, State, download, install, state
 from hybridwatch.errors import BuildError
 from tests.checkout import BUILDS as TINY
 
@@ -131,6 +131,22 @@ def test_a_check_that_fails_is_told(build, checkout, code, message):
             check_build(build, timeout_s=1)
     finally:
         answer(checkout, f"print({json.dumps(json.dumps(REPORT))})")
+
+
+def test_a_downloaded_folder_is_all_that_an_installation_takes(
+    build, checkout, tmp_path, monkeypatch
+):
+    folder = tmp_path / "wheels"
+    download(build, folder, say=lambda _: None)
+    assert {path.name.split("-")[0] for path in folder.iterdir()} == {"six", "setuptools"}
+    spec = named_build("tiny-1.0", copy(checkout, tmp_path))
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/nobody")  # whoever asks there fails
+    said: list[str] = []
+    install(spec, say=said.append, wheels=[folder])
+    assert state(spec) is State.INSTALLED
+    assert said[0] == f"looking for the packages of tiny-1.0 in {folder}"
+    assert check_build(spec).release == "1.0"
 
 
 def test_a_failing_step_is_told_and_its_rest_is_removed_next_time(tmp_path, checkout, monkeypatch):
