@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridwatch.engine.builds import home, named_build
 from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.server import HOST
+from hybridwatch.engine.launch import HOST
 from hybridwatch.process import ConversingProcess
 from tests.engine.conftest import BUILD
 

@@ -6,7 +6,8 @@ import psutil
 import pytest
 
 from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.server import EngineServer, Launch
+from hybridwatch.engine.launch import Launch
+from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import EngineError
 from hybridwatch.measure import bench as bench_module
 from hybridwatch.measure import phase

@@ -1,4 +1,4 @@
-"""The host-read probe on planted reads: the count is exact and the call sites are right."""
+"""The host-sync probe on planted reads and waits: counts are exact and call sites are right."""
 
 import json
 import subprocess
@@ -9,14 +9,19 @@ import pytest
 pytestmark = pytest.mark.engine
 
 SCRIPT = Path(__file__).parent / "planted_reads.py"
+WAITS = Path(__file__).parent / "planted_waits.py"
+
+
+def told_by(sides, script):
+    done = subprocess.run(
+        [sides[0].spec.interpreter, script],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_every_planted_read_is_counted_once_at_its_place(sides):
-    done = subprocess.run(
-        [sides[0].spec.interpreter, SCRIPT],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    told = json.loads(done.stdout.splitlines()[-1])
+    told = told_by(sides, SCRIPT)
     assert told["seen"]["reads_per_step"] == [9, 9]
     assert told["after"] == told["seen"]
     lines = SCRIPT.read_text().splitlines()
@@ -31,3 +36,25 @@ def test_every_planted_read_is_counted_once_at_its_place(sides):
     seconds = told["seen"]["site_seconds"]
     assert set(seconds) == set(sites)
     assert all(0 < taken < 60 for taken in seconds.values())
+
+
+def test_tensors_that_say_they_are_on_a_device_are_waited_for_and_others_are_not(sides):
+    """The CUDA half, on the real methods of torch and tensors of a pretended device."""
+    told = told_by(sides, WAITS)
+    seen = told["seen"]
+    assert seen["reads_per_step"] == [8, 8]
+    lines = WAITS.read_text().splitlines()
+    waited = {lines[int(site.rpartition(":")[2]) - 1].strip() for site in seen["sites"]}
+    begin, end = ("    one.item()", "    host.item()")
+    calls = lines[lines.index(begin) : lines.index(end)]
+    assert waited == {line.strip() for line in calls if "with suppress" not in line}
+    assert sorted(kind for kinds in seen["site_kinds"].values() for kind in kinds) == [
+        "bool", "copy", "copy", "copy", "copy", "index", "int", "item",
+    ]  # fmt: skip
+    assert set(seen["sites"].values()) == {2}
+    assert len(seen["step_seconds"]) == len(seen["wait_seconds_per_step"]) == 2
+    assert 0 < seen["wait_seconds_per_step"][0] <= seen["step_seconds"][0]
+    assert told["modes"] == [1, 0]
+    # torch's own events are of a static type; the plugin's can be watched.
+    assert told["events"] == [False, True, True]
+    assert told["left_nothing"]

@@ -59,7 +59,7 @@ def each(scenarios):
 
 
 def test_no_scenario_is_left_out():
-    known = {scenario.id for scenario in find(home() / "scenarios", [])}
+    known = {one.id for one in find(home() / "scenarios", []) if one.fits("cpu")}
     assert known - {"smoke/padded-graph-rows"} == {*TELLING, *DEADLY}
 
 

@@ -7,10 +7,9 @@ vLLM mixes this class into its worker (``--worker-extension-cls``) and calls its
 from typing import Any
 
 from hybridwatch_engine.check import identity
-from hybridwatch_engine.cpu.graph_replay import REPLAYS
-from hybridwatch_engine.cpu.idle_rank import idle_rank
 from hybridwatch_engine.draft_gate import draft_gate
 from hybridwatch_engine.fixes.switchboard import switchboard
+from hybridwatch_engine.idle_rank import idle_rank
 from hybridwatch_engine.model_runner import clear_rows, is_v2, requests_in
 from hybridwatch_engine.planted import planter
 from hybridwatch_engine.probes.contract import ContractProbe
@@ -22,6 +21,7 @@ from hybridwatch_engine.probes.metadata_time import MetadataTimeProbe
 from hybridwatch_engine.probes.recurrent_state import RecurrentStateProbe
 from hybridwatch_engine.probes.step_phases import StepPhasesProbe
 from hybridwatch_engine.probes.token_states import TokenStatesProbe
+from hybridwatch_engine.replays import REPLAYS
 
 PROBES: dict[str, Probe] = {
     "contract": JointProbe(

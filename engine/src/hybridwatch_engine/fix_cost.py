@@ -1,33 +1,40 @@
-"""``python -m hybridwatch_engine.fix_cost MODEL``: what an applied fix costs in every engine step.
+"""``python -m hybridwatch_engine.fix_cost MODEL``: what a fix costs in every engine step.
 
-One engine in one process decodes a batch; the patches that would put a fix into a release that
-lacks it go in and out of the running engine between short stretches of steps, off on on off, so
-both see the same machine. Where the release has the fix the patches change nothing but the time.
-Fixes that act when an engine starts cannot be measured so.
-Prints one JSON object: for each fix the ratio of median step times with and without the patches.
+One engine in one process decodes batches; the forms of a fix go in and out of it between short
+stretches of steps, so all see the same machine:
+
+- ``stock``: without the fix; in a release that has it, with it taken out.
+- ``ours``: with the patches that would put the fix into a release that lacks it; in one that has
+  it, on top of its own.
+- ``upstream``: as released, in a release that has it.
+
+Fixes that act when an engine starts cannot be measured so. Prints one JSON object, explained in
+``engine/README.md``; the exit status is 1 when our form of any fix adds a host synchronisation.
 """
 
 import argparse
 import json
-import os
 import sys
-import time
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import Any
 
+from hybridwatch_engine.fixes.fix import Fix
 from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine.in_turn import Forms, speeds_of, step_time_ratio, stretches_of, syncs_of
+from hybridwatch_engine.patch import PatchSet
+from hybridwatch_engine.probes.host_sync import runs_on_cuda
+from hybridwatch_engine.source import SourceTree, installed_tree
+from hybridwatch_engine.stepping import STEPS, device_name, give, own_answer, say, start
 
-STEPS = 30
-ROWS = 3
 LIVE = [id_ for id_, fix in FIXES.items() if fix.apply and fix.header.switch == "live"]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Start the engine, measure the fixes, print."""
     parser = argparse.ArgumentParser(prog="python -m hybridwatch_engine.fix_cost")
     parser.add_argument("model")
-    parser.add_argument("--rounds", type=int, default=60, help="stretches of each kind, per fix")
+    parser.add_argument("--batches", type=int, nargs="+", default=[8], help="requests in a batch")
+    parser.add_argument("--rounds", type=int, default=40, help="stretches of each form")
     parser.add_argument("--fix", action="append", choices=LIVE, help="this one; else all")
     parser.add_argument(
         "--engine",
@@ -35,72 +42,78 @@ def main() -> None:
         default={},
         help="more of the engine's arguments, as JSON: speculative_config, mamba_cache_mode",
     )
-    options = parser.parse_args()
-    answer = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # vLLM talks on standard output
-    engine = start(options.model, options.engine)
-    ratios = compare(engine, options.fix or LIVE, options.rounds)
-    answer.write(json.dumps(ratios, indent=2) + "\n")
-
-
-def start(model: str, more: Mapping[str, Any]) -> Any:
-    """An engine whose steps are made by hand.
-
-    Args:
-        model: Folder of the model.
-        more: Arguments that differ from those here, or come on top.
-    """
-    from vllm import LLM
-
-    sizes = [4, 8, 16]  # up to 16 for three requests with three drafts each
-    graphs = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": sizes}
-    arguments: dict[str, Any] = {
-        "dtype": "float32",
-        "max_model_len": 1024,
-        "max_num_seqs": 16,
-        "compilation_config": graphs,
-        "enable_prefix_caching": False,
-        "disable_log_stats": True,
+    options = parser.parse_args(arguments)
+    answer = own_answer()
+    engine = start(options.model, max(options.batches), options.engine)
+    tree = installed_tree()
+    none: Forms = {"stock": PatchSet(), "ours": PatchSet()}
+    forms = {"none": none, **{id_: forms_of(FIXES[id_], tree) for id_ in options.fix or LIVE}}
+    told = {
+        "device": device_name(),
+        "rounds": options.rounds,
+        "steps": STEPS,
+        "syncs": "waits for the device" if runs_on_cuda() else "host reads",
+        "fixes": {
+            id_: {
+                str(rows): costs(engine, of_fix, rows, options.rounds, id_)
+                for rows in options.batches
+                if of_fix
+            }
+            for id_, of_fix in forms.items()
+        },
     }
-    return LLM(model=model, **{**arguments, **more}).llm_engine
+    give(answer, told)
+    return int(adds_syncs(told["fixes"]))
 
 
-def compare(engine: Any, fix_ids: Sequence[str], rounds: int) -> dict[str, float]:
-    """Ratio of step times by fix id, and of nothing against nothing as ``none``."""
-    makers = {fix_id: FIXES[fix_id].apply for fix_id in fix_ids}
-    patches = {fix_id: make() for fix_id, make in makers.items() if make}
-    return {name: ratio(engine, patches.get(name), rounds) for name in ("none", *patches)}
+def forms_of(fix: Fix, tree: SourceTree) -> Forms:
+    """The forms that a fix has in a release; none where it cannot be put in."""
+    state = fix.probe(tree).state
+    try:
+        ours = fix.apply() if fix.apply else None
+    except (AttributeError, ImportError) as error:  # what it changes is not in this release
+        say(f"{fix.header.id}: cannot be put into this release: {error}")
+        return {}
+    if ours is None or state == "not-applicable":
+        return {}
+    if state == "lacking":
+        return {"stock": PatchSet(), "ours": ours}
+    stock = {"stock": fix.revert()} if fix.revert else {}
+    return {**stock, "upstream": PatchSet(), "ours": ours}
 
 
-def ratio(engine: Any, patches: Any, rounds: int) -> float:
-    """Median step time with the patches over that without."""
-    times: dict[bool, list[float]] = {False: [], True: []}
-    for number in range(rounds):
-        for applied in (False, True) if number % 2 else (True, False):
-            if applied and patches is not None:
-                patches.install()
-            times[applied] += stretch(engine, f"{number}-{applied}")
-            if patches is not None:
-                patches.remove()
-    sys.stderr.write(f"{len(times[True])} steps with, {len(times[False])} without\n")
-    return median(times[True]) / median(times[False])
+def costs(engine: Any, forms: Forms, rows: int, rounds: int, name: str) -> dict[str, Any]:
+    """Speed of each form, step times against each other, and the synchronisations they add."""
+    say(f"{name}, {rows} requests")
+    found = stretches_of(engine, forms, rows, rounds)
+    pairs = [("ours", "stock"), ("upstream", "stock"), ("ours", "upstream")]
+    return {
+        **speeds_of(found),
+        "step_time": {
+            f"{one}/{other}": step_time_ratio(found, one, other)
+            for one, other in pairs
+            if one in forms and other in forms
+        },
+        "syncs_added": syncs_added(syncs_of(engine, forms, rows)),
+    }
 
 
-def stretch(engine: Any, name: str) -> list[float]:
-    """Seconds of each decode step of one batch, the prompts' own step left out."""
-    from vllm import SamplingParams, TokensPrompt
+def syncs_added(per_step: Mapping[str, float]) -> dict[str, float]:
+    """What each form adds to the one that it goes on top of."""
+    under = {"upstream": "stock", "ours": "upstream" if "upstream" in per_step else "stock"}
+    return {
+        form: per_step[form] - per_step[base]
+        for form, base in under.items()
+        if form in per_step and base in per_step
+    }
 
-    told = SamplingParams(temperature=0.0, max_tokens=STEPS, ignore_eos=True)
-    for row in range(ROWS):
-        prompt = TokensPrompt(prompt_token_ids=[97 + row] * 24)
-        engine.add_request(f"{name}-{row}", prompt, told)
-    seconds = []
-    while engine.has_unfinished_requests():
-        begin = time.perf_counter()
-        engine.step()
-        seconds.append(time.perf_counter() - begin)
-    return seconds[1:]
+
+def adds_syncs(fixes: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
+    """Whether our form of any fix adds a host synchronisation at any batch size."""
+    return any(
+        batch["syncs_added"]["ours"] > 0 for batches in fixes.values() for batch in batches.values()
+    )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,6 +5,7 @@ V1 (``v1/worker/gpu_model_runner.py``) has one batch, whose rows outlive their r
 """
 
 import importlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 Function = tuple[Any, str]
@@ -46,6 +47,16 @@ def steps() -> tuple[Function, ...]:
     from vllm.v1.worker.gpu_model_runner import GPUModelRunner as RunnerV1
 
     return (RunnerV1, "execute_model"), (RunnerV2, "execute_model")
+
+
+def is_step(scheduled: Any, told: Mapping[str, Any]) -> bool:
+    """Whether a call of what runs a step has work to do.
+
+    Args:
+        scheduled: The scheduler's output.
+        told: Arguments given by name; V2 is told there of a dummy run, V1 makes them otherwise.
+    """
+    return scheduled.total_num_scheduled_tokens > 0 and not told.get("dummy_run", False)
 
 
 def work_of_steps() -> tuple[Function, ...]:

@@ -41,6 +41,13 @@ def register() -> None:
         mended = cpu_speculative_states.HEADER.id
         if switchboard().states()[mended] == "lacking":
             switchboard().switch(mended, True)
+    else:
+        # Imported here too: a CPU replays by itself, and has no graphs of this kind.
+        from hybridwatch_engine.cuda_graphs import watched_graphs
+        from hybridwatch_engine.probes.watchable_events import watchable_events
+
+        watched_graphs().install()
+        watchable_events().install()
     if wished.graph_replay:
         replay().install()
     for fix_id, wanted in wished.fixes.items():

@@ -88,8 +88,25 @@ METRICS: Final[tuple[Metric, ...]] = (
         Direction.LOWER,
         Kind.COUNT,
         0.0,
-        "Host reads of tensors per engine step (.item(), .tolist(), nonzero, ...): each would "
-        "wait for the device on a GPU.",
+        "Host synchronisations per engine step: on CUDA calls that wait for the device; on a CPU "
+        "host reads of tensors (.item(), .tolist(), nonzero, ...), each of which would wait for "
+        "the device on a GPU.",
+    ),
+    Metric(
+        "host_sync_time",
+        Unit.SECONDS,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Time that the host waits for the device in an engine step; on CUDA only.",
+    ),
+    Metric(
+        "host_sync_share",
+        Unit.RATIO,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Share of an engine step's time in which the host waits for the device; on CUDA only.",
     ),
     Metric(
         "acceptance_length",

@@ -12,43 +12,12 @@ cuda_graph.py``) and model runner V1 only; V2 has a graph manager of its own.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
-
-
-@dataclass(slots=True)
-class CapturedGraph:
-    """What a graph of one batch descriptor would hold.
-
-    Attributes:
-        args: Positional arguments of the model at capture: views of persistent buffers.
-        kwargs: Keyword arguments, likewise.
-        mamba_metadata: Layer name to the metadata object in force at capture.
-    """
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    mamba_metadata: dict[str, Any]
-
-
-@dataclass(slots=True)
-class Replays:
-    """How this process replays, changed while it runs.
-
-    Attributes:
-        eager: Run batches that have a graph on the host's fresh metadata instead of the captured
-            one: what the engine would say without graphs, the reference for greedy tokens.
-        observers: Told before each replay, with the graph and the fresh forward context.
-    """
-
-    eager: bool = False
-    observers: list[Callable[[CapturedGraph, Any], None]] = field(default_factory=list)
-
-
-REPLAYS = Replays()
+from hybridwatch_engine.replays import REPLAYS, CapturedGraph, mamba_part
 
 
 @cache
@@ -57,7 +26,6 @@ def replayed_model_class() -> Any:
     from vllm.compilation.cuda_graph import CUDAGraphWrapper
     from vllm.compilation.monitor import validate_cudagraph_capturing_enabled
     from vllm.forward_context import get_forward_context, override_forward_context
-    from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadata
 
     class ReplayedModel(CUDAGraphWrapper):  # type: ignore[misc]
         """Captures on first sight of a batch descriptor while capturing is on, replays after.
@@ -80,7 +48,8 @@ def replayed_model_class() -> Any:
             graph = graphs.get(context.batch_descriptor)
             if graph is None:
                 validate_cudagraph_capturing_enabled()
-                graphs[context.batch_descriptor] = _capture(args, kwargs, context.attn_metadata)
+                mamba = mamba_part(context.attn_metadata)
+                graphs[context.batch_descriptor] = CapturedGraph(args, dict(kwargs), mamba)
                 return self.runnable(*args, **kwargs)
             if REPLAYS.eager:
                 return self.runnable(*args, **kwargs)
@@ -89,16 +58,6 @@ def replayed_model_class() -> Any:
             stale = {**context.attn_metadata, **graph.mamba_metadata}
             with override_forward_context(replace(context, attn_metadata=stale)):
                 return self.runnable(*graph.args, **graph.kwargs)
-
-    def _capture(
-        args: tuple[Any, ...], kwargs: dict[str, Any], metadata: dict[str, Any]
-    ) -> CapturedGraph:
-        mamba = {
-            layer: built
-            for layer, built in metadata.items()
-            if isinstance(built, BaseMambaAttentionMetadata)
-        }
-        return CapturedGraph(args, dict(kwargs), mamba)
 
     return ReplayedModel
 

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hybridwatch_engine.cpu.graph_replay import REPLAYS, CapturedGraph
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
+from hybridwatch_engine.replays import REPLAYS, CapturedGraph
 
 
 @dataclass(slots=True)

@@ -1,102 +1,30 @@
-"""The host-synchronisation probe on CPU: reads of tensor values by host code, per engine step.
+"""The host-synchronisation probe: what an engine step waits for, or on a CPU what it reads."""
 
-On a GPU each of these waits for the device when the tensor lives there. A CPU engine cannot tell
-which would, so every read counts, wherever the tensor lives; the count is exact, and its call site
-and how long it took are kept. What Python code does is seen; kernels and compiled extensions are
-not.
-"""
-
-import sys
-from collections import Counter
-from collections.abc import Callable
-from functools import cache
-from pathlib import PurePath
-from time import perf_counter_ns
-from types import FrameType
 from typing import Any
 
-from hybridwatch_engine.model_runner import steps
-from hybridwatch_engine.patch import Patch, PatchSet
-
-READS = ("item", "tolist", "nonzero", "__bool__", "__int__", "__float__", "__index__")
-"""Methods of ``torch.Tensor`` that hand values to the host or need them to know a shape."""
+from hybridwatch_engine.probes.device_waits import DeviceWaitsProbe
+from hybridwatch_engine.probes.host_reads import HostReadsProbe
 
 
 class HostSyncProbe:
-    """Counts host reads per engine step while it is on."""
+    """Counts waits on a CUDA engine (``device_waits.py``), else reads (``host_reads.py``)."""
 
     def __init__(self) -> None:
-        self._steps: list[int] = []
-        self._sites: Counter[str] = Counter()
-        self._times_ns: Counter[str] = Counter()
-        self._hooks: PatchSet | None = None
+        self._form: HostReadsProbe | DeviceWaitsProbe | None = None
 
     def start(self) -> None:
         """Count from zero."""
-        self._steps, self._sites, self._times_ns = [], Counter(), Counter()
-        if self._hooks is None:
-            self._hooks = self._make_hooks()
-        self._hooks.install()
+        if self._form is None:
+            self._form = DeviceWaitsProbe() if runs_on_cuda() else HostReadsProbe()
+        self._form.start()
 
     def stop(self) -> dict[str, Any]:
-        """Stop counting and tell.
-
-        Returns:
-            ``reads_per_step``: a count for each engine step, in order; ``sites``: number of reads
-            by ``file:function:line``, the most frequent first; ``site_seconds``: how long those
-            took.
-        """
-        if self._hooks is not None:
-            self._hooks.remove()
-        return {
-            "reads_per_step": self._steps,
-            "sites": dict(self._sites.most_common()),
-            "site_seconds": {site: time / 1e9 for site, time in self._times_ns.items()},
-        }
-
-    def _make_hooks(self) -> PatchSet:
-        import torch
-
-        reads = [Patch(torch.Tensor, name, self._counted) for name in READS]
-        reads.append(Patch(torch, "nonzero", self._counted))
-        return PatchSet(*(Patch(*function, self._step) for function in steps()), *reads)
-
-    def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def execute_model(runner: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
-            dummy = kwargs.get("dummy_run", False)  # in V2; V1 makes dummy runs by other means
-            if scheduler_output.total_num_scheduled_tokens > 0 and not dummy:
-                self._steps.append(0)
-            return original(runner, scheduler_output, *args, **kwargs)
-
-        return execute_model
-
-    def _counted(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def read(*args: Any, **kwargs: Any) -> Any:
-            # Reads before the first step belong to no step.
-            if not self._steps:
-                return original(*args, **kwargs)
-            self._steps[-1] += 1
-            # A traceback object would cost far more.
-            site = _site(sys._getframe(1))  # noqa: SLF001
-            self._sites[site] += 1
-            start = perf_counter_ns()
-            try:
-                return original(*args, **kwargs)
-            finally:
-                self._times_ns[site] += perf_counter_ns() - start
-
-        return read
+        """Stop counting and tell what the form tells."""
+        return (self._form or HostReadsProbe()).stop()
 
 
-def _site(caller: FrameType) -> str:
-    code = caller.f_code
-    return f"{_relative(code.co_filename)}:{code.co_qualname}:{caller.f_lineno}"
+def runs_on_cuda() -> bool:
+    """Whether this process runs its engine on a device that is used through ``torch.cuda``."""
+    from vllm.platforms import current_platform
 
-
-@cache
-def _relative(file: str) -> str:
-    """Name a file from where it is imported: the same on every machine, and nobody's folders."""
-    path = PurePath(file)
-    folders = [PurePath(folder) for folder in sys.path if folder]
-    inside = [path.relative_to(folder) for folder in folders if path.is_relative_to(folder)]
-    return str(min(inside, key=lambda found: len(found.parts), default=PurePath(path.name)))
+    return bool(current_platform.is_cuda_alike())

@@ -66,7 +66,8 @@ class MambaGroup:
         window = int(table[self.metadata.block_idx_last_computed_token[row]])
         if not self.builder.use_spec_decode:
             return Place(window, window, 0)
-        anchors = self.metadata.block_idx_last_scheduled_token_prev_step
+        # A release without the anchor's fix has no field for it.
+        anchors = getattr(self.metadata, "block_idx_last_scheduled_token_prev_step", None)
         if anchors is None:
             return None
         return Place(int(table[int(anchors[row]) + offset]), window, offset)

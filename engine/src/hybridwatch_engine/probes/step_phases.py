@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from hybridwatch_engine.model_runner import phases_of_steps, steps
+from hybridwatch_engine.model_runner import is_step, phases_of_steps, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 
 PHASES = ("prepare", "metadata", "forward", "sample", "draft", "rest")
@@ -49,8 +49,7 @@ class StepPhasesProbe:
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def execute_model(runner: Any, scheduled: Any, *args: Any, **kwargs: Any) -> Any:
-                dummy = kwargs.get("dummy_run", False)  # in V2; V1 makes them by other means
-                if scheduled.total_num_scheduled_tokens == 0 or dummy:
+                if not is_step(scheduled, kwargs):
                     return original(runner, scheduled, *args, **kwargs)
                 self._steps.append(dict.fromkeys(PHASES, 0))
                 return self._timed(own, original, runner, scheduled, *args, **kwargs)

@@ -22,10 +22,8 @@ class IdleRank:
     """
 
     def __init__(self) -> None:
-        from vllm.v1.worker.cpu_worker import CPUWorker
-
         self.batches = 0
-        self._hooks = PatchSet(Patch(CPUWorker, "execute_model", self._follow))
+        self._hooks = PatchSet(Patch(_worker(), "execute_model", self._follow))
 
     def set(self, batches: int) -> None:
         """Run this many dummy batches from now on."""
@@ -46,6 +44,19 @@ class IdleRank:
             return output
 
         return execute_model
+
+
+def _worker() -> Any:
+    """The class of this engine's worker; a CPU's cannot even be imported elsewhere."""
+    from vllm.platforms import current_platform
+
+    if current_platform.is_cpu():
+        from vllm.v1.worker.cpu_worker import CPUWorker
+
+        return CPUWorker
+    from vllm.v1.worker.gpu_worker import Worker
+
+    return Worker
 
 
 @cache

@@ -1,0 +1,126 @@
+"""What the plugin puts in on a CPU and on a GPU: nothing of the one on the other."""
+
+import json
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from hybridwatch_engine import idle_rank, plugin, settings
+from hybridwatch_engine.cpu import collectives, conv_weights, graph_replay
+from hybridwatch_engine.fixes import switchboard
+
+PARTS = {
+    "hybridwatch_engine.loopback": "loopback_rendezvous",
+    "hybridwatch_engine.every_rank": "every_rank",
+    "hybridwatch_engine.cuda_graphs": "watched_graphs",
+    "hybridwatch_engine.probes.watchable_events": "watchable_events",
+}
+OF_GPU = ("watched_graphs", "watchable_events")
+OF_CPU = ("collectives", "unpacked_conv_weights", "speculation_kernels", "replay")
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **content: Any) -> None:
+    module = ModuleType(name)
+    vars(module).update(content)
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+def on(monkeypatch: pytest.MonkeyPatch, accelerator: str) -> None:
+    """Have vLLM say which platform it is on."""
+    platform = SimpleNamespace(is_cpu=lambda: accelerator == "cpu")
+    stand_in(monkeypatch, "vllm")
+    stand_in(monkeypatch, "vllm.platforms", current_platform=platform)
+
+
+@pytest.fixture
+def put_in(monkeypatch):
+    """Names of what is installed, in order."""
+    done: list[str] = []
+
+    def part(name):
+        return lambda: SimpleNamespace(install=lambda: done.append(name))
+
+    for module, name in PARTS.items():
+        monkeypatch.setattr(f"{module}.{name}", part(name))
+    monkeypatch.setattr(collectives, "collectives", part("collectives"))
+    monkeypatch.setattr(conv_weights, "unpacked_conv_weights", part("unpacked_conv_weights"))
+    # The module itself needs PyTorch, which only engines have.
+    kernels = {"speculation_kernels": part("speculation_kernels")}
+    stand_in(monkeypatch, "hybridwatch_engine.cpu.kernels.install", **kernels)
+    monkeypatch.setattr(graph_replay, "replay", part("replay"))
+    board = SimpleNamespace(
+        states=lambda: {"cpu-speculative-states": "lacking"},
+        switch=lambda fix, wanted: done.append(f"{'+' if wanted else '~'}{fix}"),
+    )
+    monkeypatch.setattr(switchboard, "switchboard", lambda: board)
+    return done
+
+
+def started(monkeypatch, accelerator, *, replay):
+    on(monkeypatch, accelerator)
+    wishes = {"graph_replay": replay, "fixes": {"one-token-prompt": True}}
+    monkeypatch.setenv(settings.VARIABLE, json.dumps(wishes))
+    plugin.register()
+
+
+def test_a_gpu_gets_its_graphs_watched_and_nothing_of_a_cpu(put_in, monkeypatch):
+    started(monkeypatch, "cuda", replay=False)
+    of_both = {"loopback_rendezvous", "every_rank", "+one-token-prompt"}
+    assert set(put_in) == {*of_both, *OF_GPU}
+
+
+def test_a_cpu_gets_what_it_lacks_and_replays_by_itself(put_in, monkeypatch):
+    started(monkeypatch, "cpu", replay=True)
+    assert set(OF_CPU) < set(put_in)
+    assert not set(OF_GPU) & set(put_in)
+    assert "+cpu-speculative-states" in put_in
+
+
+@pytest.mark.parametrize("accelerator", ["cpu", "cuda"])
+def test_an_engine_that_nobody_drives_is_left_as_released(put_in, monkeypatch, accelerator):
+    on(monkeypatch, accelerator)
+    monkeypatch.delenv(settings.VARIABLE, raising=False)
+    plugin.register()
+    assert put_in == []
+
+
+class Worker:
+    """Runs steps and dummy batches, and counts the latter."""
+
+    def __init__(self, requests: int) -> None:
+        self.model_runner = SimpleNamespace(input_batch=SimpleNamespace(num_reqs=requests))
+        self.dummies = 0
+
+    def execute_model(self, scheduled: Any) -> str:
+        return f"step of {scheduled.total_num_scheduled_tokens}"
+
+    def execute_dummy_batch(self) -> None:
+        self.dummies += 1
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "module", "name"),
+    [
+        ("cpu", "vllm.v1.worker.cpu_worker", "CPUWorker"),
+        ("cuda", "vllm.v1.worker.gpu_worker", "Worker"),
+    ],
+)
+def test_the_idle_rank_is_played_by_the_worker_of_the_platform(
+    monkeypatch, accelerator, module, name
+):
+    on(monkeypatch, accelerator)
+    stand_in(monkeypatch, "vllm.v1")
+    stand_in(monkeypatch, "vllm.v1.worker")
+    # The other platform's worker cannot be imported: it is not there.
+    stand_in(monkeypatch, module, **{name: Worker})
+    rank = idle_rank.IdleRank()
+    rank.set(3)
+    idle, busy = Worker(0), Worker(1)
+    for worker in (idle, busy):
+        said = worker.execute_model(SimpleNamespace(total_num_scheduled_tokens=0))
+        assert said == "step of 0"
+        worker.execute_model(SimpleNamespace(total_num_scheduled_tokens=2))
+    rank.set(0)
+    idle.execute_model(SimpleNamespace(total_num_scheduled_tokens=0))
+    assert (idle.dummies, busy.dummies) == (3, 0)

@@ -1,0 +1,82 @@
+"""Probe and profiler held against each other: what counts as agreement, and what does not."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hybridwatch_engine import sync_check
+from hybridwatch_engine.profiler_trace import TracedStep
+from hybridwatch_engine.sync_check import TOLERANCE, agreement, main
+
+STEPS = 50
+
+
+def traced(waits=4, seconds=0.002, steps=STEPS):
+    return [TracedStep({"cudaStreamSynchronize": waits}, seconds)] * steps
+
+
+def told(waits=4, seconds=0.002, steps=STEPS, step_seconds=0.01):
+    return {
+        "reads_per_step": [waits] * steps,
+        "wait_seconds_per_step": [seconds] * steps,
+        "step_seconds": [step_seconds] * steps,
+        "sites": {"a.py:f:1": waits * steps},
+        "untimed": 0,
+    }
+
+
+def test_the_same_waits_agree_and_the_last_step_is_left_out():
+    at_the_end = [*traced(steps=STEPS - 1), TracedStep({"cudaDeviceSynchronize": 9}, 1.0)]
+    found = agreement(told(), at_the_end)
+    assert found["agree"]
+    assert (found["steps"], found["steps_off"]) == (STEPS - 1, 0)
+    assert found["probe"]["waits"] == found["profiler"]["waits"] == 4 * (STEPS - 1)
+    assert found["profiler"]["calls"] == {"cudaStreamSynchronize": 4 * (STEPS - 1)}
+    assert (found["waits_off"], found["time_off"]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("probe", "trace"),
+    [
+        pytest.param(told(waits=8), traced(), id="every wait counted twice"),
+        pytest.param(told(waits=5), traced(), id="a host tensor counted"),
+        pytest.param(told(waits=3), traced(), id="a wait not seen"),
+        pytest.param(told(seconds=0.0), traced(), id="waits not timed"),
+        pytest.param(told(steps=STEPS + 1), traced(), id="other steps"),
+        pytest.param(told(waits=0, seconds=0.0), traced(waits=0, seconds=0.0), id="nothing to see"),
+    ],
+)
+def test_what_differs_does_not_agree(probe, trace):
+    assert not agreement(probe, trace)["agree"]
+
+
+def test_one_wait_in_a_hundred_is_within_the_tolerance_and_three_are_not():
+    def off_by(number):
+        probe = told(waits=2, steps=STEPS + 1)
+        probe["reads_per_step"][0] += number
+        return agreement(probe, traced(waits=2, steps=STEPS + 1))
+
+    assert off_by(1)["agree"]
+    assert off_by(1)["steps_off"] == 1
+    assert not off_by(3)["agree"]
+    assert off_by(3)["waits_off"] > TOLERANCE
+
+
+def test_without_a_device_it_says_so_in_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sync_check, "has_cuda", lambda: False)
+    assert main(["models/tiny-hybrid"]) == 2
+    assert capsys.readouterr().err == "sync_check: no CUDA device: nothing here waits for one\n"
+
+
+def test_its_answer_and_exit_status_are_those_of_the_agreement(monkeypatch, tmp_path):
+    """The whole command, but for engine and device."""
+    answers = tmp_path / "answer.json"
+    monkeypatch.setattr(sync_check, "has_cuda", lambda: True)
+    monkeypatch.setattr(sync_check, "device_name", lambda: "a device")
+    monkeypatch.setattr(sync_check, "own_answer", lambda: answers.open("w", encoding="utf-8"))
+    monkeypatch.setattr(sync_check, "start", lambda *_: None)
+    monkeypatch.setattr(sync_check, "stretch", lambda *_: None)
+    for waits, status in ((4, 0), (8, 1)):
+        monkeypatch.setattr(sync_check, "watch", lambda *_, w=waits: (told(waits=w), traced()))
+        assert main(["models/tiny-hybrid"]) == status
+        assert json.loads(Path(answers).read_text(encoding="utf-8"))["agree"] is (status == 0)
