@@ -39,6 +39,11 @@ _ABREAST: Final = 2
 """Parts with charts or tables that stand side by side where there is room."""
 _PAGE: Final = "page"
 """The parameter that says which part of a long list is shown."""
+_QUICK: Final = """
+[data-testid=stPlotlyChart] { content-visibility: auto; contain-intrinsic-size: auto 350px; }
+[data-testid=stElementContainer] { transition: none !important; }
+"""
+"""Figures out of sight cost nothing, and nothing is faded, frame by frame, while a page changes."""
 _POINTED: Final = "run pointed at"
 """The run whose point in a figure was clicked, until its page opens."""
 
@@ -51,7 +56,7 @@ def draw(document: Document, now: datetime) -> None:
         now: Written into the file that the reader may save.
     """
     pen = _pen()
-    st.html(f"<style>{STYLE}</style>")
+    st.html(f"<style>{STYLE}{_QUICK}</style>")
     with st.container(horizontal=True, vertical_alignment="top"):
         heading = Markup('<h1 class="hw-title">{}</h1><p class="hw-lead">{}</p>')
         st.html(str(heading.format(document.title, line_html(document.lead, pen))))

@@ -99,7 +99,7 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
     unexpected = [line for side in (healthy, same) for line in _unexpected(scenario, run, side)]
     seeds = sum(trial.phase is Phase.CONTRACT for s in (healthy, same) for trial in run.measured(s))
     answers = _documents(report)
-    idle = [] if seeds and answers else ["nothing was looked at"]
+    idle = [] if seeds and (answers or scenario.accuracy is None) else ["nothing was looked at"]
     troubles = (*report.failures, *idle, *unexpected, *map(_told, differing))
     calm = f"nothing differs: {seeds} contract trials, {answers} paired answers"
     return Control(

@@ -9,7 +9,7 @@ import click
 
 from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.cli.findings import MANY_HELP, findings_for
+from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, may_take_records
 from hybridwatch.errors import GithubError, HybridwatchError

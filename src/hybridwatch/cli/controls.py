@@ -1,21 +1,23 @@
 """``hybridwatch controls``: can every scenario tell its bug from nothing at all?"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from hybridwatch.analysis.control import Control, a_a_control, known_bad_control
+from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.progress import ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
+from hybridwatch.errors import ScenarioError
+from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.views.jsonform import control_to_json
 
@@ -39,20 +41,25 @@ def command(
     *,
     as_json: bool,
 ) -> None:
-    """Run each SCENARIO (an id or a group; all when none is given) against both of its controls.
+    """Run each SCENARIO (an id or a group; else all that the build can) against its two controls.
 
     The build without the scenario's fix must break a contract and say something wrong; the same
     build twice must not differ. Contracts and answers only; nothing is timed and nothing stored.
     The exit status is 1 when a control is not told apart, or flagged for nothing.
     """
-    chosen = [
+    wanted = [
         with_counts(scenario, contract=seeds, documents=documents)
-        for scenario in find(home() / "scenarios", scenarios)
+        for scenario in chosen(scenarios, (build,))
     ]
-    plans = [(scenario, _sides(scenario, build)) for scenario in chosen]
+    telling, mute = _with_controls(wanted)
+    plans = [(scenario, _sides(scenario, build)) for scenario in telling]
     console = Console(stderr=as_json)
+    if mute:
+        console.print(f"left out, {mute}", markup=False, highlight=False)
     controls: list[Control] = []
     with ended_by_sigterm():
+        for scenario, sides in plans:
+            make_ready(scenario, sides, home() / "models")
         for scenario, sides in plans:
             controls += _control(scenario, sides, console)
     if as_json:
@@ -62,6 +69,23 @@ def command(
     else:
         console.print(_table(controls))
     context.exit(int(not all(control.ok for control in controls)))
+
+
+def _with_controls(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
+    """Part from the rest what looks at speed alone: nothing in it is right or wrong.
+
+    Returns:
+        The scenarios that have controls, and what to say of the others; empty without any.
+
+    Raises:
+        ScenarioError: None has.
+    """
+    mute = [scenario.id for scenario in scenarios if scenario.is_of_speed_alone]
+    text = f"of speed alone and without a control: {', '.join(mute)}" if mute else ""
+    telling = [scenario for scenario in scenarios if not scenario.is_of_speed_alone]
+    if not telling:
+        raise ScenarioError(f"nothing to control: {text}")
+    return telling, text
 
 
 def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:

@@ -26,12 +26,10 @@ def with_counts(
         documents: Of each accuracy task.
     """
     trials = _given(contract=contract, performance=timed, host_sync=timed)
-    return scenario.model_copy(
-        update={
-            "trials": scenario.trials.model_copy(update=trials),
-            "accuracy": scenario.accuracy.model_copy(update=_given(documents=documents)),
-        }
-    )
+    changed: dict[str, object] = {"trials": scenario.trials.model_copy(update=trials)}
+    if scenario.accuracy is not None:
+        changed["accuracy"] = scenario.accuracy.model_copy(update=_given(documents=documents))
+    return scenario.model_copy(update=changed)
 
 
 def _given(**counts: int | None) -> dict[str, int]:

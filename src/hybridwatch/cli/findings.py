@@ -1,63 +1,106 @@
-"""Judging many scenarios at once: the newest record of each, and those that are not there."""
+"""``hybridwatch findings``: a page of figures made of records alone."""
 
-from collections.abc import Collection, Iterator
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
-from hybridwatch.analysis.findings import Absent, Findings
-from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.verdict import Report
-from hybridwatch.cli.sides import PLAIN, Asked, report_for
-from hybridwatch.engine.builds import home
-from hybridwatch.errors import ComparisonError, RecordError
+import click
+
+from hybridwatch.analysis.control import ControlKind
+from hybridwatch.analysis.evidence import Asked, Kept, Wanted, WantedControl, evidence_of
+from hybridwatch.engine.builds import home, load_builds
+from hybridwatch.errors import ExportError
+from hybridwatch.scenario.fixes import FIX_PARTS
 from hybridwatch.scenario.load import find
-from hybridwatch.store import Stored, read_newest
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.store import list_records, read_run
+from hybridwatch.views.evidence import render_evidence
 
-MANY_HELP = """With no RECORD, the newest record of every scenario in the results folder is judged,
-one of one build against the pinned baseline; scenarios that the policy expects and that have none
-are missing."""
+_GROUP: Final = "gpu"
+_ACCELERATOR: Final = "cuda"
+_LACKING: Final = "0.21.0"
+"""A release that lacks most of the fixes."""
+_HAVING: Final = "0.23.0"
+"""The first release that has most of them."""
+
+_ENGINES: Final = tuple(
+    Wanted(release, patched) for release in (_LACKING, _HAVING) for patched in (False, True)
+)
+_CONTROLS: Final = (
+    WantedControl(_LACKING, ControlKind.KNOWN_BAD),
+    WantedControl(_HAVING, ControlKind.KNOWN_BAD),
+    WantedControl(_HAVING, ControlKind.A_A),
+)
+_RELEASES: Final = Path("engine") / "releases.json"
+"""What the code of each release has."""
+_PAGE: Final = "docs/findings-gpu.md"
+_WRITES: Final = f"hybridwatch findings --out {_PAGE}"
+_OLD, _NEW = f"{_ACCELERATOR}-{_LACKING}", f"{_ACCELERATOR}-{_HAVING}"
+_MEASURE: Final = (
+    f"hybridwatch engine install {_OLD}",
+    f"hybridwatch engine install {_NEW}",
+    f"hybridwatch run {_GROUP} --build {_OLD} --build {_NEW}",
+    f"hybridwatch run {_GROUP} --build {_OLD} --known-bad",
+    f"hybridwatch run {_GROUP} --build {_NEW} --known-bad",
+    f"hybridwatch run {_GROUP} --build {_NEW}-patched --build {_NEW}-patched",
+    _WRITES,
+)
 
 
-def findings_for(
-    records: tuple[str, ...], results: Path, policy: Policy, asked: Asked = PLAIN
-) -> Findings:
-    """Judge what the command line names.
+@click.command("findings")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Folder whose records are told.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write; without it the page is printed.",
+)
+def command(results: Path, out: Path | None) -> None:
+    """Write the page of figures measured on GPUs, each with the record it is from.
 
-    Args:
-        records: As for ``report_for``; none for all that the folder holds.
-        results: Folder of the records.
-        policy: Rules and expected scenarios; these only count when no record is named.
-        asked: What else is said of the sides.
-
-    Raises:
-        ComparisonError: The words do not name two sides, or a record holds what is not known.
-        RecordError: A named record cannot be found or read; of a folder, such a record is absent.
-        ScenarioError: The policy expects a scenario that is none.
+    Accuracy, tokens per second, host syncs per step and step time of every scenario of the group
+    gpu on vLLM 0.21.0 and 0.23.0, as released and with the scenario's fix; whether the known-bad
+    control is told apart and the A/A control is clean. What no record holds is called owed.
     """
-    if records:
-        return Findings((report_for(records, results, policy, asked),), (), policy)
-    shelf = read_newest(results)
-    newest = {stored.run.scenario.id: stored for stored in shelf.runs}
-    reports: list[Report] = []
-    absent = [
-        Absent(broken.path.name, f"cannot be read: {broken.reason}") for broken in shelf.broken
-    ]
-    for scenario_id, stored in sorted(newest.items()):
-        try:
-            reports.append(report_for((str(stored.path),), results, policy, asked))
-        except ComparisonError as error:
-            absent.append(Absent(scenario_id, _no_baseline(stored, error)))
-        except RecordError as error:
-            absent.append(Absent(scenario_id, f"cannot be read: {error}"))
-    absent += _missing(newest, policy)
-    return Findings(tuple(reports), tuple(absent), policy)
+    scenarios = find(home() / "scenarios", [_GROUP])
+    out_of_reach = {one.id: tuple(_out_of_reach(one)) for one in scenarios}
+    asked = Asked(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
+    found = evidence_of(scenarios, tuple(_kept(results)), asked)
+    page = render_evidence("Findings: figures measured on GPUs", _WRITES, found, _MEASURE)
+    if out is None:
+        click.echo(page, nl=False)
+        return
+    try:
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ExportError(f"{out}: cannot be written: {error.strerror or error}") from error
+    click.echo(f"{out}: {len(page.encode())} bytes", err=True)
 
 
-def _no_baseline(stored: Stored, error: ComparisonError) -> str:
-    return str(error) if len(stored.run.builds) == 2 else f"no baseline: {error}"
+def _out_of_reach(scenario: Scenario) -> Iterator[str]:
+    """Releases that lack the scenario's fix, and whose patched build does not put it in."""
+    builds = load_builds()
+    states = json.loads((home() / _RELEASES).read_text(encoding="utf-8"))
+    for release in (_LACKING, _HAVING):
+        lacking = {fix for fix, state in states[release].items() if state == "lacking"}
+        switched = builds[f"{_ACCELERATOR}-{release}-patched"].fixes
+        put_in = _parts(fix for fix, wanted in switched.items() if wanted)
+        if _parts((scenario.fix, *scenario.requires)) & (lacking - put_in):
+            yield release
 
 
-def _missing(there: Collection[str], policy: Policy) -> Iterator[Absent]:
-    expected = find(home() / "scenarios", policy.expected) if policy.expected else []
-    for scenario in expected:
-        if scenario.id not in there:
-            yield Absent(scenario.id, "missing: there is no record of it; measure it")
+def _parts(fixes: Iterable[str]) -> set[str]:
+    return {part for fix in fixes for part in FIX_PARTS.get(fix, (fix,))}
+
+
+def _kept(results: Path) -> Iterator[Kept]:
+    """Runs of the group; the answers of other groups are not opened."""
+    for path in list_records(results):
+        if read_run(path, bulk=False).scenario.id.startswith(f"{_GROUP}/"):
+            yield Kept(path.relative_to(results).as_posix(), read_run(path))

@@ -8,7 +8,7 @@ import click
 from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Action, Policy
-from hybridwatch.cli.findings import MANY_HELP, findings_for
+from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
 from hybridwatch.views.jsonform import findings_to_json, gate_to_json

@@ -34,6 +34,7 @@ VERBS: Final[Mapping[str, str]] = {
     "nightly": "Measure, judge, decide and publish, once a night.",
     "index": "Read what is new, so that the dashboard opens at once.",
     "dashboard": "Show the records in a browser.",
+    "findings": "Write the page of figures measured on GPUs.",
     "page": "Write a view of the dashboard as one HTML file.",
 }
 """Every verb with its line of help; verb ``x`` is ``command`` in ``hybridwatch.cli.x``."""

@@ -21,18 +21,16 @@ from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.judging import save
-from hybridwatch.cli.suite_session import (
-    BASELINE_VARIABLE,
-    BUILD_VARIABLE,
-    RECEIPT_VARIABLE,
-    RESULTS_VARIABLE,
-)
+from hybridwatch.cli.suite_builds import BASELINE_VARIABLE, BUILD_VARIABLE
+from hybridwatch.cli.suite_session import RECEIPT_VARIABLE, RESULTS_VARIABLE
 from hybridwatch.errors import HybridwatchError
+from hybridwatch.index import open_index
 from hybridwatch.process.guarded import GuardedProcess
 from hybridwatch.record.naming import safe_name
 from hybridwatch.store import read_run
 from hybridwatch.views.jsonform import findings_to_json
 from hybridwatch.views.pull_request import SUMMARY_LIMIT, render
+from hybridwatch.views.sentence import headline, plural
 from hybridwatch.views.sides import both_sides, judge
 
 NIGHTS: Final = "nights"
@@ -161,7 +159,9 @@ class _Night:
         return Findings(tuple(reports), tuple(absent), self.plan.policy)
 
     def publish(self) -> None:
-        """Make the site of all nights."""
+        """Make the dashboard's index, so that it opens at once, and the site of all nights."""
+        counts = open_index(self.plan.results, headline).counts
+        self.say(f"index: {plural(counts['records'], 'record')}")
         words = ["publish", "--config", str(self.plan.config.resolve())]
         status = self._asv(words, {}, _PUBLISH_S)
         if status != 0:

@@ -9,13 +9,13 @@ from typing import Final
 import click
 
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.night import GATE, LOG, REPORT, NightError, Plan, hold
 from hybridwatch.cli.options import takes_results
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.progress import ended_by_sigterm
 from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.scenario.load import find
 from hybridwatch.views.pull_request import title_of
 
 _BAD_NEWS: Final = 1
@@ -66,7 +66,9 @@ def command(
     for label in (build, baseline or build):
         require_installed(parse_label(label).spec)
     plan = Plan(
-        scenarios=[one.id for one in find(home() / "scenarios", scenarios or policy.expected)],
+        scenarios=[
+            one.id for one in chosen(scenarios or policy.expected, (build, baseline or build))
+        ],
         build=build,
         baseline=baseline or build,
         commit=_commit(),

@@ -12,18 +12,19 @@ from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.judging import save
 from hybridwatch.cli.progress import ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
-from hybridwatch.errors import BuildError
+from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.budget import Budget, Standing
+from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
-from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable, write_run
 from hybridwatch.views.jsonform import to_json
@@ -107,29 +108,41 @@ def command(
     as_json: bool,
     **wish: Any,
 ) -> None:
-    """Measure each SCENARIO (an id or a group such as smoke; all when none is given).
+    """Measure each SCENARIO (an id or a group such as smoke; else all that the builds can run).
 
     Ends with a verdict table and the place of the records. The exit status is 1 when a trial
-    failed or the baseline is not what the scenario expects of a healthy engine; a regression of
-    the contender is an answer, and `hybridwatch gate` turns it into a status.
+    failed, an engine did not come up, or the baseline is not what the scenario expects of a healthy
+    engine; a regression of the contender is an answer, and `hybridwatch gate` turns it into a
+    status.
     """
     wanted = _Wish(**wish)
-    chosen = [
+    asked = [
         with_counts(scenario, timed=wanted.trials, documents=wanted.documents)
-        for scenario in find(home() / "scenarios", scenarios)
+        for scenario in chosen(scenarios, wanted.labels or (DEFAULT_BUILD,))
     ]
-    plans = [(scenario, _sides(scenario, wanted)) for scenario in chosen]
+    plans = [(scenario, _sides(scenario, wanted)) for scenario in asked]
     check_writable(results)
     console = Console(stderr=as_json)
-    outcomes = []
+    outcomes, dead = [], 0
     with ended_by_sigterm():
         for scenario, sides in plans:
-            run = _measure(scenario, sides, _budget(scenario, wanted), console)
+            make_ready(scenario, sides, home() / "models")
+        for scenario, sides in plans:
+            try:
+                run = _measure(scenario, sides, _budget(scenario, wanted), console)
+            except EngineError as error:
+                if len(plans) == 1:
+                    raise
+                # There is nothing to record of it; the others are measured all the same.
+                dead += 1
+                said = f"{scenario.id}: {error}"
+                console.print(said, style="red", markup=False, highlight=False)
+                continue
             outcomes.append(_kept(scenario, run, results))
             outcomes[-1].show(console)
     if as_json:
         click.echo(json.dumps({"runs": [outcome.to_json() for outcome in outcomes]}, indent=2))
-    context.exit(int(any(outcome.troubles for outcome in outcomes)))
+    context.exit(int(dead > 0 or any(outcome.troubles for outcome in outcomes)))
 
 
 def _sides(scenario: Scenario, wanted: _Wish) -> tuple[BuildRequest, ...]:

@@ -11,6 +11,7 @@ Imported anew for each benchmark, so what measures is imported only where it is 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from hybridwatch.cli.suite_builds import can_run
 from hybridwatch.cli.tracked import Form, Tracked, tracked
 from hybridwatch.engine.builds import home
 from hybridwatch.scenario.load import load_scenario
@@ -33,7 +34,8 @@ class Suite:
         tracked: Its benchmarks.
         version: asv's word for what is measured: results of other versions are not shown with it.
         timeout: Seconds of a benchmark.
-        setup_cache: Makes the session, once for all benchmarks of the class.
+        setup_cache: Makes the session, once for all benchmarks of the class; none where the build
+            cannot run the scenario.
     """
 
     scenario: ClassVar[Scenario]
@@ -56,9 +58,21 @@ class Suite:
         for one in cls.tracked:
             setattr(cls, f"track_{one.name}", _benchmark(one, cls.scenario))
 
+    def setup(self, _values: "Values") -> None:
+        """Skip a benchmark that the build cannot run.
+
+        Raises:
+            NotImplementedError: asv's word for that.
+        """
+        if not can_run(self.scenario):
+            text = f"{self.scenario.id} needs the accelerator {self.scenario.accelerator}"
+            raise NotImplementedError(text)
+
 
 def _session(suite: type[Suite]) -> Callable[[Suite], "Values"]:
     def setup_cache(self: Suite) -> "Values":
+        if not can_run(self.scenario):
+            return {}
         from hybridwatch.cli.suite_session import measured
 
         return measured(self.scenario, self.tracked)

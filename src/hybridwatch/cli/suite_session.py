@@ -16,18 +16,18 @@ from typing import Final
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject
+from hybridwatch.cli.suite_builds import labels
 from hybridwatch.cli.tracked import Tracked
-from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
+from hybridwatch.engine.builds import BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import equipped_label
 from hybridwatch.errors import MeasurementError
+from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.scenario import MIN_PERFORMANCE_TRIALS, Scenario
 from hybridwatch.store import check_writable, read_run, write_run
 
-BUILD_VARIABLE: Final = "HYBRIDWATCH_BUILD"
-BASELINE_VARIABLE: Final = "HYBRIDWATCH_BASELINE"
 RESULTS_VARIABLE: Final = "HYBRIDWATCH_RESULTS"
 RECEIPT_VARIABLE: Final = "HYBRIDWATCH_RECEIPT"
 
@@ -68,6 +68,7 @@ def _measure(scenario: Scenario, receipt: Path | None) -> Run:
     results = Path(os.environ.get(RESULTS_VARIABLE) or home() / "results")
     check_writable(results)
     sides = tuple(_sides(scenario))
+    make_ready(scenario, sides, home() / "models")
     request = SessionRequest(enough_trials(scenario), sides, home() / "models", _tell)
     run = run_session(request)
     record = write_run(results, run).resolve()
@@ -91,9 +92,8 @@ def enough_trials(scenario: Scenario) -> Scenario:
 
 
 def _sides(scenario: Scenario) -> list[BuildRequest]:
-    labels = [os.environ.get(BASELINE_VARIABLE), os.environ.get(BUILD_VARIABLE) or DEFAULT_BUILD]
     sides = []
-    for label in filter(None, labels):
+    for label in labels():
         require_installed(parse_label(label).spec)
         sides.append(parse_label(equipped_label(label, scenario.requires)))
     return sides

@@ -72,7 +72,7 @@ def _contracts(scenario: Scenario) -> Iterator[Tracked]:
 
 
 def _answers(scenario: Scenario) -> Iterator[Tracked]:
-    for task in scenario.accuracy.tasks:
+    for task in scenario.accuracy.tasks if scenario.accuracy is not None else ():
         yield _one(f"wrong_answers_{task}", f"accuracy.{task}", "mean", Form.WRONG)
 
 

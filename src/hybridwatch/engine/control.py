@@ -76,7 +76,7 @@ class EngineControl:
     def stop_probe(self, name: str) -> dict[str, Any]:
         """Stop a probe and hand out what it saw in all workers: counts added, lists joined.
 
-        Counts by name are added name by name.
+        Counts by name are added name by name, those by two names likewise.
         """
         first, *others = self._call("probe_stop", name)
         for other in others:
@@ -142,7 +142,8 @@ class EngineControl:
 
 def _together(one: Any, other: Any) -> Any:
     if isinstance(one, dict):
-        return {name: one.get(name, 0) + other.get(name, 0) for name in one | other}
+        both = {name: _together(one[name], other[name]) for name in one.keys() & other.keys()}
+        return {**one, **other, **both}
     return one + other
 
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from hybridwatch.engine.disaggregation import DisaggregatedServer
-from hybridwatch.engine.server import EngineServer, Launch
+from hybridwatch.engine.launch import Launch
+from hybridwatch.engine.server import EngineServer
 
 Server = EngineServer | DisaggregatedServer
 """Whatever answers requests at one address; the engines behind it are its ``servers``."""

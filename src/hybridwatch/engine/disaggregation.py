@@ -14,16 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.engine.launch import HOST, Launch
 from hybridwatch.engine.pair_proxy import DECODE, PREFILL
-from hybridwatch.engine.server import (
-    HOST,
-    EngineServer,
-    Launch,
-    Stopped,
-    free_port,
-    is_healthy,
-    wait_until_up,
-)
+from hybridwatch.engine.server import EngineServer, Stopped, free_port, is_healthy, wait_until_up
 from hybridwatch.errors import EngineError
 from hybridwatch.process import GuardedProcess
 
@@ -33,40 +26,52 @@ START_TIMEOUT_S: Final = 300.0
 _POLL_S: Final = 0.1
 _PROXY_START_S: Final = 30.0
 
-_FLAGS: Final = {
-    "kv-transfer-config": json.dumps(
-        {
-            "kv_connector": "NixlConnector",
-            "kv_role": "kv_both",
-            "kv_buffer_device": "cpu",
-            # A state that did not arrive is an error; "recompute" would hide it from a measurement.
-            "kv_load_failure_policy": "fail",
-        }
-    ),
-    # Attention cache and Mamba state are handed over as two kinds of cache or not at all.
-    "no-disable-hybrid-kv-cache-manager": "",
-}
-
 _ENVIRONMENT: Final = {
     # Left alone, UCX listens on every network interface. Shared memory would be left behind by a
     # killed engine, and NIXL cannot use it: it has no way to notice that a peer died.
     "UCX_NET_DEVICES": "lo",
-    "UCX_TLS": "tcp",
     # The layout in which the connector can find the parts of a convolution state.
     "VLLM_SSM_CONV_STATE_LAYOUT": "DS",
     "VLLM_NIXL_SIDE_CHANNEL_HOST": HOST,
-    # Else both engines would take the first core of the machine.
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
+
+_OF_ACCELERATOR: Final = {
+    "cpu": {
+        "UCX_TLS": "tcp",
+        # Else both engines would take the first core of the machine.
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    },
+    # From one GPU's memory to another's, or within one's; by the host where there is no other way.
+    "cuda": {"UCX_TLS": "tcp,cuda_copy,cuda_ipc"},
 }
 
 
-def pair_launch(launch: Launch) -> Launch:
-    """The same engine as one of a pair, with a free port for the connector's side channel."""
+def pair_launch(launch: Launch, role: str) -> Launch:
+    """The same engine as one of a pair, with a free port for the connector's side channel.
+
+    Args:
+        launch: The engine, as if it were alone; the pair's GPUs.
+        role: ``prefill``, which gets the first of them, or ``decode``, which gets the last.
+    """
+    transfer = {
+        "kv_connector": "NixlConnector",
+        "kv_role": "kv_both",
+        "kv_buffer_device": launch.accelerator,
+        # A state that did not arrive is an error; "recompute" would hide it from a measurement.
+        "kv_load_failure_policy": "fail",
+    }
+    flags = {
+        "kv-transfer-config": json.dumps(transfer),
+        # Attention cache and Mamba state are handed over as two kinds of cache or not at all.
+        "no-disable-hybrid-kv-cache-manager": "",
+    }
     port = {"VLLM_NIXL_SIDE_CHANNEL_PORT": str(free_port())}
+    ours = {**_ENVIRONMENT, **_OF_ACCELERATOR[launch.accelerator], **port}
     return replace(
         launch,
-        environment={**launch.environment, **_ENVIRONMENT, **port},
-        flags={**launch.flags, **_FLAGS},
+        environment={**launch.environment, **ours},
+        flags={**launch.flags, **flags},
+        gpus=launch.gpus[:1] if role == PREFILL else launch.gpus[-1:],
     )
 
 
@@ -80,7 +85,7 @@ class DisaggregatedServer(Stopped):
         launch: How to start each engine, as if it were alone.
         log: File for the proxy's log; the engines' logs lie beside it, ``x.prefill.log`` and
             ``x.decode.log`` for ``x.log``.
-        start_timeout_s: Limit for both engines coming up.
+        start_timeout_s: Limit for the engines coming up; None for what their accelerator needs.
         waiting: Called now and then while they come up, for progress.
 
     Raises:
@@ -92,24 +97,28 @@ class DisaggregatedServer(Stopped):
         launch: Launch,
         log: Path,
         *,
-        start_timeout_s: float = START_TIMEOUT_S,
+        start_timeout_s: float | None = None,
         waiting: Callable[[], None] = lambda: None,
     ) -> None:
         self.launch = launch
         self._port = free_port()
         self._running = ExitStack()
+        patience = start_timeout_s or max(START_TIMEOUT_S, launch.start_timeout_s)
         with ExitStack() as on_error:
             on_error.callback(self.stop)
             self._prefill = self._start_engine(PREFILL, log)
+            if len(launch.gpus) == 1:
+                # An engine that sees memory come and go while it measures its own gives up.
+                wait_until_up((self._prefill,), patience, waiting)
             self._decode = self._start_engine(DECODE, log)
             self._proxy = self._start_proxy(log)
-            wait_until_up(self.servers, start_timeout_s, waiting)
+            wait_until_up(self.servers, patience, waiting)
             self._wait_for_proxy()
             on_error.pop_all()
 
     def _start_engine(self, role: str, log: Path) -> EngineServer:
         own_log = log.with_name(f"{log.stem}.{role}{log.suffix}")
-        engine = EngineServer(pair_launch(self.launch), own_log, wait=False)
+        engine = EngineServer(pair_launch(self.launch, role), own_log, wait=False)
         self._running.callback(engine.stop)
         return engine
 

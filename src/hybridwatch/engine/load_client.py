@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.engine.deployment import Server
-from hybridwatch.engine.server import Launch
+from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import EngineError
 from hybridwatch.process import ConversingProcess, without_proxy
 from hybridwatch.scenario.scenario import Generation
@@ -26,7 +26,7 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
         "base-url": url,
         "endpoint": "/v1/completions",
         "model": launch.served_name,
-        "tokenizer": launch.model.name,
+        "tokenizer": (launch.tokenizer or launch.model).name,
         "dataset-name": "random",
         "random-input-len": str(load.input_tokens),
         "random-output-len": str(load.output_tokens),
@@ -79,7 +79,7 @@ class LoadClient:
                 [str(self.launch.python), "-m", "hybridwatch_engine.load_client"],
                 self._log,
                 {**self.launch.environment, **without_proxy(), **quiet},
-                folder=self.launch.model.parent,
+                folder=(self.launch.tokenizer or self.launch.model).parent,
             )
             self._await_answer(self._process, START_TIMEOUT_S)
 

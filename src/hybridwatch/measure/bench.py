@@ -3,17 +3,19 @@
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+from hybridwatch.engine.arrangement import Arrangement, arrange
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.check import check_build
+from hybridwatch.engine.checkpoint import checkpoint_of
 from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.deployment import Server, start_server
 from hybridwatch.engine.install import lock_digest
+from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.load_client import LoadClient
-from hybridwatch.engine.server import Launch
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.record.identity import EngineBuild, FixState
 from hybridwatch.scenario.fixes import FIX_PARTS, START_FIXES
@@ -87,10 +89,11 @@ class LiveEngine:
 
 @dataclass(slots=True)
 class _Slot:
-    """The place of one engine: how to start it, and whether it is there."""
+    """The place of one engine: how to start it, of which commit its model is, if it is there."""
 
     launch: Launch
     client: LoadClient
+    revision: str | None = None
     engine: LiveEngine | None = None
     starts: int = 0
 
@@ -109,6 +112,7 @@ class Bench:
         models: Folder of the models.
         work: Folder for logs.
         say: Told in one line what is going on.
+        gpus: Those that engines may use, as CUDA numbers them; none where all compute on a CPU.
     """
 
     scenario: Scenario
@@ -116,7 +120,15 @@ class Bench:
     models: Path
     work: Path
     say: Callable[[str], None]
+    gpus: Sequence[str] = ()
+    _arrangement: Arrangement = field(init=False)
     _slots: dict[str, _Slot] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Lay the scenario out; from here on it is what is run, declared or standing in."""
+        engines = len({_place(side) for side in self.sides})
+        self._arrangement = arrange(self.scenario, self.gpus, engines)
+        self.scenario = self._arrangement.scenario
 
     def __enter__(self) -> Self:
         with ExitStack() as on_error:
@@ -141,10 +153,11 @@ class Bench:
     def _make_slot(self, side: BuildRequest) -> _Slot:
         spec, speculation = side.spec, self.scenario.engine.speculation
         if speculation is not None and speculation.model is not None:
-            self._model(speculation.model)
+            self._require_draft(speculation.model)
+        model = checkpoint_of(self.scenario, spec, self.models)
         launch = Launch(
             python=spec.interpreter,
-            model=self._model(self.scenario.model),
+            model=model.folder,
             served_name=self.scenario.model,
             engine=self.scenario.engine,
             # Model runner V2 has graphs of its own, which nothing replays on a CPU.
@@ -152,17 +165,20 @@ class Bench:
             fixes=dict(spec.fixes) | _at_start(side),
             environment=spec.env,
             flags=spec.flags,
+            accelerator=spec.accelerator,
+            tokenizer=model.tokenizer,
         )
-        return _Slot(launch, LoadClient(launch, self.work / f"{_place(side)}.client.log"))
+        if spec.accelerator == "cuda":
+            laid_out = self._arrangement
+            launch = replace(launch, gpus=laid_out.gpus, memory_share=laid_out.memory_share)
+        client = LoadClient(launch, self.work / f"{_place(side)}.client.log")
+        return _Slot(launch, client, revision=model.revision)
 
-    def _model(self, name: str) -> Path:
-        folder = self.models / name
-        if not folder.is_dir():
+    def _require_draft(self, name: str) -> None:
+        if not (self.models / name).is_dir():
             raise BuildError(
-                f"{self.scenario.id}: model {name!r}: expected a folder in {self.models}; models "
-                "of the hub cannot be measured yet"
+                f"{self.scenario.id}: draft model: expected a folder {name!r} in {self.models}"
             )
-        return folder
 
     def client(self, side: int) -> LoadClient:
         """The load client of a side."""
@@ -257,12 +273,6 @@ class Bench:
             if not _at_start(request):
                 raise
             told = _from_code(request)
-        launch = self._slots[_place(request)].launch
-        args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
-        flags = {key: _flag(value) for key, value in args.items()} | dict(request.spec.flags)
-        flags["graph_replay"] = str(launch.graph_replay)
-        if told["planted"]:
-            flags["planted"] = ", ".join(told["planted"])
         return EngineBuild(
             label=request.label,
             name=request.spec.name,
@@ -272,8 +282,22 @@ class Bench:
             lock_digest=lock_digest(request.spec),
             wheel_digest=told["wheel_digest"],
             fixes={fix: FixState(state) for fix, state in told["fixes"].items()},
-            flags=flags,
+            flags=self._flags(request, told["planted"]),
         )
+
+    def _flags(self, side: BuildRequest, planted: Sequence[str]) -> dict[str, str]:
+        """What shaped an engine besides its build, as a record keeps it."""
+        slot = self._slots[_place(side)]
+        args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
+        flags = {key: _flag(value) for key, value in args.items()} | dict(side.spec.flags)
+        flags["graph_replay"] = str(slot.launch.graph_replay)
+        told = {
+            "planted": ", ".join(planted),
+            "model_revision": slot.revision,
+            "gpu_memory_utilization": slot.launch.memory_share,
+            "stand_in": self._arrangement.stand_in if slot.launch.gpus else None,
+        }
+        return flags | {key: _flag(value) for key, value in told.items() if value}
 
 
 def _at_start(side: BuildRequest) -> dict[str, bool]:

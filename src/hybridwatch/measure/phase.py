@@ -22,6 +22,8 @@ from hybridwatch.scenario.scenario import Scenario
 
 LOAD_TIMEOUT_S: Final = 120.0
 TASKS_TIMEOUT_S: Final = 300.0
+HUB_TASKS_TIMEOUT_S: Final = 3600.0
+"""A real model answers a thousand questions of as many tokens as it likes."""
 SITES_KEPT: Final = 20
 """Call sites that a trial keeps, those with the most reads."""
 
@@ -187,11 +189,13 @@ def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Token
     """What the same engine says with the fix in, no graph replayed, and no drafts.
 
     Returns:
-        ``None`` when the engine cannot set aside what it does while it runs (a GPU's graphs).
+        ``None`` when the engine has nothing that it can set aside while it runs, and when its
+        weights are made up: what those say is as good one way as another.
     """
     engine = station.engine
     launch = engine.server.launch
-    if not launch.graph_replay and launch.engine.speculation is None:
+    sets_aside = launch.can_set_graphs_aside or launch.can_withhold_drafts
+    if not sets_aside or launch.engine.load_format == "dummy":
         return None
     own = engine.setting
     engine.settle(station.bench.reference(station.side))
@@ -202,6 +206,7 @@ def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Token
 
 def _accuracy(station: Station) -> Measured:
     accuracy, server = station.scenario.accuracy, station.engine.server
+    assert accuracy is not None  # noqa: S101 - plan.phases_of leaves the phase out without tasks
     _prelude(station)
     answers = run_tasks(
         TaskRequest(
@@ -210,7 +215,7 @@ def _accuracy(station: Station) -> Measured:
             tasks=accuracy.tasks,
             documents=accuracy.documents,
             max_concurrency=accuracy.max_concurrency,
-            timeout_s=TASKS_TIMEOUT_S,
+            timeout_s=HUB_TASKS_TIMEOUT_S if station.scenario.on_hub else TASKS_TIMEOUT_S,
             work_dir=station.work,
         )
     )
@@ -289,9 +294,26 @@ def _host_sync(station: Station) -> Measured:
     return Measured(
         (
             Sample("host_syncs_per_step", tuple(float(count) for count in reads)),
+            *samples_of_waits(seen),
             Sample("metadata_build_time", tuple(round(value, CLOCK_DIGITS) for value in seconds)),
         ),
         host_work=host_work_of(seen, timed["phases"]),
+    )
+
+
+def samples_of_waits(seen: Mapping[str, Any]) -> tuple[Sample, ...]:
+    """How long the steps waited for the device; nothing of an engine that has none to wait for.
+
+    Args:
+        seen: What the host-sync probe saw; only on CUDA it has waits with their times.
+    """
+    if "wait_seconds_per_step" not in seen:
+        return ()
+    waits, steps = seen["wait_seconds_per_step"], seen["step_seconds"]
+    shares = (wait / step for wait, step in zip(waits, steps, strict=True) if step)
+    return (
+        Sample("host_sync_time", tuple(round(wait, CLOCK_DIGITS) for wait in waits)),
+        Sample("host_sync_share", tuple(shares)),
     )
 
 
@@ -303,10 +325,11 @@ def host_work_of(seen: Mapping[str, Any], phases: Mapping[str, Sequence[float]])
         phases: Seconds of each step by phase; one that no step went through is left out.
     """
     most = sorted(seen["sites"].items(), key=lambda site: (-site[1], site[0]))[:SITES_KEPT]
-    times = seen["site_seconds"]
+    times, kinds = seen["site_seconds"], seen.get("site_kinds", {})
     return HostWork(
         sites=tuple(
-            CallSite(place, reads, round(times[place], CLOCK_DIGITS)) for place, reads in most
+            CallSite(place, reads, round(times[place], CLOCK_DIGITS), _most_of(kinds.get(place)))
+            for place, reads in most
         ),
         phases=tuple(
             StepPhase(name, round(median(seconds), CLOCK_DIGITS))
@@ -314,3 +337,7 @@ def host_work_of(seen: Mapping[str, Any], phases: Mapping[str, Sequence[float]])
             if any(seconds)
         ),
     )
+
+
+def _most_of(kinds: Mapping[str, int] | None) -> str | None:
+    return max(sorted(kinds), key=lambda kind: kinds[kind]) if kinds else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.scenario import TrialCounts
+from hybridwatch.scenario.scenario import Scenario, TrialCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,12 @@ class PlannedTrial:
 EVERY_PHASE: Final = frozenset(Phase)
 TIMED_PHASES: Final = (Phase.PERFORMANCE, Phase.HOST_SYNC)
 """Phases that need the load client, in the order of a block."""
+
+
+def phases_of(scenario: Scenario, wanted: Collection[Phase] = EVERY_PHASE) -> tuple[Phase, ...]:
+    """Which of the wanted phases a scenario has: without tasks there is nothing to be answered."""
+    missing = {Phase.ACCURACY} if scenario.accuracy is None else set()
+    return tuple(phase for phase in Phase if phase in wanted and phase not in missing)
 
 
 def plan(

@@ -9,16 +9,19 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from hybridwatch.engine.arrangement import cuda_numbers
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.budget import Budget, Pace, add_until_decided
+from hybridwatch.measure.gpus import Gpus
 from hybridwatch.measure.harness import harness_identity
 from hybridwatch.measure.phase import Station, measure
 from hybridwatch.measure.plan import (
     EVERY_PHASE,
     TIMED_PHASES,
     PlannedTrial,
+    phases_of,
     plan,
     plan_block,
     plan_start,
@@ -95,16 +98,26 @@ class _Session:
         self._started = datetime.now(UTC)
         self._pace = Pace(request.budget.seconds if request.budget else 0.0)
         lay_out = plan if request.budget is None else plan_start
-        self._plan = lay_out(request.scenario.trials, len(request.sides), request.phases)
+        self._phases = phases_of(request.scenario, request.phases)
+        self._plan = lay_out(request.scenario.trials, len(request.sides), self._phases)
         self._total = len(self._plan)
         self._done = 0
+        # Now, while there is no engine of ours: what is in use of a GPU's memory is others'.
+        self._gpus = Gpus.of(request.sides)
 
     def run(self) -> Run:
         request = self._request
-        bench = Bench(request.scenario, request.sides, request.models, self._work, self._say)
+        bench = Bench(
+            request.scenario,
+            request.sides,
+            request.models,
+            self._work,
+            self._say,
+            cuda_numbers(self._gpus.devices),
+        )
         with bench:
             run = self._begun(tuple(bench.identify(side) for side in range(len(request.sides))))
-            if any(phase in request.phases for phase in TIMED_PHASES):
+            if any(phase in self._phases for phase in TIMED_PHASES):
                 for side in range(len(request.sides)):
                     bench.client(side).make_ready()
             run = replace(run, trials=tuple(self._trial(bench, planned) for planned in self._plan))
@@ -121,13 +134,13 @@ class _Session:
             finished_at=self._started,
             harness=harness_identity(),
             scenario=ScenarioRef(**ref_fields(self._request.scenario)),
-            testbed=probe_testbed(),
+            testbed=probe_testbed(self._gpus.devices),
             builds=builds,
             trials=(),
         )
 
     def _block(self, bench: Bench, number: int, goal: int) -> tuple[Trial, ...]:
-        block = plan_block(number, len(self._request.sides), self._request.phases)
+        block = plan_block(number, len(self._request.sides), self._phases)
         self._total = self._done + (goal - number) * len(block)
         return tuple(self._trial(bench, planned) for planned in block)
 
@@ -149,7 +162,7 @@ class _Session:
             warmup=planned.warmup,
         )
         # Before the engine is made ready, so that it lies between trials and not within one.
-        watch = Watch() if planned.phase in TIMED_PHASES else None
+        watch = Watch(self._gpus) if planned.phase in TIMED_PHASES else None
         begin = time.monotonic()
         try:
             bench.make_ready(planned.side)
@@ -174,5 +187,8 @@ class _Session:
                 host_work=got.host_work,
                 surroundings=watch.close() if watch is not None else None,
             )
+        finally:
+            if watch is not None:
+                watch.stop()
         self._done += 1
         return replace(trial, duration_s=time.monotonic() - begin)

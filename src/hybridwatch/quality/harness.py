@@ -6,12 +6,12 @@ hung, or when the harness was interrupted.
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.errors import MeasurementError
+from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.process import GuardedProcess, without_proxy
 from hybridwatch.quality.answers import NO_TEXT, read_answers
 from hybridwatch.quality.evaluate import Request
@@ -19,6 +19,9 @@ from hybridwatch.record.run import Answer
 
 TASKS: Final = Path(__file__).parent / "tasks"
 """Our tasks: ``<name>.yaml`` declares lm-eval's task ``hybridwatch_<name>``."""
+
+FETCH_TIMEOUT_S: Final = 600.0
+"""lm-eval's own data sets are small; the hub's client takes a minute to say that it has no line."""
 
 _TAIL_LINES: Final = 20
 _LOG: Final = "lm-eval.log"
@@ -64,12 +67,33 @@ def run_tasks(request: TaskRequest) -> tuple[Answer, ...]:
     answered.unlink(missing_ok=True)
     command = [sys.executable, "-m", "hybridwatch.quality.evaluate", str(asked), str(answered)]
     offline = all(name != eval_name for name, eval_name in names.items())
-    _run(command, request, _environment(offline=offline))
+    _finish(command, request.work_dir, _environment(offline=offline), request.timeout_s)
     try:
         evaluation: Mapping[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise MeasurementError(f"lm-eval left no readable answer: {error}") from error
     return read_answers(evaluation, names, request.documents)
+
+
+def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
+    """Have the data of lm-eval's own tasks on this machine's disk; ours are here anyway.
+
+    Args:
+        tasks: As in a request.
+        work_dir: Existing folder for lm-eval's log.
+
+    Raises:
+        ScenarioError: A task is unknown, or its data cannot be had.
+    """
+    foreign = [name for name in tasks if _eval_name(name) == name]
+    if not foreign:
+        return
+    command = [sys.executable, "-m", "hybridwatch.quality.fetch", *foreign]
+    try:
+        _finish(command, work_dir, _environment(offline=False), FETCH_TIMEOUT_S)
+    except MeasurementError as error:
+        first, names = str(error).partition("; its last lines:")[0], ", ".join(foreign)
+        raise ScenarioError(f"the tasks {names} cannot be had: {first}") from None
 
 
 def _eval_name(name: str) -> str:
@@ -106,15 +130,18 @@ def _environment(*, offline: bool) -> dict[str, str]:
     return environment
 
 
-def _run(command: list[str], request: TaskRequest, environment: dict[str, str]) -> None:
-    log = request.work_dir / _LOG
+def _finish(
+    command: list[str], work_dir: Path, environment: dict[str, str], timeout_s: float
+) -> None:
+    """Run lm-eval to its end."""
+    log = work_dir / _LOG
     log.unlink(missing_ok=True)
-    process = GuardedProcess(command, log, environment, folder=request.work_dir)
+    process = GuardedProcess(command, log, environment, folder=work_dir)
     try:
-        status = process.wait(request.timeout_s)
+        status = process.wait(timeout_s)
     except TimeoutError:
         raise MeasurementError(
-            f"lm-eval did not end in {request.timeout_s:g} s; its last lines:\n{_tail(log)}"
+            f"lm-eval did not end in {timeout_s:g} s; its last lines:\n{_tail(log)}"
         ) from None
     finally:
         process.stop()

@@ -33,7 +33,7 @@ class Survey:
 
 
 def load_scenario(path: Path, root: Path) -> Scenario:
-    """Read one file.
+    """Read one file, and the one that it is ``like``.
 
     Args:
         path: The TOML file, below ``root``.
@@ -46,7 +46,7 @@ def load_scenario(path: Path, root: Path) -> Scenario:
     scenario_id = path.relative_to(root).with_suffix("").as_posix()
     if not _ID.fullmatch(scenario_id):
         raise ScenarioError(f"{name}: expected lower-case words joined by hyphens as file name")
-    content = _parse(path, name)
+    content = _completed(_parse(path, name), root, name)
     try:
         return Scenario.model_validate({**content, "id": scenario_id})
     except ValidationError as error:
@@ -66,7 +66,7 @@ def survey(root: Path) -> Survey:
             scenarios.append(load_scenario(path, root))
         except ScenarioError as error:
             problems.extend(str(error).splitlines())
-    return Survey(tuple(scenarios), tuple(problems))
+    return Survey(tuple(scenarios), tuple(dict.fromkeys(problems)))
 
 
 def load_all(root: Path) -> list[Scenario]:
@@ -134,3 +134,34 @@ def _parse(path: Path, name: str) -> dict[str, Any]:
     if "id" in content:
         raise ScenarioError(f"{name}: id: unknown key; a scenario's id is its path")
     return content
+
+
+def _completed(content: dict[str, Any], root: Path, name: str) -> dict[str, Any]:
+    """Give a scenario that is ``like`` another what it does not say itself.
+
+    What is expected is taken from one file alone: what another engine keeps it may keep or not.
+    """
+    if "like" not in content:
+        return content
+    like, path = content["like"], root / f"{content['like']}.toml"
+    if not isinstance(like, str) or not _ID.fullmatch(like) or not path.is_file():
+        raise ScenarioError(f"{name}: like: expected the id of a scenario, found {quoted(like)}")
+    model = _parse(path, f"{root.name}/{like}.toml")
+    if "like" in model:
+        raise ScenarioError(
+            f"{name}: like: expected a scenario that says everything itself, found {quoted(like)}"
+        )
+    load_scenario(path, root)  # what is wrong there is told of that file
+    own = {key: value for key, value in content.items() if key != "like"}
+    if "expect" in own:
+        model.pop("expect", None)
+    return _merged(model, own)
+
+
+def _merged(model: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """One table laid over another, tables within them likewise; a list is taken whole."""
+    merged = {**model, **own}
+    for key in model.keys() & own.keys():
+        if isinstance(model[key], dict) and isinstance(own[key], dict):
+            merged[key] = _merged(model[key], own[key])
+    return merged

@@ -5,18 +5,17 @@ strict: ``"7"`` is not a number and ``true`` is not 1.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.metric import Direction, Kind, Metric, metric_of
+from hybridwatch.scenario.engine import EngineArgs, contradictions_of_graphs
 from hybridwatch.scenario.explain import quoted
 from hybridwatch.scenario.fixes import FixId
 from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, Seed, Tokens, refuse
-from hybridwatch.scenario.pattern import MAX_RANKS, Wave
-from hybridwatch.scenario.speculation import Speculation
+from hybridwatch.scenario.pattern import Wave
 
 MIN_PERFORMANCE_TRIALS: Final = 7
 """Per side. An exact rank test of 7 against 7 can reach p = 2/3432, so a verdict survives the
@@ -36,51 +35,14 @@ def _known_metric(metric_id: str) -> str:
 
 MetricId = Annotated[str, AfterValidator(_known_metric)]
 Trials = Annotated[int, Field(ge=1, le=1000)]
+Accelerator = Literal["cpu", "cuda"]
+"""What an engine build computes on."""
 TaskName = Annotated[
     str,
     Field(
         pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$", description="lower-case words joined by underscores"
     ),
 ]
-
-
-class EngineArgs(Part):
-    """How the engine is started, in vLLM's own words.
-
-    Attributes:
-        dtype: Type of weights and activations.
-        max_model_len: Longest prompt and answer together, in tokens.
-        max_num_seqs: Most requests in one batch.
-        cudagraph_mode: Which batches replay a graph (``vllm.config.CUDAGraphMode``).
-        cudagraph_capture_sizes: Batch sizes with a graph, ascending; empty with mode ``NONE``.
-        max_num_batched_tokens: Most tokens of one step. This and what follows up to
-            ``block_size``: None leaves it to the engine.
-        enable_prefix_caching: Whether prompts start from what others left in the cache.
-        mamba_cache_mode: Which Mamba states the prefix cache keeps.
-        num_gpu_blocks_override: Blocks of the cache; few of them make requests wait for others.
-        block_size: Tokens of a block of the cache.
-        data_parallel_size: Ranks that have requests of their own and step together.
-        disaggregated: Whether two engines share the work, one for prompts and one for answers.
-        speculation: Which tokens are proposed ahead of time; none for no speculation.
-        model_runner: Which of vLLM's two model runners works; None leaves it to the engine. On a
-            CPU "v2" is slow: Triton's interpreter runs its kernels.
-    """
-
-    dtype: Literal["float32", "bfloat16", "float16"]
-    max_model_len: Tokens
-    max_num_seqs: Concurrency
-    cudagraph_mode: Literal["NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"]
-    # Not strict outside: TOML has lists where we want a tuple. The numbers inside stay strict.
-    cudagraph_capture_sizes: tuple[Concurrency, ...] = Field(strict=False)
-    max_num_batched_tokens: Tokens | None = None
-    enable_prefix_caching: bool | None = None
-    mamba_cache_mode: Literal["none", "align", "all"] | None = None
-    num_gpu_blocks_override: Count | None = None
-    block_size: Tokens | None = None
-    data_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 1
-    disaggregated: bool = False
-    speculation: Speculation | None = None
-    model_runner: Literal["v1", "v2"] | None = None
 
 
 class Generation(Part):
@@ -138,12 +100,12 @@ class TrialCounts(Part):
     """Trials of each phase and side; accuracy needs none, its documents are its samples.
 
     Attributes:
-        contract: Passes that count broken contracts.
+        contract: Passes that count broken contracts; 0 where only speed is looked at.
         performance: Timed passes.
         host_sync: Passes with the host-read probe on, which slows the engine.
     """
 
-    contract: Trials
+    contract: Annotated[int, Field(ge=0, le=1000)]
     performance: Annotated[int, Field(ge=MIN_PERFORMANCE_TRIALS, le=1000)]
     host_sync: Trials
 
@@ -173,10 +135,13 @@ class Scenario(Part):
         harm: How far the fault reaches here. ``answers``: a contract is broken, and tokens or
             answers are wrong. ``state``: a contract is broken, tokens and answers stay right.
             ``death``: the engine dies or does not come up.
-        model: A folder of ``models/`` or the name of a model on the hub.
+        accelerator: What the engine must compute on; None where any will do.
+        model: A folder of ``models/``, of ``models/configs/`` when weights are made up, or the
+            name of a model on the hub.
+        revision: Which commit, tag or branch of a model on the hub; None for its main branch.
         engine: How the engine is started.
         workload: What is asked of it.
-        accuracy: Which tasks are answered.
+        accuracy: Which tasks are answered; None where answers say nothing.
         trials: How often.
         expect: What must hold.
     """
@@ -187,6 +152,7 @@ class Scenario(Part):
     fix: FixId
     requires: tuple[FixId, ...] = Field(default=(), strict=False)
     harm: Literal["answers", "state", "death"] = "answers"
+    accelerator: Accelerator | None = None
     model: Annotated[
         str,
         Field(
@@ -194,9 +160,16 @@ class Scenario(Part):
             description="a folder of models/ or owner/name",
         ),
     ]
+    revision: (
+        Annotated[
+            str,
+            Field(pattern=r"^[A-Za-z0-9][\w./-]*$", description="a commit, tag or branch"),
+        ]
+        | None
+    ) = None
     engine: EngineArgs
     workload: Workload
-    accuracy: Accuracy
+    accuracy: Accuracy | None = None
     trials: TrialCounts
     expect: Expect
 
@@ -204,6 +177,20 @@ class Scenario(Part):
     def _agree(self) -> Self:
         refuse(*_contradictions(self))
         return self
+
+    @property
+    def on_hub(self) -> bool:
+        """Whether the model is one of the hub's."""
+        return "/" in self.model
+
+    @property
+    def is_of_speed_alone(self) -> bool:
+        """Whether nothing that can be right or wrong is looked at, so that no control tells it."""
+        return self.trials.contract == 0 and self.accuracy is None
+
+    def fits(self, accelerator: str) -> bool:
+        """Whether a build for an accelerator can run it."""
+        return self.accelerator in {None, accelerator}
 
     @property
     def summary(self) -> str:
@@ -218,7 +205,8 @@ def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     """Yield each broken rule as the key at fault and what is wrong with it."""
     yield from _contradictions_of_turns(scenario.workload)
     yield from _contradictions_of_lengths(scenario)
-    yield from _contradictions_of_graphs(scenario.engine)
+    yield from contradictions_of_graphs(scenario.engine)
+    yield from _contradictions_of_model(scenario)
     yield from _contradictions_of_batches(scenario)
     yield from _contradictions_of_ranks(scenario)
     yield from _contradictions_of_expectations(scenario)
@@ -257,24 +245,26 @@ def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
             yield key, f"expected input_tokens + output_tokens {most}, found {total}"
 
 
-def _contradictions_of_graphs(engine: EngineArgs) -> Iterator[Contradiction]:
-    sizes, key = engine.cudagraph_capture_sizes, "engine.cudagraph_capture_sizes"
-    if any(first >= second for first, second in pairwise(sizes)):
-        yield key, f"expected ascending sizes, each once, found {quoted(sizes)}"
-    if bool(sizes) == (engine.cudagraph_mode == "NONE"):
-        expected = "no size" if sizes else "at least one size"
-        mode = f"cudagraph_mode {engine.cudagraph_mode}"
-        yield key, f"expected {expected} with {mode}, found {quoted(sizes)}"
+def _contradictions_of_model(scenario: Scenario) -> Iterator[Contradiction]:
+    if scenario.revision is not None and not scenario.on_hub:
+        model = quoted(scenario.model)
+        yield "revision", f"expected none with a model of our own ({model})"
+    if scenario.engine.load_format is None:
+        return
+    if scenario.on_hub:
+        yield "engine.load_format", f"expected none with a model of the hub ({scenario.model})"
+    if scenario.accuracy is not None:
+        yield "accuracy", "expected none with engine.load_format dummy: its answers say nothing"
 
 
 def _contradictions_of_batches(scenario: Scenario) -> Iterator[Contradiction]:
     engine, load = scenario.engine, scenario.workload.generation
     ranks = engine.data_parallel_size
     share = f" of each of {ranks} ranks" if ranks > 1 else ""
-    for key, value in (
-        ("workload.generation", load.max_concurrency),
-        ("accuracy", scenario.accuracy.max_concurrency),
-    ):
+    asked = {"workload.generation": load.max_concurrency}
+    if scenario.accuracy is not None:
+        asked["accuracy"] = scenario.accuracy.max_concurrency
+    for key, value in asked.items():
         if value > engine.max_num_seqs * ranks:
             most = f"engine.max_num_seqs ({engine.max_num_seqs}){share}"
             yield f"{key}.max_concurrency", f"expected at most {most}, found {value}"
@@ -314,10 +304,11 @@ def _contradictions_of_ranks(scenario: Scenario) -> Iterator[Contradiction]:
 
 
 def _contradictions_of_expectations(scenario: Scenario) -> Iterator[Contradiction]:
-    tasks, expect = scenario.accuracy.tasks, scenario.expect
+    tasks = scenario.accuracy.tasks if scenario.accuracy is not None else ()
+    expect = scenario.expect
     if len(set(tasks)) < len(tasks):
         yield "accuracy.tasks", f"expected each task once, found {quoted(tasks)}"
-    if not expect.exactly and not expect.at_least:
+    if not (expect.exactly or expect.at_least or scenario.is_of_speed_alone):
         yield "expect", "expected at least one metric under exactly or at_least, found none"
     for metric_id in (*expect.exactly, *expect.at_least):
         family, _, task = metric_id.partition(".")

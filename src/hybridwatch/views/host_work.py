@@ -10,6 +10,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.record.run import HostWork, Phase, Trial
 
 READS: Final = "host_syncs_per_step"
+WAITS: Final = frozenset({"host_sync_time", "host_sync_share"})
 BUILDS: Final = "metadata_build_time"
 
 
@@ -20,10 +21,12 @@ class Site:
     Attributes:
         reads: Per step.
         seconds: Per step.
+        kind: Of waits for a device, what most of them were.
     """
 
     reads: float
     seconds: float
+    kind: str | None = None
 
 
 NO_READS: Final = Site(0.0, 0.0)
@@ -79,11 +82,15 @@ def _values(trial: Trial, metric: str) -> tuple[float, ...]:
 def _sites(works: Sequence[HostWork], steps: int) -> dict[str, Site]:
     reads: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
+    kinds: dict[str, str | None] = {}
     for work in works:
         for site in work.sites:
             reads[site.place] += site.reads
             seconds[site.place] += site.seconds
-    return {p: Site(reads[p] / steps, seconds[p] / steps) for p in reads} if steps else {}
+            kinds[site.place] = kinds.get(site.place) or site.kind
+    if not steps:
+        return {}
+    return {p: Site(reads[p] / steps, seconds[p] / steps, kinds[p]) for p in reads}
 
 
 def _phases(works: Sequence[HostWork]) -> dict[str, float]:

@@ -21,7 +21,7 @@ from hybridwatch.analysis.verdict import (
     Side,
     Summary,
 )
-from hybridwatch.record.identity import EngineBuild
+from hybridwatch.record.identity import EngineBuild, Testbed
 from hybridwatch.record.run import Answer, Looks
 
 REPORT_SCHEMA: Final = 1
@@ -84,21 +84,29 @@ def _looks(looks: Looks | None) -> dict[str, Any] | None:
 
 
 def _side(side: Side) -> dict[str, Any]:
-    testbed = side.testbed
     return {
         "run_id": side.run_id,
         "build": _build(side.build),
-        "testbed": {
-            "id": testbed.id,
-            "cpu_model": testbed.cpu_model,
-            "cores": testbed.cores,
-            "memory_bytes": testbed.memory_bytes,
-            "kernel": testbed.kernel,
-            "gpus": list(testbed.gpus),
-            "driver": testbed.driver,
-            "cuda": testbed.cuda,
-        },
+        "testbed": _testbed(side.testbed),
     }
+
+
+def _testbed(testbed: Testbed) -> dict[str, Any]:
+    told = {
+        "id": testbed.id,
+        "cpu_model": testbed.cpu_model,
+        "cores": testbed.cores,
+        "memory_bytes": testbed.memory_bytes,
+        "kernel": testbed.kernel,
+        "gpus": list(testbed.gpus),
+        "driver": testbed.driver,
+        "cuda": testbed.cuda,
+    }
+    if not testbed.gpus:
+        # Verdicts stored before these were known are to be had again to the letter.
+        return told
+    memory, limits = list(testbed.gpu_memory_bytes), list(testbed.gpu_power_limits_w)
+    return told | {"gpu_memory_bytes": memory, "gpu_power_limits_w": limits}
 
 
 def _build(build: EngineBuild) -> dict[str, Any]:

@@ -116,8 +116,10 @@ def _bounds(levels: pd.DataFrame, metric: Metric) -> Iterator[str]:
 def _trials(
     line: Line, colour: str, metric: Metric, over_releases: bool
 ) -> Iterator[dict[str, Any]]:
+    # Equal trials hide each other, and the only trial of a run is its median.
+    seen = line.points[line.points["n"] > 1].drop_duplicates(["level", "value"])
     for side, role in enumerate(SIDES):
-        points = line.points[line.points["side"] == side]
+        points = seen[seen["side"] == side]
         if points.empty:
             continue
         told = zip(

@@ -19,7 +19,7 @@ from hybridwatch.errors import HistoryError
 from hybridwatch.index import Series
 from hybridwatch.metric import Direction, Kind, Metric
 
-MOST_POINTS: Final = 400
+MOST_POINTS: Final = 240
 """Trials that a chart draws before it leaves some out: more hide each other, and take long."""
 _FEWEST: Final = 2
 """Trials that say anything about a side: its lowest and its highest."""

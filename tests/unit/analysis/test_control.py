@@ -163,6 +163,18 @@ def test_equal_engines_are_left_in_peace() -> None:
     assert control.detail == "nothing differs: 6 contract trials, 200 paired answers"
 
 
+def test_made_up_weights_need_no_answers_and_others_do() -> None:
+    contracts = {name: values for name, values in HEALTHY.items() if "accuracy" not in name}
+    run = equal_builds(a_run(contracts, contracts))
+    expect = SCENARIO.expect.model_copy(update={"at_least": {}})
+    asking = SCENARIO.model_copy(update={"expect": expect})
+    mute = asking.model_copy(update={"accuracy": None})
+    assert a_a_control(mute, run, 0, 1).ok
+    assert not a_a_control(asking, run, 0, 1).ok
+    nothing = equal_builds(a_run({}, {}))
+    assert not a_a_control(mute, nothing, 0, 1).ok
+
+
 def test_times_of_equal_engines_may_differ() -> None:
     fast, slow = ({**HEALTHY, "ttft": noisy(center, 7, 0.01)} for center in (0.04, 0.08))
     assert a_a(equal_builds(a_run(fast, slow))).ok

@@ -1,15 +1,18 @@
 """Doubts that come from the machine, on simulated sessions."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.surroundings import machine_doubts
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.record.run import Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.record.run import GpuSurroundings, Phase, Run, Sample, Surroundings, Trial
 from tests.builders import STARTED, a_run
 
 TRIALS = 12
@@ -25,9 +28,13 @@ def session(
     others: tuple[float, float] = (0.02, 0.02),
     noise: float = 0.01,
     seed: int = 1,
+    gpus: Callable[[int, int], tuple[GpuSurroundings, ...]] = lambda _index, _side: (),
     **changes,
 ) -> Run:
-    """A session on a machine whose work takes ``speed``, and ``drift`` more of it at the end."""
+    """A session on a machine whose work takes ``speed``, and ``drift`` more of it at the end.
+
+    ``gpus`` gives the GPUs around the trial of an index and a side.
+    """
     rng = np.random.default_rng(seed)
     slowness = speed * np.linspace(1.0, 1.0 + drift, len(order))
     trials = tuple(
@@ -43,6 +50,7 @@ def session(
                 kernel_median_s=0.01 * slow * float(rng.lognormal(0, noise)),
                 others=others[side] + float(rng.uniform(0, 0.01)),
                 clock_hz=3e9 / slow,
+                gpus=gpus(index, side),
             ),
         )
         for index, (side, slow) in enumerate(zip(order, map(float, slowness), strict=True))
@@ -56,7 +64,22 @@ def the(report: Report) -> Comparison:
 
 
 def about_machine(comparison: Comparison) -> list[str]:
-    return [doubt for doubt in comparison.doubts if doubt.startswith("The machine ")]
+    return [doubt for doubt in comparison.doubts if doubt.startswith(("The machine ", "The GPU "))]
+
+
+def gpu(index: int = 0, *, clock: float = 1.755e9, seed: int = 5, **facts: Any) -> GpuSurroundings:
+    """A healthy GPU under load; at its power limit for a part of the time, as such are."""
+    rng = np.random.default_rng([seed, index])
+    usual: dict[str, Any] = {
+        "sm_clock_hz": clock * float(rng.lognormal(0, 0.004)),
+        "memory_clock_hz": 3.201e9,
+        "power_w": 690.0,
+        "temperature_c": 66.0,
+        "utilisation": 0.95,
+        "throttled": {"power-cap": float(rng.uniform(0.3, 0.5))},
+        "others_bytes": 0,
+    }
+    return GpuSurroundings(0, 12, **(usual | facts))
 
 
 def apart(baseline: Run, contender: Run) -> Comparison:
@@ -139,4 +162,115 @@ def test_answers_do_not_depend_on_the_machine() -> None:
         replace(t, phase=Phase.CONTRACT, samples=(Sample("contract.any", (0.0,)),))
         for t in run.trials
     )
+    assert about_machine(the(report_of(replace(run, trials=asked)))) == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("order", [INTERLEAVED, ONE_AFTER_THE_OTHER])
+def test_a_healthy_gpu_of_ours_gives_no_doubt(order: list[int], seed: int) -> None:
+    found = the(report_of(session(order, gpus=lambda index, _: (gpu(index, seed=seed),))))
+    assert about_machine(found) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("hardware-slowdown", "the hardware's own slowdown"),
+        ("hardware-thermal", "heat, by the hardware"),
+        ("software-thermal", "heat, by the driver"),
+        ("power-brake", "an external power brake"),
+    ],
+)
+def test_a_throttled_gpu_is_told_whichever_side_it_met(reason: str, words: str) -> None:
+    hot = {reason: 0.1}
+    for order in (INTERLEAVED, ONE_AFTER_THE_OTHER):
+        run = session(order, gpus=lambda at, _: (gpu(at), gpu(at, throttled=hot if at < 3 else {})))
+        (doubt,) = about_machine(the(report_of(run)))
+        assert doubt == (
+            f"The GPU was throttled in 3 of 24 trials ({words}): its speed then is not the "
+            "engine's; see to cooling and power, and repeat."
+        )
+
+
+def test_the_power_limit_alone_is_no_doubt_unless_it_met_one_side() -> None:
+    always = session(INTERLEAVED, gpus=lambda at, _: (gpu(at, throttled={"power-cap": 1.0}),))
+    assert about_machine(the(report_of(always))) == []
+    once = session(
+        INTERLEAVED, gpus=lambda at, side: (gpu(at, throttled={"power-cap": side * 0.9}),)
+    )
+    (doubt,) = about_machine(the(report_of(once)))
+    assert doubt == (
+        "The machine itself was not the same: the GPU was held at its power limit for 90 points "
+        "more of the time around the contender's trials than around the baseline's; repeat on a "
+        "quiet machine."
+    )
+
+
+def test_a_shared_gpu_is_told_with_how_much_others_held() -> None:
+    held = 3 * 1024**3
+    run = session(INTERLEAVED, gpus=lambda at, _: (gpu(at, others_bytes=held if at > 20 else 0),))
+    (doubt,) = about_machine(the(report_of(run)))
+    assert doubt == (
+        "The GPU was shared in 3 of 24 trials: other processes held up to 3.0 GiB of its memory; "
+        "repeat where nobody else computes."
+    )
+
+
+def test_what_a_driver_keeps_is_not_somebody_else() -> None:
+    run = session(INTERLEAVED, gpus=lambda at, _: (gpu(at, others_bytes=4 * 1024**2),))
+    assert about_machine(the(report_of(run))) == []
+
+
+def test_another_clock_of_the_gpu_is_told_with_its_size() -> None:
+    slow = session(INTERLEAVED, gpus=lambda at, side: (gpu(at, clock=1.755e9 - 1.8e8 * side),))
+    (doubt,) = about_machine(the(report_of(slow)))
+    assert re.search(r"not the same: the GPU's clock was 1[01] % lower around the cont", doubt)
+    memory = session(
+        INTERLEAVED, gpus=lambda at, side: (gpu(at, memory_clock_hz=3.2e9 - 6e8 * side),)
+    )
+    (doubt,) = about_machine(the(report_of(memory)))
+    assert "the clock of the GPU's memory was 19 % lower around the contender's" in doubt
+
+
+def test_the_slowest_of_several_gpus_counts() -> None:
+    run = session(
+        INTERLEAVED, gpus=lambda at, side: (gpu(at), gpu(at, clock=1.755e9 - 1.8e8 * side))
+    )
+    assert "the GPU's clock was" in about_machine(the(report_of(run)))[0]
+
+
+def test_a_clock_of_the_gpu_that_falls_is_told_unless_both_sides_share_it() -> None:
+    def falling(at: int, _side: int) -> tuple[GpuSurroundings, ...]:
+        return (gpu(at, clock=1.755e9 * (1 - 0.01 * at)),)
+
+    assert about_machine(the(report_of(session(INTERLEAVED, gpus=falling)))) == []
+    found = about_machine(the(report_of(session(ONE_AFTER_THE_OTHER, gpus=falling))))
+    assert any(
+        re.search(r"while the baseline was measured: the GPU's clock was 1[01] % lower at", doubt)
+        for doubt in found
+    )
+
+
+def test_a_gpu_that_tells_nothing_gives_no_doubt() -> None:
+    run = session(ONE_AFTER_THE_OTHER, gpus=lambda _at, _side: (GpuSurroundings(0, 12),))
+    assert about_machine(the(report_of(run))) == []
+
+
+def test_a_run_of_one_build_tells_of_its_gpus_once() -> None:
+    hot = {"hardware-thermal": 1.0}
+    two = session(ONE_AFTER_THE_OTHER, drift=0.2, gpus=lambda at, _: (gpu(at, throttled=hot),))
+    assert len(machine_doubts(two)) > 1
+    alone = replace(two, builds=two.builds[:1], trials=tuple(two.measured(0)))
+    (doubt,) = machine_doubts(alone)
+    assert doubt.startswith("The GPU was throttled in 12 of 12 trials")
+
+
+def test_answers_do_not_depend_on_the_gpu() -> None:
+    hot = {"hardware-thermal": 1.0}
+    run = session(INTERLEAVED, gpus=lambda at, _: (gpu(at, throttled=hot, others_bytes=10**10),))
+    asked = tuple(
+        replace(t, phase=Phase.CONTRACT, samples=(Sample("contract.any", (0.0,)),))
+        for t in run.trials
+    )
+    assert len(about_machine(the(report_of(run)))) == 2
     assert about_machine(the(report_of(replace(run, trials=asked)))) == []

@@ -113,7 +113,10 @@ def test_held_twice_it_adds_one_night(place):
     assert len(list_verdicts(place.results)) == 2
     assert place.calls == ["run", "run", "publish", "publish"]
     assert SECOND in (night / REPORT).read_text()
-    assert f"[2/2] {SECOND}: measured" in (night / LOG).read_text()
+    said = (night / LOG).read_text().splitlines()
+    assert f"[2/2] {SECOND}: measured" in said
+    assert said.count("index: 2 records") == 2
+    assert any((place.results / ".index").iterdir())
 
 
 def test_the_next_day_is_another_night(place):

@@ -1,12 +1,14 @@
 """``hybridwatch run --until-decided`` on engines made of numbers: looks, record, words, status."""
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
+import pynvml
 import pytest
 from click.testing import CliRunner, Result
 
@@ -14,12 +16,14 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.cli import run as verb
 from hybridwatch.cli.main import cli
-from hybridwatch.measure import session, surroundings
+from hybridwatch.errors import EngineError, MeasurementError
+from hybridwatch.measure import gpus, session, surroundings
 from hybridwatch.measure.phase import Measured, Station
 from hybridwatch.record.run import Looks, Phase, Run, Sample
 from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.builders import BASELINE, CONTENDER, answers
 from tests.checkout import make_checkout
+from tests.pretended_nvml import GIB, Card, pretend
 
 TWO = ("--build", "tiny-1.0", "--build", "tiny-1.0")
 TIMED = (Phase.PERFORMANCE, Phase.HOST_SYNC)
@@ -190,6 +194,65 @@ def test_an_ordinary_run_has_no_looks_but_sees_the_machine(checkout, monkeypatch
     assert all(t.surroundings is None for t in run.trials if t.phase not in TIMED)
 
 
+def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(checkout, monkeypatch):
+    builds = checkout / "engine" / "builds.toml"
+    builds.write_text(builds.read_text().replace('"cpu"', '"cuda"'))
+    monkeypatch.setattr(gpus, "PERIOD_S", 0.001)
+    card = Card(reasons=pynvml.nvmlClocksEventReasonHwThermalSlowdown)
+    library = pretend(monkeypatch, card)
+
+    watches: list[surroundings.Watch] = []
+
+    class Seen(surroundings.Watch):
+        def start(self) -> None:
+            super().start()
+            card.used = 40 * GIB
+            watches.append(self)
+
+    class Waiting(Machine):
+        def measure(self, phase: Phase, station: Station) -> Measured:
+            while phase in TIMED and not watches[-1]._gpus._readings:
+                pass
+            return super().measure(phase, station)
+
+    monkeypatch.setattr(session, "Watch", Seen)
+    result = call(checkout, Waiting(), *TWO, monkeypatch=monkeypatch)
+    assert "The GPU was throttled in" in result.output
+    run = record_of(checkout)
+    assert run.testbed.id.startswith("nvidia-h200-x1-")
+    around = [trial.surroundings for trial in run.trials if trial.phase in TIMED]
+    assert all(seen is not None and seen.gpus[0].readings >= 1 for seen in around)
+    assert library.open == 0
+
+
+def test_a_build_of_a_gpu_without_a_driver_ends_in_one_line(checkout, monkeypatch):
+    builds = checkout / "engine" / "builds.toml"
+    builds.write_text(builds.read_text().replace('"cpu"', '"cuda"'))
+    pretend(monkeypatch, broken=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    result = call(checkout, Machine(), *TWO, monkeypatch=monkeypatch)
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1].startswith(
+        "hybridwatch: no NVIDIA driver on this machine"
+    )
+    assert list_records(checkout / "results") == []
+
+
+def test_a_trial_that_fails_leaves_no_watch_behind(checkout, monkeypatch):
+    builds = checkout / "engine" / "builds.toml"
+    builds.write_text(builds.read_text().replace('"cpu"', '"cuda"'))
+    library = pretend(monkeypatch, Card())
+
+    def fail(*_: object) -> Measured:
+        raise MeasurementError("nothing came of it")
+
+    machine = Machine()
+    monkeypatch.setattr(machine, "measure", fail)
+    call(checkout, machine, *TWO, monkeypatch=monkeypatch)
+    assert all(trial.failure for trial in record_of(checkout).trials)
+    assert not [one for one in threading.enumerate() if one.name == "gpu watch"]
+    assert library.open == 0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -218,6 +281,31 @@ def test_the_verdict_is_stored_and_had_again_from_the_record(checkout, monkeypat
     told = call(checkout, Machine(), *TWO, *more, "--json", monkeypatch=monkeypatch)
     (outcome,) = json.loads(told.stdout)["runs"]
     assert Path(outcome["verdict"]) in list_verdicts(checkout / "results")
+
+
+def test_an_engine_that_does_not_come_up_leaves_the_other_scenarios_alone(checkout, monkeypatch):
+    make_checkout(checkout, "smoke/again")
+
+    class DeadBench(MadeUpBench):
+        def __init__(self, scenario: Any, *_: object) -> None:
+            super().__init__()
+            self.dead = scenario.id == "smoke/again"
+
+        def identify(self, side: int) -> Any:
+            if self.dead:
+                raise EngineError("the engine ended while starting (status 1)")
+            return super().identify(side)
+
+    monkeypatch.setattr(session, "Bench", DeadBench)
+    monkeypatch.setattr(session, "measure", Machine().measure)
+    results = ("--results", str(checkout / "results"))
+    both = CliRunner().invoke(cli, ["run", "smoke", "--build", "tiny-1.0", *results])
+    assert both.exit_code == 1
+    assert "smoke/again: the engine ended while starting (status 1)" in both.output
+    assert record_of(checkout).scenario.id == "smoke/padded"
+    alone = CliRunner().invoke(cli, ["run", "smoke/again", "--build", "tiny-1.0", *results])
+    assert alone.exit_code == 1
+    assert "hybridwatch: the engine ended while starting (status 1)" in alone.stderr
 
 
 def test_one_build_has_no_verdict(checkout, monkeypatch):

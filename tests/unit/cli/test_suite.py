@@ -15,6 +15,7 @@ from asv_runner.statistics import compute_stats
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.cli.suite_builds import BASELINE_VARIABLE, BUILD_VARIABLE, can_run
 from hybridwatch.cli.suite_session import enough_trials, values_of
 from hybridwatch.cli.tracked import Form, Tracked, tracked
 from hybridwatch.metric import Direction, Kind
@@ -143,6 +144,39 @@ def test_a_number_that_an_engine_lacks_is_skipped_not_zero(benchmarks):
     name = benchmarks[0].name.rpartition("track_")[2]
     handed = track({name: ()})
     assert math.isnan(handed)
+
+
+FOR_GPUS = [scenario.id for scenario in SCENARIOS if not scenario.fits("cpu")]
+
+
+@pytest.fixture
+def of_gpus(benchmarks):
+    """A benchmark of each suite that needs a GPU."""
+    of_suites = {b.func.__self__.scenario.id: b for b in benchmarks}
+    return [of_suites[scenario_id] for scenario_id in FOR_GPUS]
+
+
+@pytest.mark.parametrize("builds", [{}, {BUILD_VARIABLE: "cpu-0.27.1~single-token-extend"}])
+def test_a_suite_for_gpus_is_skipped_on_a_cpu_build(of_gpus, monkeypatch, builds):
+    for variable in (BUILD_VARIABLE, BASELINE_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, label in builds.items():
+        monkeypatch.setenv(variable, label)
+    assert len(of_gpus) > 10
+    for benchmark in of_gpus:
+        # As asv goes about it: the cache, then the setup with it.
+        benchmark.set_cache(benchmark.do_setup_cache())
+        assert benchmark.do_setup() is True
+
+
+def test_it_is_not_skipped_on_a_gpu_build_and_no_other_is_on_a_cpu_build(benchmarks, monkeypatch):
+    monkeypatch.delenv(BASELINE_VARIABLE, raising=False)
+    for label, accelerator in (("cuda-0.23.0", "cuda"), ("cpu-0.27.1", "cpu")):
+        monkeypatch.setenv(BUILD_VARIABLE, label)
+        ready = {s.scenario.id for s in suites(benchmarks) if can_run(s.scenario)}
+        assert ready == {s.id for s in SCENARIOS if s.fits(accelerator)}
+    monkeypatch.setenv(BASELINE_VARIABLE, "cuda-0.23.0")
+    assert not {s.id for s in SCENARIOS if can_run(s)} & set(FOR_GPUS)
 
 
 CONFIGS = sorted([ROOT / "asv.conf.json", *(ROOT / "ci").glob("asv.*.conf.json")])

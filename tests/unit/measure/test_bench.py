@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from hybridwatch.engine.builds import home, parse_label
-from hybridwatch.engine.server import Launch
+from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.bench import Bench, LiveEngine
 from hybridwatch.record.identity import FixState
@@ -24,7 +24,7 @@ def scenario():
 def test_missing_model_is_told_before_anything_starts(scenario, tmp_path):
     said: list[str] = []
     bench = Bench(scenario, (parse_label("cpu-0.27.1"),), tmp_path, tmp_path, said.append)
-    with pytest.raises(BuildError, match=r"model 'tiny-hybrid': expected a folder in"), bench:
+    with pytest.raises(BuildError, match=r"model: expected a folder 'tiny-hybrid' in"), bench:
         pass
     assert said == []
 

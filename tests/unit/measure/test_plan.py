@@ -1,6 +1,7 @@
 """The order of trials."""
 
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 
@@ -8,13 +9,16 @@ from hybridwatch.measure.plan import (
     EVERY_PHASE,
     TIMED_PHASES,
     PlannedTrial,
+    phases_of,
     plan,
     plan_block,
     plan_start,
 )
 from hybridwatch.record.run import Phase
+from hybridwatch.scenario.load import load_scenario
 from hybridwatch.scenario.scenario import TrialCounts
 
+EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
 COUNTS = TrialCounts(contract=2, performance=7, host_sync=3)
 
 
@@ -24,6 +28,21 @@ def sides_of(trials, phase, *, warmup=False):
 
 def test_sides_alternate_so_that_drift_meets_both():
     assert sides_of(plan(COUNTS, 2), Phase.PERFORMANCE)[:8] == [0, 1, 1, 0, 0, 1, 1, 0]
+
+
+def test_without_tasks_nothing_is_asked():
+    asking = load_scenario(EXAMPLE, EXAMPLE.parent)
+    mute = asking.model_copy(update={"accuracy": None})
+    assert set(phases_of(asking)) == EVERY_PHASE
+    assert set(phases_of(mute)) == EVERY_PHASE - {Phase.ACCURACY}
+    assert phases_of(mute, {Phase.ACCURACY, Phase.CONTRACT}) == (Phase.CONTRACT,)
+    planned = {trial.phase for trial in plan(COUNTS, 2, phases_of(mute))}
+    assert planned == EVERY_PHASE - {Phase.ACCURACY}
+
+
+def test_no_contract_trials_are_none():
+    counts = COUNTS.model_copy(update={"contract": 0})
+    assert Phase.CONTRACT not in {trial.phase for trial in plan(counts, 2)}
 
 
 def test_every_side_gets_every_trial():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.engine.builds import home, parse_label
-from hybridwatch.engine.server import Launch
+from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import samples_of_client
@@ -80,7 +80,7 @@ def test_a_draft_that_is_missing_is_told_before_anything_starts(scenario, tmp_pa
     (tmp_path / "tiny-hybrid").mkdir()
     sides = (parse_label("cpu-0.27.1"),)
     bench = Bench(with_speculation(scenario, EAGLE), sides, tmp_path, tmp_path, print)
-    with pytest.raises(BuildError, match="model 'a-head': expected a folder in"), bench:
+    with pytest.raises(BuildError, match="draft model: expected a folder 'a-head' in"), bench:
         pass
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from hybridwatch.errors import MeasurementError
+from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.quality.answers import read_answers
-from hybridwatch.quality.harness import TASKS, TaskRequest, run_tasks
+from hybridwatch.quality.harness import TASKS, TaskRequest, fetch_tasks, run_tasks
 from tests.live_server import LiveServer, serving
 
 TASK_NAMES = ("recall", "word_problems")
@@ -215,3 +215,15 @@ def test_a_missing_document_is_told():
 def test_a_log_of_another_form_is_told(rows):
     with pytest.raises(MeasurementError, match="lm-eval's samples cannot be read"):
         read_answers(evaluation(rows), {"sums": "sums"}, 1)
+
+
+def test_our_tasks_are_here_and_start_nothing(tmp_path):
+    fetch_tasks(TASK_NAMES, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_that_nobody_knows_is_one_line(tmp_path):
+    with pytest.raises(ScenarioError) as caught:
+        fetch_tasks(("recall", "no_such_task"), tmp_path)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith("the tasks no_such_task cannot be had: lm-eval ended with status 1: ")

@@ -8,6 +8,7 @@ from tests.unit.scenario.test_load import GOOD
 
 HEAD = 'method = "eagle"\nmodel = "a-head"\ndrafts = 3\n'
 NGRAM = 'method = "ngram"\ndrafts = 3\n'
+OWN = 'method = "mtp"\ndrafts = 3\n'
 
 CONTRADICTIONS = [
     (NGRAM + 'model = "a-head"\n', 'model: expected none with method "ngram", found "a-head"'),
@@ -15,6 +16,8 @@ CONTRADICTIONS = [
         NGRAM + "lookup_min = 5\nlookup_max = 2\n",
         "lookup_min: expected at most lookup_max (2), found 5",
     ),
+    (OWN + 'model = "a-head"\n', 'model: expected none with method "mtp", found "a-head"'),
+    (OWN + "lookup_min = 2\n", 'lookup_min: expected only with method "ngram", found 2'),
     ('method = "eagle"\ndrafts = 3\n', 'model: missing; method "eagle" needs it'),
     ('method = "draft_model"\ndrafts = 3\n', 'model: missing; method "draft_model" needs it'),
     (HEAD + "lookup_min = 2\n", 'lookup_min: expected only with method "ngram", found 2'),
@@ -39,7 +42,7 @@ def load(tmp_path):
     return of
 
 
-@pytest.mark.parametrize("text", [NGRAM, NGRAM + "lookup_min = 2\nlookup_max = 2\n", HEAD])
+@pytest.mark.parametrize("text", [NGRAM, NGRAM + "lookup_min = 2\nlookup_max = 2\n", OWN, HEAD])
 def test_speculation_that_makes_sense_is_taken(load, text):
     assert load(text).engine.speculation.drafts == 3
 

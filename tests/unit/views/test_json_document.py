@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,12 @@ from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
 from hybridwatch.store import Intake
 from hybridwatch.views.detection import Detection, detections_to_json
-from hybridwatch.views.jsonform import control_to_json, findings_to_json, gate_to_json
+from hybridwatch.views.jsonform import (
+    control_to_json,
+    findings_to_json,
+    gate_to_json,
+    to_json,
+)
 from hybridwatch.views.replay import replay_to_json
 from hybridwatch.views.sentence import headline
 from tests.situations import SITUATIONS
@@ -53,6 +59,17 @@ def ingested(results: Path):
     haul.write()
     haul.refuse("b.json", "why")
     return haul.to_json()
+
+
+def test_gpus_have_fields_of_their_own_and_processors_do_not() -> None:
+    report = SITUATIONS["regression"]()
+    plain = report.baseline.testbed
+    whole = replace(plain, gpus=("L4",), gpu_memory_bytes=(24,), gpu_power_limits_w=(72.0,))
+    told = to_json(replace(report, contender=replace(report.contender, testbed=whole)))
+    assert {key for key in told["baseline"]["testbed"] if key.startswith("gpu_")} == set()
+    assert told["contender"]["testbed"]["gpu_memory_bytes"] == [24]
+    assert told["contender"]["testbed"]["gpu_power_limits_w"] == [72.0]
+    assert "`gpu_memory_bytes` and `gpu_power_limits_w`" in DOCUMENT.read_text(encoding="utf-8")
 
 
 def test_every_field_is_documented_and_exists(tmp_path) -> None:

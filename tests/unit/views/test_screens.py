@@ -108,6 +108,28 @@ def test_testbeds_say_in_what_they_differ(store: Path) -> None:
     assert plain(paragraph.line).startswith("They differ in cores.")
 
 
+def test_gpus_of_a_testbed_are_told_by_kind(tmp_path: Path) -> None:
+    whole = replace(
+        TESTBED,
+        id="nvidia-h200-x3",
+        gpus=("NVIDIA H200", "NVIDIA H200", "NVIDIA L4"),
+        driver="570.1",
+        cuda="12.8",
+        gpu_memory_bytes=(141 * 1024**3, 141 * 1024**3, 24 * 1024**3),
+        gpu_power_limits_w=(700.0, 700.0, 72.0),
+    )
+    scant = replace(whole, id="nvidia-h200-x3-old", gpu_memory_bytes=(), gpu_power_limits_w=())
+    for seed, testbed in enumerate((scant, whole, TESTBED)):
+        write_run(tmp_path, run(Plan(seed=seed, testbed=testbed)))
+    _, testbeds = of_kind(view(tmp_path, "runs"), Table)
+    told = dict(zip(column(testbeds, "testbed"), column(testbeds, "GPUs"), strict=True))
+    assert told == {
+        "nvidia-h200-x3": "2 x NVIDIA H200, 141 GiB, 700 W; NVIDIA L4, 24 GiB, 72 W",
+        "nvidia-h200-x3-old": "2 x NVIDIA H200; NVIDIA L4",
+        TESTBED.id: "none",
+    }
+
+
 def test_long_lists_have_pages_that_keep_the_filter(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,18 @@ def test_runs_that_counted_no_reads_are_not_offered(tmp_path):
     assert list(choices(view(tmp_path))["scenario"].options) == ["smoke/other"]
 
 
+def test_waits_for_a_device_are_told_with_their_kind(tmp_path):
+    sample = replace(NEW.sites[0], kind="event")
+    released = CallSite("(allocator)", 1, 0.0, "allocator")
+    write_run(tmp_path, watched(run(), OLD, work(sample, released)))
+    (table,) = (t for t in every(view(tmp_path), Table) if t.caption.startswith("Reads per step"))
+    notes = {cell_of(row[1]).raw: plain(cell_of(row[1]).under) for row in table.rows}
+    file = SAMPLE.partition(":")[0]
+    assert notes[SAMPLE] == f"event, {file}:3701"
+    assert notes["(allocator)"] == "allocator"
+    assert notes[PREPARE] == f"{file}:2051"
+
+
 def test_reads_are_told_per_step_by_place_the_largest_change_first(tmp_path):
     write_run(tmp_path, watched(run(), OLD, NEW))
     document = view(tmp_path)

@@ -1,6 +1,8 @@
 """Every run, newest first, and the machines that they were measured on."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Final
 
 from hybridwatch.errors import RecordError
@@ -35,10 +37,20 @@ _FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {
     "cores": lambda testbed: str(testbed.cores),
     "memory": lambda testbed: f"{testbed.memory_bytes / 1024**3:.1f} GiB",
     "kernel": lambda testbed: testbed.kernel,
-    "GPUs": lambda testbed: ", ".join(testbed.gpus) or "none",
+    "GPUs": lambda testbed: _gpus(testbed),
     "driver": lambda testbed: testbed.driver or "-",
     "CUDA": lambda testbed: testbed.cuda or "-",
 }
+
+
+def _gpus(testbed: Testbed) -> str:
+    """Name, memory and power limit of each kind, such as ``2 x NVIDIA H200, 140 GiB, 700 W``."""
+    memory = [f", {size / 1024**3:.0f} GiB" for size in testbed.gpu_memory_bytes]
+    limits = [f", {limit:.0f} W" for limit in testbed.gpu_power_limits_w]
+    parts = zip_longest(testbed.gpus, memory, limits, fillvalue="")
+    kinds = Counter(name + size + limit for name, size, limit in parts)
+    told = (f"{many} x {kind}" if many > 1 else kind for kind, many in kinds.items())
+    return "; ".join(told) or "none"
 
 
 def show(source: Source, asked: Asked) -> Document:

@@ -29,7 +29,7 @@ from hybridwatch.views.document import (
     Section,
     Table,
 )
-from hybridwatch.views.host_work import BUILDS, NO_READS, READS, Told, told_by
+from hybridwatch.views.host_work import BUILDS, NO_READS, READS, WAITS, Told, told_by
 from hybridwatch.views.numbers import ABSENT, duration
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.pair import (
@@ -97,7 +97,7 @@ def _alone(source: Source, pair: Pair) -> Iterator[Block]:
 
 
 def _compared(found: Judged) -> Iterator[Block]:
-    of_host = [c for c in found.report.comparisons if c.metric.id in {READS, BUILDS}]
+    of_host = [c for c in found.report.comparisons if c.metric.id in {READS, BUILDS} | WAITS]
     yield comparisons_table(replace(found.report, comparisons=tuple(of_host)))
 
 
@@ -172,7 +172,9 @@ def _row(sides: list[Told], place: str) -> Iterator[Cell | Inline]:
         yield Cell(shown, raw=change) if all(kept) else ABSENT
     file, _, rest = place.partition(":")
     function, _, line = rest.rpartition(":")
-    yield Cell(function or place, f"{file}:{line}" if function else "", raw=place)
+    kind = next((site.kind for site in found if site.kind), "")
+    told = (kind, f"{file}:{line}" if function else "")
+    yield Cell(function or place, ", ".join(filter(None, told)), raw=place)
     for site, is_kept in zip(found, kept, strict=True):
         yield Cell(f"{site.reads:.2f}", raw=site.reads) if is_kept else ABSENT
     for site, is_kept in zip(found, kept, strict=True):

@@ -1,0 +1,7 @@
+"""Scenario ``gpu/draft-max-seq-len``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class DraftMaxSeqLen(Suite, scenario="gpu/draft-max-seq-len"):
+    """Does the metadata of target and draft speak of the batch, on a GPU?"""

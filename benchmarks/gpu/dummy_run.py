@@ -1,0 +1,7 @@
+"""Scenario ``gpu/dummy-run``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class DummyRun(Suite, scenario="gpu/dummy-run"):
+    """Do an idle rank's dummy batches leave cached states alone on a GPU?"""

@@ -1,0 +1,7 @@
+"""Scenario ``gpu/gsm8k-nixl-disagg``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class Gsm8kNixlDisagg(Suite, scenario="gpu/gsm8k-nixl-disagg"):
+    """Does a released model answer GSM8K as a disaggregated pair?"""

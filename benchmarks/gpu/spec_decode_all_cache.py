@@ -1,0 +1,7 @@
+"""Scenario ``gpu/spec-decode-all-cache``."""
+
+from hybridwatch.cli.suite import Suite
+
+
+class SpecDecodeAllCache(Suite, scenario="gpu/spec-decode-all-cache"):
+    """Do drafts rejected in the next block leave cached states right on a GPU?"""

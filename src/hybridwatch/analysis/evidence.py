@@ -1,0 +1,322 @@
+"""Figures of a group of scenarios, each with the record that it was taken from.
+
+For a page that anybody can check: nothing is in it that no record holds, and what no record holds
+yet is owed, not guessed.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
+from typing import Final
+
+from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.subject import Subject, statistics_of
+from hybridwatch.analysis.surroundings import machine_doubts
+from hybridwatch.metric import Kind, Metric, metric_of
+from hybridwatch.record.identity import EngineBuild, FixState, Testbed
+from hybridwatch.record.role import AT_WORK, Role, is_known_bad, lost_fixes, role_of
+from hybridwatch.record.run import Run
+from hybridwatch.scenario.digest import digest
+from hybridwatch.scenario.fixes import FIX_PARTS
+from hybridwatch.scenario.scenario import Scenario
+
+_SWITCHED: Final = frozenset({FixState.APPLIED, FixState.REVERTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An engine whose figures are asked for.
+
+    Attributes:
+        release: The vLLM release.
+        patched: Whether the scenario's fix must be in, and those that it requires besides,
+            whoever put them there; else the engine is as released, with nothing switched.
+    """
+
+    release: str
+    patched: bool = False
+
+    @property
+    def name(self) -> str:
+        """For a person."""
+        return f"{self.release} {'with the fix' if self.patched else 'as released'}"
+
+    def is_met_by(self, build: EngineBuild, fixes: Sequence[str]) -> bool:
+        """Whether an engine is the one that is meant.
+
+        Args:
+            build: The engine.
+            fixes: The scenario's fix and those that it requires.
+        """
+        if build.release != self.release or build.flags.get("planted"):
+            return False
+        if not self.patched:
+            return not _SWITCHED & set(build.fixes.values())
+        told = {build.fixes.get(part) for fix in fixes for part in _parts(fix)}
+        # A part that means nothing to a release is not missed in it.
+        states = told - {None, FixState.NOT_APPLICABLE}
+        return bool(states) and states <= AT_WORK
+
+
+@dataclass(frozen=True, slots=True)
+class WantedControl:
+    """A control that is asked for.
+
+    Attributes:
+        release: The vLLM release that it is run on.
+        kind: Which one.
+    """
+
+    release: str
+    kind: ControlKind
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a page is to tell.
+
+    Attributes:
+        engines: Whose figures.
+        controls: Which controls.
+        accelerator: On what the engines must have computed.
+        out_of_reach: Releases into which a scenario's fix cannot be put, by its id.
+    """
+
+    engines: tuple[Wanted, ...]
+    controls: tuple[WantedControl, ...]
+    accelerator: str
+    out_of_reach: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    def can_have(self, scenario: Scenario, release: str) -> bool:
+        """Whether the release can be had with the scenario's fix."""
+        return release not in self.out_of_reach.get(scenario.id, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A column of figures.
+
+    Attributes:
+        name: For a person.
+        metrics: Whether a metric belongs here, by its id.
+        inverse: Whether one over the metric is shown.
+    """
+
+    name: str
+    metrics: Callable[[str], bool]
+    inverse: bool = False
+
+
+ACCURACY: Final = Quantity("accuracy", lambda metric: metric.startswith("accuracy."))
+QUANTITIES: Final = (
+    ACCURACY,
+    Quantity("output tokens per second", lambda metric: metric == "output_throughput"),
+    Quantity("host syncs per step", lambda metric: metric == "host_syncs_per_step"),
+    Quantity("step time", lambda metric: metric == "engine_step_rate", inverse=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run with the name of its record, answers included."""
+
+    record: str
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with where it comes from.
+
+    Attributes:
+        metric: What was measured.
+        value: Over the trials of one side, or over its documents; base units. Of an inverse
+            quantity one over it.
+        n: How many trials, or documents.
+        record: Where they are.
+    """
+
+    metric: Metric
+    value: float
+    n: int
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One scenario on one engine.
+
+    Attributes:
+        scenario: What was asked.
+        wanted: Of which engine.
+        figures: By the name of the quantity; empty where they are owed, and a quantity that the
+            scenario or the engine cannot have is left out.
+    """
+
+    scenario: Scenario
+    wanted: Wanted
+    figures: Mapping[str, tuple[Figure, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A control of a scenario.
+
+    Attributes:
+        scenario: Which one.
+        wanted: Which control.
+        control: How it went; ``None`` while it is owed.
+        record: Its record.
+        possible: Whether there is a healthy engine of that release at all.
+    """
+
+    scenario: Scenario
+    wanted: WantedControl
+    control: Control | None = None
+    record: str = ""
+    possible: bool = True
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether somebody can still make it."""
+        return self.control is None and self.possible
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything there is from one testbed.
+
+    Attributes:
+        testbed: As in the newest of its records; ``None`` if there is no record at all.
+        rows: Figures, in the order of the scenarios and of the wanted engines.
+        controls: In the same order; none of a scenario that looks at nothing but speed.
+        remarks: By record, what a reader should hold against it: another layout than the
+            scenario's own, and doubts about the machine.
+    """
+
+    testbed: Testbed | None
+    rows: tuple[Row, ...]
+    controls: tuple[Judged, ...]
+    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def owed(self) -> int:
+        """How many figures and controls no record holds."""
+        figures = sum(not found for row in self.rows for found in row.figures.values())
+        return figures + sum(judged.is_owed for judged in self.controls)
+
+
+def evidence_of(
+    scenarios: Sequence[Scenario], kept: Sequence[Kept], asked: Asked
+) -> tuple[Evidence, ...]:
+    """Gather what records tell of scenarios as they are now; of two records the newer counts.
+
+    Args:
+        scenarios: In the order of the page.
+        kept: Runs of any scenario; those of another one, or of an older version, do not count.
+        asked: What is to be told.
+
+    Returns:
+        One for each testbed, by its id; a single empty one if no record tells anything.
+    """
+    digests = {scenario.id: digest(scenario) for scenario in scenarios}
+    telling = [
+        one
+        for one in sorted(kept, key=lambda one: one.run.started_at, reverse=True)
+        if digests.get(one.run.scenario.id) == one.run.scenario.digest
+        and all(build.accelerator == asked.accelerator for build in one.run.builds)
+    ]
+    by_testbed: dict[str, list[Kept]] = {}
+    for one in telling:
+        by_testbed.setdefault(one.run.testbed.id, []).append(one)
+    return tuple(
+        _evidence(scenarios, by_testbed.get(testbed, []), asked)
+        for testbed in sorted(by_testbed) or [""]
+    )
+
+
+def _evidence(scenarios: Sequence[Scenario], kept: Sequence[Kept], asked: Asked) -> Evidence:
+    rows = tuple(
+        Row(
+            scenario,
+            wanted,
+            {}
+            if wanted.patched and not asked.can_have(scenario, wanted.release)
+            else dict(_figures(scenario, wanted, kept)),
+        )
+        for scenario in scenarios
+        for wanted in asked.engines
+    )
+    judged = tuple(
+        _judged(scenario, wanted, kept)
+        if asked.can_have(scenario, wanted.release)
+        else Judged(scenario, wanted, possible=False)
+        for scenario in scenarios
+        for wanted in asked.controls
+        if not scenario.is_of_speed_alone
+    )
+    remarks = {one.record: tuple(_remarks(one.run)) for one in kept}
+    return Evidence(kept[0].run.testbed if kept else None, rows, judged, remarks)
+
+
+def _figures(
+    scenario: Scenario, wanted: Wanted, kept: Sequence[Kept]
+) -> Iterator[tuple[str, tuple[Figure, ...]]]:
+    sides = [
+        (one.record, OneSide(one.run, index))
+        for one in kept
+        if one.run.scenario.id == scenario.id
+        for index, build in enumerate(one.run.builds)
+        if wanted.is_met_by(build, (scenario.fix, *scenario.requires))
+    ]
+    for quantity in QUANTITIES:
+        if quantity is ACCURACY and scenario.accuracy is None:
+            continue
+        told = (tuple(_told(record, side, quantity)) for record, side in sides)
+        yield quantity.name, next((found for found in told if found), ())
+
+
+def _told(record: str, side: OneSide, quantity: Quantity) -> Iterator[Figure]:
+    """What one side tells of a quantity: a figure for each of its metrics."""
+    held = {sample.metric for trial in side.run.measured(side.index) for sample in trial.samples}
+    for name in sorted(filter(quantity.metrics, held)):
+        metric = metric_of(name)
+        values = reduce_side(side, Subject(metric, statistics_of(metric)[0])).values
+        if values:
+            center = (fmean if metric.kind is Kind.PROPORTION else median)(values)
+            shown = 1 / center if quantity.inverse and center else center
+            yield Figure(metric, shown, len(values), record)
+
+
+def _judged(scenario: Scenario, wanted: WantedControl, kept: Sequence[Kept]) -> Judged:
+    judge = known_bad_control if wanted.kind is ControlKind.KNOWN_BAD else a_a_control
+    for one in kept:
+        if one.run.scenario.id == scenario.id and _is_control(one.run, scenario, wanted):
+            return Judged(scenario, wanted, judge(scenario, one.run, 0, 1), one.record)
+    return Judged(scenario, wanted)
+
+
+def _is_control(run: Run, scenario: Scenario, wanted: WantedControl) -> bool:
+    """Whether a run's baseline has what the scenario needs, and its contender has it or lost it."""
+    healthy = Wanted(wanted.release, patched=True)
+    fixes = scenario.fix, *scenario.requires
+    if len(run.builds) != 2 or not healthy.is_met_by(run.builds[0], fixes):
+        return False
+    if any(build.flags.get("planted") for build in run.builds):
+        return False
+    if wanted.kind is ControlKind.A_A:
+        return role_of(*run.builds) is Role.A_A
+    lost = lost_fixes(*run.builds) if is_known_bad(*run.builds) else ()
+    return bool({*_parts(scenario.fix)} & {*lost})
+
+
+def _parts(fix: str) -> tuple[str, ...]:
+    return FIX_PARTS.get(fix, (fix,))
+
+
+def _remarks(run: Run) -> Iterator[str]:
+    laid_out = dict.fromkeys(build.flags.get("stand_in") for build in run.builds)
+    yield from (f"Not laid out as the scenario says, but {told}." for told in laid_out if told)
+    yield from machine_doubts(run)

@@ -1,0 +1,184 @@
+"""Everything that decides how an engine comes up: its command line and its environment."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.scenario.engine import EngineArgs
+
+START_TIMEOUT_S: Final = 180.0
+"""An engine start took 16 to 27 s on two cores, thrice that on a busy machine."""
+
+CUDA_START_TIMEOUT_S: Final = 1200.0
+"""A GPU's engine reads tens of gigabytes, compiles a model and captures graphs before it is up."""
+
+HOST: Final = "127.0.0.1"
+"""Everything of ours listens here and nowhere else."""
+
+_ENVIRONMENT: Final = {
+    # The control channel; only safe because the engine listens on loopback alone.
+    "VLLM_SERVER_DEV_MODE": "1",
+    "VLLM_HOST_IP": HOST,
+    "VLLM_NO_USAGE_STATS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything that decides how an engine comes up.
+
+    Attributes:
+        python: Interpreter of the build's environment.
+        model: Folder of the checkpoint.
+        served_name: Name under which requests ask for it.
+        engine: The scenario's engine arguments.
+        graph_replay: Replay FULL graphs on the CPU.
+        fixes: Fixes to switch before the engine starts.
+        environment: Further variables, from the build.
+        flags: Further arguments of the server, from the build; an empty value is a switch that
+            takes none.
+        accelerator: What the build computes on, ``cpu`` or ``cuda``.
+        tokenizer: Folder of the tokenizer; None for the model's own.
+        gpus: What its processes may use, as CUDA numbers them along the PCI bus.
+        memory_share: Share of a GPU's memory that it may take; None for its own default.
+    """
+
+    python: Path
+    model: Path
+    served_name: str
+    engine: EngineArgs
+    graph_replay: bool
+    fixes: Mapping[str, bool]
+    environment: Mapping[str, str]
+    flags: Mapping[str, str]
+    accelerator: str = "cpu"
+    tokenizer: Path | None = None
+    gpus: tuple[str, ...] = ()
+    memory_share: float | None = None
+
+    @property
+    def start_timeout_s(self) -> float:
+        """How long it may take to come up."""
+        return CUDA_START_TIMEOUT_S if self.accelerator == "cuda" else START_TIMEOUT_S
+
+    @property
+    def can_set_graphs_aside(self) -> bool:
+        """Whether the live engine has FULL graphs and can do without them for a while.
+
+        Those of a CPU are ours; those of a GPU are vLLM's, of model runner V1.
+        """
+        if self.accelerator == "cpu":
+            return self.graph_replay
+        return "FULL" in self.engine.cudagraph_mode and self.engine.model_runner != "v2"
+
+    @property
+    def can_withhold_drafts(self) -> bool:
+        """Whether the live engine speculates and can do without it for a while.
+
+        A scheduler that runs ahead of the model counts on drafts before it sees them; a CPU's
+        never does.
+        """
+        ahead = self.accelerator != "cpu" and self.engine.async_scheduling is not False
+        return self.engine.speculation is not None and not ahead
+
+    def with_engine(self, engine: EngineArgs, *, graph_replay: bool) -> "Launch":
+        """The same with other engine arguments."""
+        return replace(self, engine=engine, graph_replay=graph_replay)
+
+    def command(self, port: int) -> list[str]:
+        """The command line of the engine."""
+        compilation = {
+            "mode": self.engine.compilation_mode or 0,
+            "cudagraph_mode": self.engine.cudagraph_mode,
+            "cudagraph_capture_sizes": list(self.engine.cudagraph_capture_sizes),
+        }
+        options = {
+            "model": str(self.model),
+            "served-model-name": self.served_name,
+            "host": HOST,
+            "port": str(port),
+            "dtype": self.engine.dtype,
+            "max-model-len": str(self.engine.max_model_len),
+            "max-num-seqs": str(self.engine.max_num_seqs),
+            "compilation-config": json.dumps(compilation),
+            "worker-extension-cls": "hybridwatch_engine.control.WorkerControl",
+            # Counts requests from their arrival on, also while the scheduler is held.
+            "enable-server-load-tracking": "",
+            **_flags_asked_for(self.engine),
+            **_speculation(self.engine, self.model.parent),
+            **self._layout(),
+            **self.flags,
+        }
+        arguments = [
+            word for name, value in options.items() for word in (f"--{name}", value) if word
+        ]
+        server = [str(self.python), "-m", "hybridwatch_engine.serve"]
+        return [*server, *arguments, "--disable-uvicorn-access-log"]
+
+    def _layout(self) -> dict[str, str]:
+        """Arguments that follow from the machine, not from the scenario."""
+        flags = {}
+        if self.tokenizer is not None:
+            flags["tokenizer"] = str(self.tokenizer)
+        if self.memory_share is not None:
+            flags["gpu-memory-utilization"] = f"{self.memory_share:g}"
+        if self.engine.data_parallel_size > 1 and self.accelerator == "cpu":
+            # Each rank's worker in its core: on few cores more processes wait for each other.
+            flags["distributed-executor-backend"] = "uni"
+        return flags
+
+    def variables(self) -> dict[str, str]:
+        """The environment of the engine, on top of ours."""
+        wishes: dict[str, object] = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
+        if self.engine.model_runner is not None:
+            wishes["model_runner"] = self.engine.model_runner
+        told = {"HYBRIDWATCH_ENGINE": json.dumps(wishes)}
+        return {**_ENVIRONMENT, **self._devices(), **self.environment, **told}
+
+    def _devices(self) -> dict[str, str]:
+        if self.gpus:
+            return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(self.gpus)}
+        # Ranks that each take the first core of the machine would share it.
+        shared = self.accelerator == "cpu" and self.engine.data_parallel_size > 1
+        return {"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if shared else {}
+
+
+def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
+    """Arguments that a scenario may leave to the engine; a switch has an empty value."""
+    valued = {
+        "load-format": engine.load_format,
+        "max-num-batched-tokens": engine.max_num_batched_tokens,
+        "mamba-cache-mode": engine.mamba_cache_mode,
+        "num-gpu-blocks-override": engine.num_gpu_blocks_override,
+        "block-size": engine.block_size,
+        "data-parallel-size": engine.data_parallel_size if engine.data_parallel_size > 1 else None,
+    }
+    flags = {name: str(value) for name, value in valued.items() if value is not None}
+    switches = {
+        "enable-prefix-caching": engine.enable_prefix_caching,
+        "async-scheduling": engine.async_scheduling,
+    }
+    for name, wanted in switches.items():
+        if wanted is not None:
+            flags[name if wanted else f"no-{name}"] = ""
+    return flags
+
+
+def _speculation(engine: EngineArgs, models: Path) -> dict[str, str]:
+    """The argument that makes the engine speculate; drafts lie beside the target's model."""
+    asked = engine.speculation
+    if asked is None:
+        return {}
+    config = {
+        "method": asked.method,
+        "num_speculative_tokens": asked.drafts,
+        "model": None if asked.model is None else str(models / asked.model),
+        "prompt_lookup_min": asked.lookup_min,
+        "prompt_lookup_max": asked.lookup_max,
+    }
+    said = {key: value for key, value in config.items() if value is not None}
+    return {"speculative-config": json.dumps(said)}

@@ -1,0 +1,59 @@
+"""Which engine is meant by "as released" and "with the fix"; tests of the page tell the rest."""
+
+import pytest
+
+from hybridwatch.analysis.evidence import Wanted
+from hybridwatch.record.identity import FixState
+from tests.builders import a_build
+
+PARTS = ("draft-max-seq-len-target", "draft-max-seq-len-draft")
+PRESENT, LACKING, APPLIED, REVERTED, NOTHING = (
+    FixState.PRESENT,
+    FixState.LACKING,
+    FixState.APPLIED,
+    FixState.REVERTED,
+    FixState.NOT_APPLICABLE,
+)
+
+
+@pytest.mark.parametrize(
+    ("states", "released", "patched"),
+    [
+        ((PRESENT, PRESENT), True, True),
+        ((LACKING, LACKING), True, False),
+        ((LACKING, PRESENT), True, False),
+        ((APPLIED, APPLIED), False, True),
+        ((APPLIED, PRESENT), False, True),
+        ((APPLIED, NOTHING), False, True),
+        ((LACKING, NOTHING), True, False),
+        ((APPLIED, LACKING), False, False),
+        ((REVERTED, PRESENT), False, False),
+        ((NOTHING, NOTHING), True, False),
+    ],
+)
+def test_engines_are_known_by_the_parts_of_the_fix(
+    states: tuple[FixState, FixState], released: bool, patched: bool
+) -> None:
+    build = a_build(release="0.21.0", fixes=dict(zip(PARTS, states, strict=True)))
+    assert Wanted("0.21.0").is_met_by(build, ("draft-max-seq-len",)) is released
+    assert Wanted("0.21.0", patched=True).is_met_by(build, ("draft-max-seq-len",)) is patched
+    assert not Wanted("0.23.0").is_met_by(build, ("draft-max-seq-len",))
+
+
+def test_a_build_that_says_nothing_of_the_fix_is_not_known_to_have_it() -> None:
+    build = a_build(release="0.21.0", fixes={})
+    assert not Wanted("0.21.0", patched=True).is_met_by(build, ("one-token-prompt",))
+
+
+def test_what_a_scenario_requires_belongs_to_it_and_nothing_is_switched_in_a_release() -> None:
+    fixes = "one-token-prompt", "conv-anchor"
+    for own, required, released, patched in (
+        (PRESENT, LACKING, True, False),
+        (PRESENT, APPLIED, False, True),
+        (APPLIED, LACKING, False, False),
+        (PRESENT, NOTHING, True, True),
+    ):
+        states = dict(zip(fixes, (own, required), strict=True))
+        build = a_build(release="0.23.0", fixes=states)
+        assert Wanted("0.23.0").is_met_by(build, fixes) is released
+        assert Wanted("0.23.0", patched=True).is_met_by(build, fixes) is patched

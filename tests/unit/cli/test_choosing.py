@@ -1,0 +1,113 @@
+"""Which scenarios a command means: GPU scenarios are for GPU builds, and never picked unasked."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hybridwatch.cli import controls, run
+from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.main import cli
+from hybridwatch.errors import BuildError, ScenarioError
+from hybridwatch.measure.session import SessionRequest
+from hybridwatch.record.run import Run
+from tests.builders import BASELINE, CONTENDER, a_run
+from tests.checkout import BUILDS, EXAMPLE, make_checkout
+
+CUDA = BUILDS.replace('"tiny-1.0"', '"gpu-1.0"').replace('"cpu"', '"cuda"')
+MISFIT = (
+    "gpu/fast needs the accelerator cuda, and tiny-1.0 is a build for cpu; "
+    "see: hybridwatch engine list"
+)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with a scenario for any build, one for GPUs, and a build of either kind."""
+    make_checkout(tmp_path, "smoke/padded")
+    (tmp_path / "engine" / "builds.toml").write_text(BUILDS + CUDA)
+    (tmp_path / "scenarios" / "gpu").mkdir()
+    (tmp_path / "scenarios" / "gpu" / "fast.toml").write_text(f'accelerator = "cuda"\n{EXAMPLE}')
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
+    return tmp_path
+
+
+def ids(patterns: tuple[str, ...], *labels: str) -> list[str]:
+    return [scenario.id for scenario in chosen(patterns, labels)]
+
+
+@pytest.mark.usefixtures("checkout")
+def test_without_names_each_build_gets_what_it_can_run():
+    assert ids((), "tiny-1.0") == ["smoke/padded"]
+    assert ids((), "gpu-1.0") == ["gpu/fast", "smoke/padded"]
+    assert ids((), "gpu-1.0", "tiny-1.0") == ["smoke/padded"]
+
+
+@pytest.mark.usefixtures("checkout")
+def test_what_is_named_is_taken_or_refused():
+    assert ids(("gpu",), "gpu-1.0~padded-rows-prefilling") == ["gpu/fast"]
+    for named in (("gpu",), ("smoke", "gpu/fast")):
+        with pytest.raises(BuildError) as caught:
+            ids(named, "tiny-1.0")
+        assert str(caught.value) == MISFIT
+    with pytest.raises(BuildError, match="gpu/fast needs the accelerator cuda"):
+        ids(("gpu",), "gpu-1.0", "tiny-1.0")
+
+
+@pytest.mark.usefixtures("checkout")
+def test_a_name_of_nothing_is_told_before_builds_are_asked():
+    with pytest.raises(ScenarioError, match="names no scenario"):
+        ids(("gpus",), "tiny-1.0")
+
+
+@pytest.mark.parametrize("verb", ["run", "controls"])
+@pytest.mark.usefixtures("checkout")
+def test_a_gpu_scenario_on_a_cpu_build_is_one_line_and_status_2(verb, monkeypatch):
+    monkeypatch.setattr(run, "run_session", lambda _: pytest.fail("nothing is to be measured"))
+    monkeypatch.setattr(controls, "run_session", lambda _: pytest.fail("nothing either"))
+    result: Result = CliRunner().invoke(cli, [verb, "gpu", "--build", "tiny-1.0"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"hybridwatch: {MISFIT}\n"
+
+
+@pytest.mark.parametrize("verb", ["run", "controls"])
+@pytest.mark.usefixtures("checkout")
+def test_a_gpu_build_that_is_not_installed_is_one_line_and_status_2(verb):
+    result = CliRunner().invoke(cli, [verb, "gpu", "--build", "gpu-1.0"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("hybridwatch: ")
+    assert "gpu-1.0" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def speed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[SessionRequest]:
+    """A third scenario, of speed alone; the build counts as installed. Keeps what is measured."""
+    text = EXAMPLE.replace("contract = 3", "contract = 0").partition("[expect.exactly]")[0]
+    before, _, after = text.partition("[accuracy]")
+    text = f"{before}{after[after.index('[trials]') :]}[expect]\n"
+    (checkout / "scenarios" / "smoke" / "speed.toml").write_text(text)
+    monkeypatch.setattr(controls, "require_installed", lambda _: None)
+    monkeypatch.setattr(controls, "healthy_label", lambda build, *_: build)
+    asked: list[SessionRequest] = []
+    sides = ({"contract.padded_rows_prefilling": (0.0,)},) * 3
+
+    def run_session(request: SessionRequest) -> Run:
+        asked.append(request)
+        return a_run(*sides, builds=(BASELINE, CONTENDER, BASELINE))
+
+    monkeypatch.setattr(controls, "run_session", run_session)
+    return asked
+
+
+def test_speed_alone_has_no_control_and_is_left_out_aloud(speed):
+    result = CliRunner().invoke(cli, ["controls", "smoke", "--build", "tiny-1.0"])
+    assert "left out, of speed alone and without a control: smoke/speed" in result.output
+    assert [request.scenario.id for request in speed] == ["smoke/padded"]
+
+
+def test_nothing_but_speed_is_a_wrong_call(speed):
+    result = CliRunner().invoke(cli, ["controls", "smoke/speed", "--build", "tiny-1.0"])
+    said = "nothing to control: of speed alone and without a control: smoke/speed"
+    assert (result.exit_code, result.stderr) == (2, f"hybridwatch: {said}\n")
+    assert speed == []
