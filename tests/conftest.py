@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-# Tests read what is printed: whoever likes colours in files must not change it.
-for _wish in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+# Tests read what is printed: whoever likes colours or long lines in files must not change it.
+for _wish in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
     os.environ.pop(_wish, None)
 
 _GOLDEN: Final = Path(__file__).parent / "golden"

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -110,7 +111,7 @@ def test_regression_is_shown_on_the_right_metric(regressed: str, page: Page) -> 
     page.get_by_text("baseline: right").first.wait_for(state="visible")
     page.get_by_text("contender: wrong").first.wait_for(state="visible")
     wait_for_figures(page)
-    assert page.locator("h1").inner_text() == "smoke/padded-graph-rows"
+    expect(page.locator("h1")).to_have_text("smoke/padded-graph-rows")
 
 
 def test_healthy_metric_of_a_regressed_run_does_not_show_the_word(
@@ -268,7 +269,7 @@ def test_everything_is_reached_by_keyboard(regressed: str, page: Page) -> None:
         pytest.fail("60 times Tab did not reach the link to a run")
     page.keyboard.press("Enter")
     wait_for_title(page, "smoke/padded-graph-rows")
-    assert "run=" in page.url
+    expect(page).to_have_url(re.compile("run="))
 
 
 def test_wrong_links_are_told_of(regressed: str, page: Page) -> None:

@@ -1,6 +1,7 @@
 """The configurations in ``models/configs/`` as transformers and vLLM read them."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.check import require_installed
 from tests.engine.conftest import BUILD
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 COUNT = """
 import json, sys
@@ -56,17 +57,17 @@ ARCHITECTURES = {
 }
 
 
-def told(script, *arguments):
+def told(cache, script, *arguments):
     """What a script says in the engine's Python, by the name of the configuration."""
     build = parse_label(BUILD).spec
     require_installed(build)
     done = subprocess.run(
         [str(build.interpreter), "-c", script, *map(str, arguments)],
-        env={"HF_HUB_OFFLINE": "1", "PATH": "/usr/bin:/bin"},
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": "", "VLLM_CACHE_ROOT": str(cache)},
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=800,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     answer = json.loads(done.stdout.strip().splitlines()[-1])
@@ -77,16 +78,16 @@ def folders(names):
     return [home() / "models" / "configs" / name for name in names]
 
 
-def test_each_has_the_parameters_that_its_model_is_published_with():
-    assert told(COUNT, *folders(PARAMETERS)) == pytest.approx(PARAMETERS, rel=1e-3)
+def test_each_has_the_parameters_that_its_model_is_published_with(tmp_path):
+    assert told(tmp_path, COUNT, *folders(PARAMETERS)) == pytest.approx(PARAMETERS, rel=1e-3)
 
 
-def test_vllm_takes_each_for_a_hybrid_model():
-    found = told(ACCEPT, home() / "models" / "tiny-hybrid", *folders(ARCHITECTURES))
+def test_vllm_takes_each_for_a_hybrid_model(tmp_path):
+    found = told(tmp_path, ACCEPT, home() / "models" / "tiny-hybrid", *folders(ARCHITECTURES))
     assert found == {name: [architecture, True] for name, architecture in ARCHITECTURES.items()}
 
 
-def test_nemotron_h_drafts_for_itself():
+def test_nemotron_h_drafts_for_itself(tmp_path):
     name = "nemotron-3.5-lightning-30b-a3b"
-    found = told(DRAFTS, home() / "models" / "tiny-hybrid", *folders([name]))
+    found = told(tmp_path, DRAFTS, home() / "models" / "tiny-hybrid", *folders([name]))
     assert found == {name: "NemotronHMTPModel"}

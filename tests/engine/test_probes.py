@@ -15,7 +15,7 @@ WAITS = Path(__file__).parent / "planted_waits.py"
 def told_by(sides, script):
     done = subprocess.run(
         [sides[0].spec.interpreter, script],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=280, check=True,
     )  # fmt: skip
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -1,6 +1,8 @@
 """``hybridwatch run``: measure scenarios, keep the records, show the verdicts."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +21,7 @@ from hybridwatch.cli.progress import ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
-from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
@@ -58,6 +60,34 @@ class _Wish:
     def __post_init__(self) -> None:
         if self.max_minutes is not None and not self.until_decided:
             raise click.UsageError("--max-minutes: only --until-decided has a budget; give both.")
+
+
+class _Losses:
+    """Scenarios of which there is nothing to record; the others are measured all the same.
+
+    Args:
+        console: Where each is told.
+        alone: Whether there is no other, so that its error is the command's.
+    """
+
+    def __init__(self, console: Console, *, alone: bool) -> None:
+        self.count = 0
+        self._console = console
+        self._alone = alone
+
+    @contextmanager
+    def of(self, scenario: Scenario) -> Iterator[None]:
+        """Take a step for a scenario whose build, engine or model may not be had."""
+        try:
+            yield
+        except (BuildError, EngineError, ScenarioError) as error:
+            if self._alone:
+                raise
+            self.count += 1
+            said = f"{scenario.id}: {error}"
+            self._console.print(said, style="red", markup=False, highlight=False)
+            if isinstance(error, EngineError) and error.log_tail:
+                self._console.print(error.log_tail, markup=False, highlight=False)
 
 
 @click.command("run")
@@ -123,26 +153,22 @@ def command(
     plans = [(scenario, _sides(scenario, wanted)) for scenario in asked]
     check_writable(results)
     console = Console(stderr=as_json)
-    outcomes, dead = [], 0
+    outcomes = []
+    losses = _Losses(console, alone=len(plans) == 1)
     with ended_by_sigterm():
+        ready = []
         for scenario, sides in plans:
-            make_ready(scenario, sides, home() / "models")
-        for scenario, sides in plans:
-            try:
+            with losses.of(scenario):
+                make_ready(scenario, sides, home() / "models")
+                ready.append((scenario, sides))
+        for scenario, sides in ready:
+            with losses.of(scenario):
                 run = _measure(scenario, sides, _budget(scenario, wanted), console)
-            except EngineError as error:
-                if len(plans) == 1:
-                    raise
-                # There is nothing to record of it; the others are measured all the same.
-                dead += 1
-                said = f"{scenario.id}: {error}"
-                console.print(said, style="red", markup=False, highlight=False)
-                continue
-            outcomes.append(_kept(scenario, run, results))
-            outcomes[-1].show(console)
+                outcomes.append(_kept(scenario, run, results))
+                outcomes[-1].show(console)
     if as_json:
         click.echo(json.dumps({"runs": [outcome.to_json() for outcome in outcomes]}, indent=2))
-    context.exit(int(dead > 0 or any(outcome.troubles for outcome in outcomes)))
+    context.exit(int(losses.count > 0 or any(outcome.troubles for outcome in outcomes)))
 
 
 def _sides(scenario: Scenario, wanted: _Wish) -> tuple[BuildRequest, ...]:

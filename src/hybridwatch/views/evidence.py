@@ -136,7 +136,8 @@ def _owed(found: Sequence[Evidence], commands: Sequence[str]) -> Iterator[str]:
         yield "## What is owed"
         yield (
             f"{plural(owed, 'answer')} of the tables above. On a machine with a GPU these commands "
-            "make them; one scenario's id in place of the group makes those of one scenario:"
+            "make them; one scenario's id in place of the group makes those of one scenario. What "
+            "a release cannot start stays owed; `run ID --build BUILD` measures the other alone:"
         )
         yield "\n".join(("```bash", *commands, "```"))
 

@@ -16,7 +16,7 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.cli import run as verb
 from hybridwatch.cli.main import cli
-from hybridwatch.errors import EngineError, MeasurementError
+from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
 from hybridwatch.measure import gpus, session, surroundings
 from hybridwatch.measure.phase import Measured, Station
 from hybridwatch.record.run import Looks, Phase, Run, Sample
@@ -205,13 +205,13 @@ def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(checkout, monkeypatch):
 
     class Seen(surroundings.Watch):
         def start(self) -> None:
-            super().start()
             card.used = 40 * GIB
+            super().start()
             watches.append(self)
 
     class Waiting(Machine):
         def measure(self, phase: Phase, station: Station) -> Measured:
-            while phase in TIMED and not watches[-1]._gpus._readings:
+            while phase in TIMED and len(watches[-1]._gpus._readings) < 2:
                 pass
             return super().measure(phase, station)
 
@@ -283,7 +283,16 @@ def test_the_verdict_is_stored_and_had_again_from_the_record(checkout, monkeypat
     assert Path(outcome["verdict"]) in list_verdicts(checkout / "results")
 
 
-def test_an_engine_that_does_not_come_up_leaves_the_other_scenarios_alone(checkout, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (EngineError("the engine ended while starting (status 1)", "last words"), 1),
+        (BuildError("x-1.0: fix does not apply"), 2),
+    ],
+)
+def test_an_engine_that_does_not_come_up_leaves_the_other_scenarios_alone(
+    checkout, monkeypatch, error, status
+):
     make_checkout(checkout, "smoke/again")
 
     class DeadBench(MadeUpBench):
@@ -293,7 +302,7 @@ def test_an_engine_that_does_not_come_up_leaves_the_other_scenarios_alone(checko
 
         def identify(self, side: int) -> Any:
             if self.dead:
-                raise EngineError("the engine ended while starting (status 1)")
+                raise error
             return super().identify(side)
 
     monkeypatch.setattr(session, "Bench", DeadBench)
@@ -301,11 +310,31 @@ def test_an_engine_that_does_not_come_up_leaves_the_other_scenarios_alone(checko
     results = ("--results", str(checkout / "results"))
     both = CliRunner().invoke(cli, ["run", "smoke", "--build", "tiny-1.0", *results])
     assert both.exit_code == 1
-    assert "smoke/again: the engine ended while starting (status 1)" in both.output
+    assert f"smoke/again: {error}" in both.output
+    assert ("last words" in both.output) is (status == 1)
     assert record_of(checkout).scenario.id == "smoke/padded"
     alone = CliRunner().invoke(cli, ["run", "smoke/again", "--build", "tiny-1.0", *results])
-    assert alone.exit_code == 1
-    assert "hybridwatch: the engine ended while starting (status 1)" in alone.stderr
+    assert alone.exit_code == status
+    assert f"hybridwatch: {error}" in alone.stderr
+
+
+def test_a_model_that_cannot_be_had_leaves_the_other_scenarios_alone(checkout, monkeypatch):
+    make_checkout(checkout, "smoke/again")
+
+    def refuse(scenario: Any, *_: object) -> None:
+        if scenario.id == "smoke/again":
+            raise ScenarioError("smoke/again: accuracy.tasks: the hub cannot be reached")
+
+    monkeypatch.setattr("hybridwatch.cli.run.make_ready", refuse)
+    monkeypatch.setattr(session, "Bench", MadeUpBench)
+    monkeypatch.setattr(session, "measure", Machine().measure)
+    results = ("--results", str(checkout / "results"))
+    both = CliRunner().invoke(cli, ["run", "smoke", "--build", "tiny-1.0", *results])
+    assert both.exit_code == 1
+    assert "the hub cannot be reached" in both.output
+    assert record_of(checkout).scenario.id == "smoke/padded"
+    alone = CliRunner().invoke(cli, ["run", "smoke/again", "--build", "tiny-1.0", *results])
+    assert alone.exit_code == 2
 
 
 def test_one_build_has_no_verdict(checkout, monkeypatch):

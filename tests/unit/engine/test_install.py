@@ -116,19 +116,19 @@ def test_an_interrupted_installation_is_stale(build):
 
 
 @pytest.mark.parametrize(
-    ("code", "message"),
+    ("code", "limit_s", "message"),
     [
-        ("raise SystemExit('no vllm here')", "ended with status 1:\nno vllm here"),
-        ("print('hello')", "answered no report: 'hello'"),
-        ("print('{}')", "answered no report"),
-        ("import time; time.sleep(60)", "gave no answer in 1 s"),
+        ("raise SystemExit('no vllm here')", 60, "ended with status 1:\nno vllm here"),
+        ("print('hello')", 60, "answered no report: 'hello'"),
+        ("print('{}')", 60, "answered no report"),
+        ("import time; time.sleep(60)", 1, "gave no answer in 1 s"),
     ],
 )
-def test_a_check_that_fails_is_told(build, checkout, code, message):
+def test_a_check_that_fails_is_told(build, checkout, code, limit_s, message):
     answer(checkout, code)
     try:
         with pytest.raises(BuildError, match=message):
-            check_build(build, timeout_s=1)
+            check_build(build, timeout_s=limit_s)
     finally:
         answer(checkout, f"print({json.dumps(json.dumps(REPORT))})")
 

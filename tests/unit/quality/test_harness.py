@@ -39,7 +39,11 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        length = int(self.headers["Content-Length"])
+        sent = self.rfile.read(length)
+        if len(sent) < length:
+            return  # who asked was ended meanwhile
+        body = json.loads(sent)
         self.server.seen.append({**body, "path": self.path})
         prompt = body["prompt"]
         status, content = self.server.reply(prompt if isinstance(prompt, str) else prompt[0])
@@ -148,15 +152,15 @@ def test_a_hanging_server_is_given_up_in_time(server, tmp_path):
     release = threading.Event()
 
     def hang(_: str) -> tuple[int, bytes]:
-        release.wait(60)
+        release.wait(180)
         return completion("late")
 
     server.reply = hang
     began = time.monotonic()
-    with pytest.raises(MeasurementError, match=r"^lm-eval did not end in 6 s; its last lines:"):
-        run_tasks(request(server, tmp_path, timeout_s=6.0))
+    with pytest.raises(MeasurementError, match=r"^lm-eval did not end in 20 s; its last lines:"):
+        run_tasks(request(server, tmp_path, timeout_s=20.0))
     release.set()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 120
     assert server.seen, "lm-eval never got as far as the server"
     assert processes_in(tmp_path) == []
 
