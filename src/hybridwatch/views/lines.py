@@ -235,13 +235,12 @@ def _steps(levels: pd.DataFrame) -> Iterator[Step]:
 
 @lru_cache(maxsize=1024)
 def _moved(before: str, after: str) -> tuple[str, ...]:
+    """Tell the fixes whose state changed; of one that only one run knew of nothing is known."""
     old: Mapping[str, str] = json.loads(before)
     new: Mapping[str, str] = json.loads(after)
-    names = sorted(set(old) | set(new))
+    both = sorted(old.keys() & new.keys())
     return tuple(
-        f"{name}: {old.get(name, 'unknown')} \u2192 {new.get(name, 'unknown')}"
-        for name in names
-        if old.get(name) != new.get(name)
+        f"{name}: {old[name]} \u2192 {new[name]}" for name in both if old[name] != new[name]
     )
 
 

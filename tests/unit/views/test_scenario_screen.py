@@ -10,7 +10,7 @@ import pytest
 from hybridwatch.analysis.change_point import State
 from hybridwatch.index import Index, open_index
 from hybridwatch.metric import metric_of
-from hybridwatch.record.identity import EngineBuild
+from hybridwatch.record.identity import EngineBuild, FixState
 from hybridwatch.store import write_run
 from hybridwatch.views.address import read_query
 from hybridwatch.views.document import (
@@ -235,6 +235,18 @@ def test_the_band_holds_the_median_and_is_all_trials_where_there_are_few(tmp_pat
     assert level["n"] < 6
     assert (level["low"], level["high"]) == (values.min(), values.max())
     assert level["low"] <= level["value"] <= level["high"]
+
+
+def test_a_fix_that_one_run_did_not_know_of_did_not_change(tmp_path: Path) -> None:
+    known, lacking, present = "padded-rows-prefilling", FixState.LACKING, FixState.PRESENT
+    for at, fixes in enumerate(({known: lacking}, {known: present, "dummy-run-padding": lacking})):
+        made = run(night(at, slowdown=1.0))
+        nightly = replace(build(), label="nightly", name="nightly", fixes=fixes)
+        write_run(tmp_path, replace(made, builds=(made.builds[0], nightly)))
+    series = open_index(tmp_path, headline).series(*CELL, "output_throughput", "median")
+    metric = metric_of("output_throughput")
+    (line,) = lines_of(series, metric, newest=9, over_releases=False, builds=("nightly",))
+    assert [step.said for step in line.steps] == ["padded-rows-prefilling: lacking \u2192 present"]
 
 
 def test_many_trials_are_thinned_but_extremes_and_medians_stay(tmp_path: Path) -> None:
