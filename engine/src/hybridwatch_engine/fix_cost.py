@@ -14,6 +14,7 @@ Fixes that act when an engine starts cannot be measured so. Prints one JSON obje
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from hybridwatch_engine.source import SourceTree, installed_tree
 from hybridwatch_engine.stepping import STEPS, device_name, give, own_answer, say, start
 
 LIVE = [id_ for id_, fix in FIXES.items() if fix.apply and fix.header.switch == "live"]
+_RUNNER_V2 = "v1/worker/gpu/"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     engine = start(options.model, max(options.batches), options.engine)
     tree = installed_tree()
     none: Forms = {"stock": PatchSet(), "ours": PatchSet()}
-    forms = {"none": none, **{id_: forms_of(FIXES[id_], tree) for id_ in options.fix or LIVE}}
+    forms = {"none": none, **{id_: forms_of(FIXES[id_], tree) for id_ in options.fix or reached()}}
     told = {
         "device": device_name(),
         "rounds": options.rounds,
@@ -64,6 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     give(answer, told)
     return int(adds_syncs(told["fixes"]))
+
+
+def reached() -> list[str]:
+    """Name the fixes of the model runner in use; code of the other one is never run."""
+    v2 = os.environ.get("VLLM_USE_V2_MODEL_RUNNER") == "1"
+    return [id_ for id_ in LIVE if FIXES[id_].header.target.startswith(_RUNNER_V2) is v2]
 
 
 def forms_of(fix: Fix, tree: SourceTree) -> Forms:

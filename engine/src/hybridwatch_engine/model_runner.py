@@ -83,7 +83,7 @@ def phases_of_steps() -> dict[str, tuple[Function, ...]]:
         "forward": ((v1, "_model_forward"),),
         "sample": (
             *((v1, name) for name in ("_sample", "_bookkeeping_sync")),
-            *((v2, name) for name in ("sample", "postprocess_sampled")),
+            *((v2, name) for name in ("sample", "postprocess_sampled", "postprocess")),
         ),
         "draft": ((v1, "propose_draft_token_ids"),),
     }

@@ -27,7 +27,12 @@ _SETTINGS_OF_CPU: Final = {
     "OMP_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
 }
-_SETTINGS_OF_CUDA: Final = {"HYBRIDWATCH_ENGINE": "{}"}
+_SETTINGS_OF_CUDA: Final = {
+    "HYBRIDWATCH_ENGINE": "{}",
+    "VLLM_USE_FLASHINFER_SAMPLER": "0",  # needs a compiler for CUDA (vllm#49497)
+    "VLLM_USE_FLASHINFER_MOE_FP16": "0",  # the same, up to 0.22.1
+    "VLLM_USE_V2_MODEL_RUNNER": "0",  # 0.32.0 would choose V2, which most patches do not reach
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,8 @@ def start(model: str, rows: int, more: Mapping[str, Any]) -> Any:
 def stretch(engine: Any, name: str, rows: int, steps: int = STEPS) -> Stretch:
     """Let a batch come and go; the step of the prompts is left out, and so is the last.
 
-    The last may hold fewer requests where the engine schedules ahead.
+    Where the engine schedules ahead, its first steps give nothing yet, and the last may hold fewer
+    requests.
     """
     from vllm import SamplingParams, TokensPrompt
 
@@ -133,4 +139,5 @@ def stretch(engine: Any, name: str, rows: int, steps: int = STEPS) -> Stretch:
         seconds.append(time.perf_counter() - begin)
         told |= {output.request_id: len(output.outputs[0].token_ids) for output in outputs}
         said.append(sum(told.values()))
-    return Stretch(tuple(seconds[1:-1]), said[-2] - said[0])
+    prompts = next(nth for nth, tokens in enumerate(said) if tokens)
+    return Stretch(tuple(seconds[prompts + 1 : -1]), said[-2] - said[prompts])

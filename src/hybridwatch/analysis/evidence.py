@@ -90,8 +90,15 @@ class Asked:
     out_of_reach: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def can_have(self, scenario: Scenario, release: str) -> bool:
-        """Whether the release can be had with the scenario's fix."""
-        return release not in self.out_of_reach.get(scenario.id, ())
+        """Whether the release comes up for the scenario, and can be had with its fix."""
+        out_of_reach = self.out_of_reach.get(scenario.id, ())
+        return scenario.starts_on(release) and release not in out_of_reach
+
+    def can_tell(self, scenario: Scenario, wanted: Wanted) -> bool:
+        """Whether there can be figures of an engine."""
+        if wanted.patched:
+            return self.can_have(scenario, wanted.release)
+        return scenario.starts_on(wanted.release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +249,7 @@ def _evidence(scenarios: Sequence[Scenario], kept: Sequence[Kept], asked: Asked)
         Row(
             scenario,
             wanted,
-            {}
-            if wanted.patched and not asked.can_have(scenario, wanted.release)
-            else dict(_figures(scenario, wanted, kept)),
+            dict(_figures(scenario, wanted, kept)) if asked.can_tell(scenario, wanted) else {},
         )
         for scenario in scenarios
         for wanted in asked.engines

@@ -141,7 +141,13 @@ class Launch:
 
     def _devices(self) -> dict[str, str]:
         if self.gpus:
-            return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(self.gpus)}
+            return {
+                "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+                "CUDA_VISIBLE_DEVICES": ",".join(self.gpus),
+                # FlashInfer compiles it on the spot, with a CUDA toolkit that need not be there
+                # (vllm#49497). Every request here is greedy and needs no sampler.
+                "VLLM_USE_FLASHINFER_SAMPLER": "0",
+            }
         # Ranks that each take the first core of the machine would share it.
         shared = self.accelerator == "cpu" and self.engine.data_parallel_size > 1
         return {"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if shared else {}

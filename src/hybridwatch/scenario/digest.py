@@ -20,14 +20,16 @@ def digest(scenario: Scenario) -> str:
     """Return the SHA-256, in hexadecimal, of what the scenario asks of an engine.
 
     What leaves each single number as it is does not count: comments, layout, ``why``, the file's
-    place, expectations, and how often a thing is measured. A key left at its default does not count
-    either, so that a field added later leaves the digests of older files as they were.
+    place, expectations, which releases come up, and how often a thing is measured. A key left at
+    its default does not count either, so that a field added later leaves the digests of older files
+    as they were.
     """
     content = scenario.model_dump(
         mode="json",
         exclude={
             "id": True,
             "why": True,
+            "since": True,
             "expect": True,
             "trials": True,
             "accuracy": {"documents"},

@@ -4,6 +4,7 @@ Bounds are there to catch slips (a swapped number, a unit), not to say what is w
 strict: ``"7"`` is not a number and ``true`` is not 1.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, Self
 
@@ -136,6 +137,7 @@ class Scenario(Part):
             answers are wrong. ``state``: a contract is broken, tokens and answers stay right.
             ``death``: the engine dies or does not come up.
         accelerator: What the engine must compute on; None where any will do.
+        since: The first vLLM release whose engine comes up for it; None where any will do.
         model: A folder of ``models/``, of ``models/configs/`` when weights are made up, or the
             name of a model on the hub.
         revision: Which commit, tag or branch of a model on the hub; None for its main branch.
@@ -153,6 +155,10 @@ class Scenario(Part):
     requires: tuple[FixId, ...] = Field(default=(), strict=False)
     harm: Literal["answers", "state", "death"] = "answers"
     accelerator: Accelerator | None = None
+    since: (
+        Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", description="a release such as 0.23.0")]
+        | None
+    ) = None
     model: Annotated[
         str,
         Field(
@@ -192,6 +198,10 @@ class Scenario(Part):
         """Whether a build for an accelerator can run it."""
         return self.accelerator in {None, accelerator}
 
+    def starts_on(self, release: str) -> bool:
+        """Whether an engine of a vLLM release comes up for it."""
+        return self.since is None or _numbers(release) >= _numbers(self.since)
+
     @property
     def summary(self) -> str:
         """The first sentence of ``why``, on one line."""
@@ -199,6 +209,10 @@ class Scenario(Part):
         for mark in (". ", "! ", "? "):
             text = text.split(mark, maxsplit=1)[0] + (mark.strip() if mark in text else "")
         return text
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", release)[:3]))
 
 
 def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:

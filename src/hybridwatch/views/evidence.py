@@ -15,7 +15,7 @@ from hybridwatch.views.escape import as_item, escape
 from hybridwatch.views.sentence import plural
 
 _OWED: Final = "owed"
-_IMPOSSIBLE: Final = "none: the fix cannot be put into this release"
+_IMPOSSIBLE: Final = "none: this release does not come up, or the fix cannot be put into it"
 _CONTROLS: Final = {ControlKind.KNOWN_BAD: "known-bad told apart", ControlKind.A_A: "A/A clean"}
 
 

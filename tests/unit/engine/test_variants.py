@@ -109,7 +109,10 @@ def test_a_variant_is_its_build_with_other_fixes():
 
 
 def test_no_cuda_build_has_what_the_cpu_profile_needs():
-    for name, build in load_builds(CHECKOUT).items():
+    builds = load_builds(CHECKOUT)
+    cpu = builds["cpu-0.27.1"].env.keys()
+    assert cpu
+    for name, build in builds.items():
         if build.accelerator == "cuda":
-            assert build.env == {}, name
+            assert not cpu & build.env.keys(), name
             assert build.distribution == "vllm"

@@ -8,6 +8,7 @@ import pytest
 
 from hybridwatch.engine.builds import BuildRequest, named_build, parse_label
 from hybridwatch.engine.checkpoint import Checkpoint
+from hybridwatch.errors import BuildError
 from hybridwatch.measure import bench as benches
 from hybridwatch.measure import ready
 from hybridwatch.measure.bench import Bench
@@ -45,6 +46,22 @@ def bench(tmp_path, monkeypatch):
         return Bench(scenario, sides, ROOT / "models", tmp_path, print, gpus)
 
     return of
+
+
+def test_a_release_that_is_too_old_is_one_line_before_anything_starts():
+    speculating, shapes = map(shipped, ("gpu/draft-max-seq-len", "gpu/qwen3-5-9b"))
+    make_ready(speculating, [CUDA], ROOT / "models")
+    told = "gpu/draft-max-seq-len needs vLLM 0.23.0 or newer; cuda-0.21.0 is 0.21.0"
+    with pytest.raises(BuildError, match=told):
+        make_ready(speculating, [CUDA, OTHER], ROOT / "models")
+    with pytest.raises(BuildError, match=r"gpu/qwen3-5-9b needs vLLM 0.27.1 or newer; cuda-0.23.0"):
+        make_ready(shapes, [CUDA], ROOT / "models")
+
+
+def test_releases_are_compared_as_numbers():
+    shapes = shipped("gpu/qwen3-5-9b")
+    found = {name: shapes.starts_on(name) for name in ("0.9.0", "0.27.1", "0.27.1.dev3", "1.0.0")}
+    assert found == {"0.9.0": False, "0.27.1": True, "0.27.1.dev3": True, "1.0.0": True}
 
 
 def test_with_enough_gpus_nothing_stands_in(bench):

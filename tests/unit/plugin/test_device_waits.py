@@ -190,6 +190,29 @@ def test_an_event_that_nobody_recorded_is_not_waited_for(world, probe):
     assert probe.stop()["reads_per_step"] == [0]
 
 
+@pytest.mark.parametrize(
+    ("event", "recorded"),
+    [
+        (SimpleNamespace(cuda_event=7, event_id=7), True),
+        (SimpleNamespace(cuda_event=0, event_id=3), False),
+        (SimpleNamespace(event_id=5), True),
+        (SimpleNamespace(event_id=0), False),  # a torch.Event
+        (SimpleNamespace(), True),
+    ],
+)
+def test_events_of_either_kind_tell_whether_they_were_recorded(event, recorded):
+    assert wait_rules.waits((event,), {}) is recorded
+
+
+def test_who_waits_for_an_event_silences_no_other_thread(world, probe):
+    seen = []
+    world.Event.synchronize = lambda _: seen.append(world.driver.mode)
+    probe.start()
+    step(world, world.Event().synchronize)
+    assert seen == [1]
+    assert probe.stop()["reads_per_step"] == [1]
+
+
 def test_a_probe_that_is_off_leaves_nothing_behind(world, probe):
     kinds = (world.Tensor, world.Event, world.Stream, world.Runner)
     before = [dict(vars(kind)) for kind in kinds]

@@ -102,3 +102,11 @@ def test_costs_are_told_for_every_pair_that_there_is(made, monkeypatch):
 def test_a_form_adds_to_the_one_below_it(per_step, added):
     assert syncs_added(per_step) == added
     assert adds_syncs({"a-fix": {"8": {"syncs_added": added}}, "none": {}}) is (added["ours"] > 0)
+
+
+@pytest.mark.parametrize(("chosen", "is_v2"), [("0", False), ("1", True)])
+def test_only_fixes_of_the_model_runner_in_use_are_measured(monkeypatch, chosen, is_v2):
+    monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", chosen)
+    found = fix_cost.reached()
+    assert ("draft-max-seq-len-target" in found) is is_v2
+    assert ("padded-rows-prefilling" in found) is not is_v2

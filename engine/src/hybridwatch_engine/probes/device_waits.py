@@ -39,6 +39,9 @@ ALLOCATOR_EVERY: Final = 32
 step that its waits are put down to may be up to 31 steps too late."""
 
 _SILENT, _WARN = 0, 1
+_UNHEARD: Final = frozenset({"event", "device"})
+"""Kinds of waits that the debug mode never warns of. It is one for all threads, and a thread that
+waits for an event, as one beside the engine's may for most of a step, must not silence others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,7 @@ class DeviceWaitsProbe:
 
     def _counted(self, one: Wrapped) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Wrap what is known beforehand to wait or not to."""
-        kind, rule = one.kind, one.rule
+        kind, rule, heard = one.kind, one.rule, one.kind not in _UNHEARD
         assert rule is not None  # noqa: S101 - what has none goes to the other wrapper
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -197,13 +200,15 @@ class DeviceWaitsProbe:
                     return original(*args, **kwargs)
                 site = site_of(sys._getframe(1))  # noqa: SLF001
                 self._inside[thread] = None
-                self._warn(_SILENT)  # a warning costs more than many a wait
+                if heard:
+                    self._warn(_SILENT)  # a warning costs more than many a wait
                 begin = self._clock()
                 try:
                     return original(*args, **kwargs)
                 finally:
                     end = self._clock()
-                    self._warn(self._mode)
+                    if heard:
+                        self._warn(self._mode)
                     del self._inside[thread]
                     self._ledger.add(site, kind, end - begin)
                     self._ledger.extend_step(end)

@@ -65,7 +65,10 @@ def fills(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 def waits(args: Sequence[Any], _kwargs: Mapping[str, Any]) -> bool:
     """A wait is one; but for an event that nobody has recorded."""
-    return not args or getattr(args[0], "cuda_event", True) != 0
+    if not args:
+        return True
+    handle = getattr(args[0], "cuda_event", None)  # of torch.cuda.Event; torch.Event has an id
+    return (getattr(args[0], "event_id", True) if handle is None else handle) != 0
 
 
 def _device_type(target: Any) -> str | None:
