@@ -97,7 +97,8 @@ def agreement(told: Mapping[str, Any], traced: Sequence[TracedStep]) -> dict[str
     whole = sum(told["step_seconds"][:-1])
     waits_off = abs(waits[0] - waits[1]) / max(*waits, 1)
     time_off = abs(lost[0] - lost[1]) / whole if whole else 0.0
-    same_steps = len(counts) == len(kept)
+    steps_off = sum(count != step.count for count, step in zip(counts, kept, strict=False))
+    same_steps = len(counts) == len(kept) and steps_off <= TOLERANCE * len(counts)
     within = waits_off <= TOLERANCE and time_off <= TOLERANCE
     calls = sum((Counter(step.waits) for step in kept), Counter[str]())
     return {
@@ -105,7 +106,7 @@ def agreement(told: Mapping[str, Any], traced: Sequence[TracedStep]) -> dict[str
         "probe": {"waits": waits[0], "seconds": lost[0], "sites": told["sites"]},
         "profiler": {"waits": waits[1], "seconds": lost[1], "calls": dict(calls)},
         "untimed": told["untimed"],
-        "steps_off": sum(count != step.count for count, step in zip(counts, kept, strict=False)),
+        "steps_off": steps_off,
         "waits_off": waits_off,
         "time_off": time_off,
         # Where nobody waited for anything there was nothing to agree on.

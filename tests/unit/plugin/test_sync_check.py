@@ -50,6 +50,17 @@ def test_what_differs_does_not_agree(probe, trace):
     assert not agreement(probe, trace)["agree"]
 
 
+def test_waits_put_down_to_other_steps_do_not_agree():
+    probe = told()
+    probe["reads_per_step"] = [3, 5] * (STEPS // 2)
+    found = agreement(
+        probe, [*traced(steps=STEPS - 2), *traced(waits=3, steps=1), *traced(steps=1)]
+    )
+    assert found["waits_off"] == 0.0
+    assert found["steps_off"] == STEPS - 2
+    assert not found["agree"]
+
+
 def test_one_wait_in_a_hundred_is_within_the_tolerance_and_three_are_not():
     def off_by(number):
         probe = told(waits=2, steps=STEPS + 1)
