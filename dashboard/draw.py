@@ -39,11 +39,8 @@ _ABREAST: Final = 2
 """Parts with charts or tables that stand side by side where there is room."""
 _PAGE: Final = "page"
 """The parameter that says which part of a long list is shown."""
-_QUICK: Final = """
-[data-testid=stPlotlyChart] { content-visibility: auto; contain-intrinsic-size: auto 350px; }
-[data-testid=stElementContainer] { transition: none !important; }
-"""
-"""Figures out of sight cost nothing, and nothing is faded, frame by frame, while a page changes."""
+_QUICK: Final = "[data-testid=stElementContainer] { transition: none !important; }"
+"""Nothing is faded, frame by frame, while a page changes."""
 _POINTED: Final = "run pointed at"
 """The run whose point in a figure was clicked, until its page opens."""
 
