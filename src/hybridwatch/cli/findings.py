@@ -9,6 +9,7 @@ import click
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.analysis.evidence import Asked, Kept, Wanted, WantedControl, evidence_of
+from hybridwatch.cli.options import takes_results
 from hybridwatch.engine.builds import home, load_builds
 from hybridwatch.errors import ExportError
 from hybridwatch.scenario.fixes import FIX_PARTS
@@ -49,13 +50,7 @@ _MEASURE: Final = (
 
 
 @click.command("findings")
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Folder whose records are told.",
-)
+@takes_results("Folder whose records are told.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),

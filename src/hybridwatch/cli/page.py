@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from hybridwatch.cli.checkout import checkout_here
+from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import ExportError
 from hybridwatch.index import open_index
 from hybridwatch.views.address import read_query
@@ -18,13 +19,7 @@ from hybridwatch.views.sentence import headline
 @click.command("page")
 @click.argument("screen", type=click.Choice(list(SCREENS)))
 @click.option("--query", default="", help="What stands behind the ? of the view's address.")
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Folder whose records are shown.",
-)
+@takes_results("Folder whose records are shown.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
