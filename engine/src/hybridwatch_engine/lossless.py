@@ -17,6 +17,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hybridwatch_engine.stepping import SETTINGS, SETTINGS_OF_CPU
+
 FIXES: Final = (
     "accepted-counts",
     "prev-step-anchor",
@@ -29,15 +31,9 @@ FIXES: Final = (
 _ROWS: Final = 8
 _LONGEST_PROMPT: Final = 300
 _SETTINGS: Final = {
+    **SETTINGS,
+    **SETTINGS_OF_CPU,
     "HYBRIDWATCH_ENGINE": '{"graph_replay": true, "fixes": {}}',
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_HOST_IP": "127.0.0.1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_LOGGING_LEVEL": "WARNING",
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
 }
 
 Tokens = list[int]

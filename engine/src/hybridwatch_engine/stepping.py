@@ -14,7 +14,7 @@ STEPS: Final = 30
 PROMPT: Final = 8
 """Tokens of each prompt."""
 
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_HOST_IP": "127.0.0.1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -22,7 +22,7 @@ _SETTINGS: Final = {
     "VLLM_LOGGING_LEVEL": "WARNING",
     "HF_HUB_OFFLINE": "1",
 }
-_SETTINGS_OF_CPU: Final = {
+SETTINGS_OF_CPU: Final = {
     "HYBRIDWATCH_ENGINE": '{"graph_replay": true}',
     "OMP_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
@@ -96,8 +96,8 @@ def start(model: str, rows: int, more: Mapping[str, Any]) -> Any:
     Raises:
         RuntimeError: vLLM went on without our plugin.
     """
-    own = _SETTINGS_OF_CUDA if has_cuda() else _SETTINGS_OF_CPU
-    for name, value in {**_SETTINGS, **own}.items():
+    own = _SETTINGS_OF_CUDA if has_cuda() else SETTINGS_OF_CPU
+    for name, value in {**SETTINGS, **own}.items():
         os.environ.setdefault(name, value)
     from vllm import LLM
 
