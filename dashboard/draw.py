@@ -39,8 +39,16 @@ _ABREAST: Final = 2
 """Parts with charts or tables that stand side by side where there is room."""
 _PAGE: Final = "page"
 """The parameter that says which part of a long list is shown."""
-_QUICK: Final = "[data-testid=stElementContainer] { transition: none !important; }"
-"""Nothing is faded, frame by frame, while a page changes."""
+_HERE: Final = """
+[data-testid=stElementContainer] { transition: none !important; }
+:is(.infolayer, .xaxislayer-above, .yaxislayer-above) text { fill: currentColor !important; }
+"""
+"""Nothing is faded, frame by frame, while a page changes; a figure's words have the page's colour,
+also after the reader changes the theme."""
+_BUTTONS: Final = ["zoomIn2d", "zoomOut2d", "autoScale2d"]
+"""Of a figure, left out: the wheel and two clicks do the same."""
+_FILTERED: Final = "filter picked"
+"""Whether the page is drawn anew because of a filter."""
 _POINTED: Final = "run pointed at"
 """The run whose point in a figure was clicked, until its page opens."""
 
@@ -53,7 +61,7 @@ def draw(document: Document, now: datetime) -> None:
         now: Written into the file that the reader may save.
     """
     pen = _pen()
-    st.html(f"<style>{STYLE}{_QUICK}</style>")
+    st.html(f"<style>{STYLE}{_HERE}</style>")
     with st.container(horizontal=True, vertical_alignment="top"):
         heading = Markup('<h1 class="hw-title">{}</h1><p class="hw-lead">{}</p>')
         st.html(str(heading.format(document.title, line_html(document.lead, pen))))
@@ -66,6 +74,11 @@ def follow_click() -> None:
     """Open the run whose point was clicked in a figure, if one was; then it does not return."""
     if run := st.session_state.pop(_POINTED, ""):
         st.switch_page("screens/run.py", query_params={"run": run})
+
+
+def is_filtered() -> bool:
+    """Say, once, whether the reader picked something in a filter of this very page."""
+    return bool(st.session_state.pop(_FILTERED, False))
 
 
 def draw_more(blocks: Iterable[Block], place: str) -> None:
@@ -172,10 +185,13 @@ def _chart(chart: Chart, place: str) -> None:
         st.plotly_chart(
             chart.figure,
             key=key,
+            theme=None,
+            alt=f"{chart.title}: {chart.description}",
             on_select=partial(_pointed, key) if chart.opens_runs else "ignore",
             selection_mode="points",
             config={
                 "displaylogo": False,
+                "modeBarButtonsToRemove": _BUTTONS,
                 "toImageButtonOptions": {"format": "png", "filename": name, "scale": 2},
             },
         )
@@ -263,6 +279,7 @@ def _chosen(parameter: str, default: str | None = None) -> None:
     state.pop(_PAGE, None)  # of another list
     picked = st.session_state[parameter]
     state[parameter] = [] if picked in (default, "") else picked
+    st.session_state[_FILTERED] = True
     # At once: each change of its own would be a step of the back button.
     st.query_params.from_dict({name: values for name, values in state.items() if values})
 

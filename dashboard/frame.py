@@ -1,15 +1,17 @@
 """What every page does: read the address, ask the library for the document, draw it."""
 
 import gc
+import math
 import os
 import threading
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import streamlit as st
-from draw import draw, follow_click
+from draw import draw, follow_click, is_filtered
 
 from hybridwatch.cli.checkout import checkout_here
 from hybridwatch.index import Index, open_index
@@ -24,7 +26,12 @@ from hybridwatch.views.sentence import headline, plural
 _LOOK_S: Final = 10
 """Seconds between two looks at whether the store has grown."""
 _FRESH_S: Final = 2
-"""Seconds for which a look at a large store, which takes some fifty milliseconds, serves all."""
+"""Seconds for which a look at a large store, which takes some hundred milliseconds, serves all."""
+_FILTERED_S: Final = _LOOK_S + _FRESH_S
+"""The same for a filter: it picks from what the page already shows, and must be quick."""
+_DRAWN_S: Final = 1
+"""Seconds in which a browser draws a page, and needs the processor."""
+_NEVER: Final = -math.inf
 _MANY: Final = 20
 """New records from which on reading them is worth a bar."""
 
@@ -36,29 +43,32 @@ class _Shelf:
         self._results = results
         self._lock = threading.Lock()
         self._index: Index | None = None
-        self._looked = -float(_FRESH_S)
+        self._looked = _NEVER
 
-    def index(self) -> Index:
-        """Give the index as of now, or of a moment ago."""
+    def index(self, old_s: float) -> Index:
+        """Give the index of a store that was looked at ``old_s`` seconds ago, or later."""
         with self._lock:
-            if self._index is None or not (self._is_fresh() or self._index.is_current()):
+            if self._index is None or not self._is_current(self._index, old_s):
                 place = st.empty()
                 self._index = open_index(self._results, headline, lambda *n: _say(place, *n))
                 place.empty()
                 _spare()
-            if not self._is_fresh():
                 self._looked = time.monotonic()
             return self._index
 
     def records(self) -> int:
-        """Count the records of the store as of now, or of a moment ago."""
-        index = self._index
-        if index is not None and self._is_fresh():
-            return index.counts["records"]
+        """Count the records of the store, as of the last look that every open page takes."""
+        with self._lock:
+            if self._index is not None and self._is_current(self._index, _LOOK_S - 1):
+                return self._index.counts["records"]
         return len(list_records(self._results))
 
-    def _is_fresh(self) -> bool:
-        return time.monotonic() - self._looked < _FRESH_S
+    def _is_current(self, index: Index, old_s: float) -> bool:
+        if time.monotonic() - self._looked < old_s:
+            return True
+        current = index.is_current()
+        self._looked = time.monotonic() if current else _NEVER
+        return current
 
 
 def _spare() -> None:
@@ -90,12 +100,12 @@ def _checkout() -> Checkout:
     return checkout_here()
 
 
-def source_here() -> Source:
-    """Give what the screens look at, as of now."""
+def source_here(*, filtered: bool = False) -> Source:
+    """Give what the screens look at; for a filter, it may be as old as the page."""
     results = Path(os.environ.get("HYBRIDWATCH_RESULTS", "results"))
     return Source(
         results=results,
-        index=_shelf(results).index(),
+        index=_shelf(results).index(_FILTERED_S if filtered else _FRESH_S),
         now=datetime.now(UTC),
         triage=os.environ.get("HYBRIDWATCH_TRIAGE", ""),
         read=lambda path: _read(path, stamps_of(path)),
@@ -113,13 +123,25 @@ def show(screen: str) -> Source:
         What it looked at, for a page that does more.
     """
     follow_click()
-    source = source_here()
+    filtered = is_filtered()
+    source = source_here(filtered=filtered)
     pairs = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
     news = st.container()
-    draw(open_view(source, Address(screen, tuple(pairs))), source.now)
+    document = open_view(source, Address(screen, tuple(pairs)))
+    draw(document, source.now)
+    if not filtered:
+        _lay_out(source, document.likely)
     with news:
         _watch(source.results, source.index.counts["records"])
     return source
+
+
+def _lay_out(source: Source, likely: Iterable[Address]) -> None:
+    """Lay out, while the reader reads, what comes next; screens keep what they laid out."""
+    for each in likely:
+        later = threading.Timer(_DRAWN_S, open_view, (source, each))
+        later.daemon = True
+        later.start()
 
 
 @st.fragment(run_every=_LOOK_S)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 import click
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Page
 
 from hybridwatch.index import Index, open_index
 from hybridwatch.views.address import address
@@ -36,6 +36,8 @@ _PAGE_S: Final = 2.0
 _START_S: Final = 6.0
 _CHANGE_S: Final = 0.5
 _MEMORY_MIB: Final = 1024.0
+_READ_MS: Final = 3000
+"""What a person takes to look at a page before changing it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,10 @@ def _changes(browser: Browser, server: Server, index: Index) -> Iterator[Measure
         settle(page)
         groups = sorted(index.runs()["group"].unique())[:_TIMES]
         yield _picked(page, "Group", groups, "overview, a filter")
-        page.goto(f"{server.address}/{address('scenario', scenario=scenario).href()}")
-        settle(page)
+        for _ in "ab":  # as above: in a browser that was here
+            page.goto(f"{server.address}/{address('scenario', scenario=scenario).href()}")
+            settle(page)
+            page.wait_for_timeout(_READ_MS)
         yield _picked(page, "Along", ("release", "time") * 2, "scenario, along what")
         yield _picked(page, "Runs of each build", ("newest 200", "newest 50") * 2, "scenario, runs")
 
@@ -113,14 +117,15 @@ def _picked(page: Page, label: str, options: Sequence[str], name: str) -> Measur
     for option in options:
         page.get_by_label(label, exact=False).last.click()
         wanted = page.get_by_role("option", name=option, exact=True)
-        wanted.wait_for()
-        times.append(_timed(partial(_pick, page, wanted), page))
+        wanted.hover()  # once the list has come to rest, which is not ours to time
+        times.append(_timed(partial(_pick, page), page))
     return Measured(name, "s", times, _CHANGE_S)
 
 
-def _pick(page: Page, option: Locator) -> None:
+def _pick(page: Page) -> None:
     before = page.url
-    option.click()
+    page.mouse.down()
+    page.mouse.up()
     page.wait_for_url(lambda url: url != before)
 
 

@@ -42,6 +42,13 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     return opened
 
 
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Stop the clock by which the store is looked at; gives its one moment."""
+    moment = [time.monotonic() + 100]
+    monkeypatch.setattr(frame, "time", SimpleNamespace(monotonic=lambda: moment[0]))
+    return moment
+
+
 def run_again(page: AppTest) -> AppTest:
     page.run()
     assert not page.exception
@@ -136,8 +143,7 @@ def test_clicks_in_quick_succession_share_one_look_at_the_store(
 ) -> None:
     write_run(tmp_path, run(REGRESSED))
     page = open_page("runs")
-    moment = [time.monotonic() + 100]
-    monkeypatch.setattr(frame, "time", SimpleNamespace(monotonic=lambda: moment[0]))
+    moment = stopped_clock(monkeypatch)
     monkeypatch.setattr(frame, "_FRESH_S", 2)
     run_again(page)
     write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
@@ -147,13 +153,35 @@ def test_clicks_in_quick_succession_share_one_look_at_the_store(
     assert "2 runs on 1 testbed" in said_by(run_again(page))
 
 
+def test_a_filter_picks_from_what_the_page_shows_and_does_not_look_at_the_store(
+    open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(tmp_path, run(REGRESSED))
+    page = open_page("runs")
+    moment = stopped_clock(monkeypatch)
+    monkeypatch.setattr(frame, "_FRESH_S", 2)
+    run_again(page)
+    write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
+    moment[0] += 5
+    page.multiselect(key="scenario").set_value(["smoke/padded-graph-rows"])
+    assert "1 run on 1 testbed" in said_by(run_again(page))
+    assert "2 runs on 1 testbed" in said_by(run_again(page))
+
+
 def test_a_store_that_grows_is_told_of_while_the_page_is_open(
     open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write_run(tmp_path, run(REGRESSED))
-    assert "since you opened this" not in said_by(open_page("runs"))
-    monkeypatch.setattr(frame, "list_records", lambda _: [path, path, path])
-    assert "2 new runs since you opened this" in said_by(open_page("runs"))
+    write_run(tmp_path, run(REGRESSED))
+    moment = stopped_clock(monkeypatch)
+    page = open_page("runs")
+    assert "since you opened this" not in said_by(page)
+    monkeypatch.setattr(frame, "_FRESH_S", 100)  # the page does not look, its timer does
+    for hours in (1, 2):
+        write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=hours))))
+    assert "since you opened this" not in said_by(run_again(page))
+    moment[0] += 10
+    assert "2 new runs since you opened this" in said_by(run_again(page))
+    assert "3 runs on 1 testbed" in said_by(run_again(page))
 
 
 def test_picking_writes_into_the_address_and_a_default_leaves_it(

@@ -185,6 +185,40 @@ def test_a_click_on_a_point_opens_its_run_and_back_returns(regressed: str, page:
     assert "/scenario?" in page.url  # what was clicked before does not open it again
 
 
+COUNT_DRAWINGS: Final = """(() => {
+  const set = Element.prototype.setAttribute;
+  window.drawn = new Map();
+  Element.prototype.setAttribute = function (name, value) {
+    if (name === "d" && this.classList.contains("point"))
+      window.drawn.set(this, (window.drawn.get(this) ?? 0) + 1);
+    return set.call(this, name, value);
+  };
+})()"""
+"""Counts how often the shape of each point in a figure is set."""
+MOST_DRAWN: Final = "Math.max(0, ...window.drawn.values())"
+
+
+ONCE: Final = 2
+"""To place a point and to style it."""
+
+
+def test_a_figure_is_drawn_once(regressed: str, page: Page) -> None:
+    page.add_init_script(COUNT_DRAWINGS)
+    page.goto(f"{regressed}/scenario?scenario=smoke%2Fpadded-graph-rows")
+    settle(page)
+    # By now the page has its width; before, it may change under the first figures.
+    page.evaluate("window.drawn.clear()")
+    pick(page, "Along", "release")
+    page.wait_for_url("**along=release*")
+    settle(page)
+    page.wait_for_timeout(UNSEEN_MS)
+    assert page.evaluate("window.drawn.size") > 0
+    assert page.evaluate(MOST_DRAWN) == ONCE
+    page.set_viewport_size({"width": 1000, "height": 900})
+    page.wait_for_timeout(UNSEEN_MS)
+    assert page.evaluate(MOST_DRAWN) > ONCE  # so another drawing would have been counted
+
+
 def test_csv_has_the_numbers_of_the_table(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/run?run=dcc7e0b6")
     wait_for_verdict(page, METRIC, "regression")
@@ -233,6 +267,14 @@ def test_saved_page_needs_nothing_and_shows_the_same(
         alone.context.close()
 
 
+COLOURS: Final = """[
+  getComputedStyle(document.querySelector("h1.hw-title")).color,
+  ...[...document.querySelectorAll(".gtitle, .xtick text, .ytick text")].map(
+    (text) => getComputedStyle(text).fill),
+]"""
+"""Of the page's type, then of the words around figures."""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_page_is_readable_by_day_and_night_wide_and_narrow(
@@ -248,6 +290,8 @@ def test_page_is_readable_by_day_and_night_wide_and_narrow(
         wait_for_figures(page)
         ground = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
         assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+        type_, *words = page.evaluate(COLOURS)
+        assert set(words) == {type_}
         # Nothing sticks out to the side, and hover tells the reader's own time.
         main = "document.querySelector('[data-testid=stMain]')"
         assert page.evaluate(f"{main}.scrollWidth - {main}.clientWidth") == 0

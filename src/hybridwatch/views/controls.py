@@ -126,7 +126,22 @@ def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[Contro
         scenarios: Those that are known, by id. One that is not is taken to guard whatever its
             runs take out, and to speak of answers.
     """
+    known = (_Known(name, told.fix, told.harm) for name, told in scenarios.items())
+    return _controls(index, frozenset(known))
+
+
+class _Known(NamedTuple):
+    """Of a scenario, what makes a run a control of it and says what it must show."""
+
+    scenario: str
+    fix: str
+    harm: str
+
+
+@lru_cache(maxsize=1)
+def _controls(index: Index, known: frozenset[_Known]) -> tuple[ControlRun, ...]:
     sides, roles, told = _sides(index), roles_of(index), _told(index)
+    scenarios = {one.scenario: one for one in known}
     runs = index.runs()
     first = runs[(runs["side"] == 0) & runs["record"].isin(_wanted(roles))]
     rows: Iterator[Any] = first.itertuples()
@@ -167,7 +182,7 @@ def _control(
     role: Role,
     sides: tuple[Engine, Engine],
     told: Sequence[Told],
-    scenarios: Mapping[str, Scenario],
+    scenarios: Mapping[str, _Known],
 ) -> ControlRun | None:
     scenario = scenarios.get(row.scenario)
     lost = lost_fixes(*sides) if role is Role.KNOWN_BAD else ()

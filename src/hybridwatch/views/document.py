@@ -341,6 +341,7 @@ class Document:
         lead: One line under the title: what this rests on.
         address: The whole state of the view; a link to it shows the same.
         complaints: What the address asked for and cannot be given, a line each.
+        likely: Views that the reader may well open next, so that somebody can lay them out already.
     """
 
     title: str
@@ -348,6 +349,7 @@ class Document:
     lead: Line = ""
     address: Address = field(default=Address("", ()))
     complaints: tuple[str, ...] = ()
+    likely: tuple[Address, ...] = ()
 
     @property
     def warnings(self) -> tuple[Notice, ...]:

@@ -1,17 +1,16 @@
-"""Figures of histories; the only place that knows plotly.
+"""Figures of a run beside those before it, and what other figures share with them.
 
-Plotly reads a small HTML dialect in every text it shows, so everything that comes from a record
-goes through ``escaped``. Colours are readable on light and on dark ground, and told apart by
-readers who do not see red and green; the side is told by the symbol too.
+Colours are readable on light and on dark ground, and told apart by readers who do not see red and
+green; the side is told by the symbol too.
 """
 
 import math
-from html import escape
-from typing import Final
+from typing import Any, Final
 
 import plotly.graph_objects as go
 
 from hybridwatch.metric import Unit
+from hybridwatch.views.base_figure import base_figure, escaped, faint
 from hybridwatch.views.series import Level, Point, Series, label_of, levels_by_build
 
 # Okabe and Ito's palette, lightened or darkened until each has 3:1 against white and near-black.
@@ -19,11 +18,15 @@ COLOURS: Final = ("#2383C4", "#D9731A", "#0E9A77", "#B65FA3", "#A08A00", "#6C7A8
 SYMBOLS: Final = ("circle", "diamond")
 SIDES: Final = ("baseline", "contender")
 
+_NUMBERS: Final = 72
+_NUMBERS_AND_UNITS: Final = 92
+_SPELT: Final = frozenset({Unit.TOKENS_PER_SECOND, Unit.REQUESTS_PER_SECOND, Unit.STEPS_PER_SECOND})
 _SIDE_SHIFT: Final = 0.13
 """The two sides of a run stand left and right of its place, and their trials spread around it."""
 _SPREAD: Final = 0.16
 _HEIGHT: Final = 300
 _TICKS: Final = 5
+_TRIAL: Final = 0.75
 
 AXES: Final[dict[Unit, dict[str, str]]] = {
     Unit.SECONDS: {"tickformat": "~s", "ticksuffix": "s"},
@@ -50,23 +53,45 @@ def figure_history(series: Series) -> go.Figure:
         series: The history.
 
     Returns:
-        A figure whose texts are escaped; colours of ground and type are left to the page.
+        A figure whose texts are escaped.
     """
-    figure = go.Figure()
+    traces: list[dict[str, Any]] = []
     colours = _colour_by_build(series)
     for (build, side), levels in levels_by_build(series).items():
         points = [p for p in series.points if (p.build, p.side) == (build, side)]
         name = f"{escaped(build)} ({SIDES[side]})"
-        figure.add_trace(_line(levels, colours[build], name))
-        figure.add_trace(_dots(points, colours[build], name, HOVERS[series.metric.unit]))
-    _lay_out(figure, series)
-    return figure
+        traces.append(_line(levels, colours[build], name))
+        traces.append(_dots(points, colours[build], name, HOVERS[series.metric.unit]))
+    ticks = range(0, len(series.runs), max(1, math.ceil(len(series.runs) / _TICKS)))
+    # Shifts of a few percent must be seen, so only what may be zero is drawn from zero.
+    from_zero = series.metric.unit is Unit.COUNT
+    return base_figure(
+        traces,
+        title=label_of(series.metric, series.statistic),
+        height=_HEIGHT,
+        margin={"l": room_of(series.metric.unit), "r": 8, "t": 44, "b": 28},
+        legend={"orientation": "h", "yanchor": "top", "y": -0.14, "x": 0},
+        xaxis={
+            "tickmode": "array",
+            "tickvals": list(ticks),
+            "ticktext": [f"{series.runs[i]:%d %b %H:%M}" for i in ticks],
+            "range": [-0.6, max(len(series.runs) - 0.4, 0.6)],
+            "showgrid": False,
+            "zeroline": False,
+        },
+        yaxis={
+            "rangemode": "tozero" if from_zero else "normal",
+            **AXES[series.metric.unit],
+        },
+    )
 
 
-def escaped(text: str) -> str:
-    """Make a text harmless for plotly."""
-    # Plotly decodes &lt; and &amp; but shows &quot; as it stands; quotes are harmless in text.
-    return escape(text, quote=False)
+def room_of(unit: Unit) -> int:
+    """Give the room for the numbers of an upright axis, in pixels.
+
+    Plotly would find it by itself, and draw everything twice for that.
+    """
+    return _NUMBERS_AND_UNITS if unit in _SPELT else _NUMBERS
 
 
 def _colour_by_build(series: Series) -> dict[str, str]:
@@ -74,36 +99,37 @@ def _colour_by_build(series: Series) -> dict[str, str]:
     return {build: COLOURS[i % len(COLOURS)] for i, build in enumerate(builds)}
 
 
-def _line(levels: list[Level], colour: str, name: str) -> go.Scatter:
-    return go.Scatter(
-        x=[level.position + _shift(level.side) for level in levels],
-        y=[level.value for level in levels],
-        mode="lines+markers",
-        line={"color": colour, "width": 1.5},
+def _line(levels: list[Level], colour: str, name: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "x": [level.position + _shift(level.side) for level in levels],
+        "y": [level.value for level in levels],
+        "mode": "lines+markers",
+        "line": {"color": colour, "width": 1.5},
         # A bar as wide as the cloud of points around it.
-        marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 3}},
-        name=name,
-        legendgroup=name,
-        showlegend=False,
-        hoverinfo="skip",
-    )
+        "marker": {"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 3}},
+        "name": name,
+        "legendgroup": name,
+        "showlegend": False,
+        "hoverinfo": "skip",
+    }
 
 
-def _dots(points: list[Point], colour: str, name: str, value: str) -> go.Scatter:
-    return go.Scatter(
-        x=_places(points),
-        y=[point.value for point in points],
-        mode="markers",
-        marker={
+def _dots(points: list[Point], colour: str, name: str, value: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "x": _places(points),
+        "y": [point.value for point in points],
+        "mode": "markers",
+        "marker": {
             "symbol": SYMBOLS[points[0].side],
             "size": 8,
-            "color": colour,
-            "opacity": 0.75,
+            "color": faint(colour, _TRIAL),
             "line": {"width": 0.5, "color": "rgba(255,255,255,0.6)"},
         },
-        name=name,
-        legendgroup=name,
-        customdata=[
+        "name": name,
+        "legendgroup": name,
+        "customdata": [
             [
                 escaped(point.record),
                 escaped(point.revision),
@@ -113,12 +139,12 @@ def _dots(points: list[Point], colour: str, name: str, value: str) -> go.Scatter
             ]
             for point in points
         ],
-        hovertemplate=(
+        "hovertemplate": (
             f"<b>{value}</b>, trial %{{customdata[4]}}<br>{name}<br>%{{customdata[3]}}<br>"
             "record %{customdata[0]}<br>harness commit %{customdata[1]}<br>"
             "testbed %{customdata[2]}<extra></extra>"
         ),
-    )
+    }
 
 
 def _places(points: list[Point]) -> list[float]:
@@ -136,26 +162,3 @@ def _places(points: list[Point]) -> list[float]:
 
 def _shift(side: int) -> float:
     return _SIDE_SHIFT if side else -_SIDE_SHIFT
-
-
-def _lay_out(figure: go.Figure, series: Series) -> None:
-    figure.update_layout(
-        height=_HEIGHT,
-        title={"text": escaped(label_of(series.metric, series.statistic)), "font": {"size": 15}},
-        margin={"l": 8, "r": 8, "t": 44, "b": 8},
-        legend={"orientation": "h", "yanchor": "top", "y": -0.14, "x": 0},
-        hoverlabel={"align": "left", "namelength": -1},
-    )
-    ticks = range(0, len(series.runs), max(1, math.ceil(len(series.runs) / _TICKS)))
-    figure.update_xaxes(
-        tickmode="array",
-        tickvals=list(ticks),
-        ticktext=[f"{series.runs[i]:%d %b %H:%M}" for i in ticks],
-        range=[-0.6, max(len(series.runs) - 0.4, 0.6)],
-        showgrid=False,
-    )
-    # Shifts of a few percent must be seen, so only what may be zero is drawn from zero.
-    from_zero = series.metric.unit is Unit.COUNT
-    figure.update_yaxes(
-        rangemode="tozero" if from_zero else "normal", automargin=True, **AXES[series.metric.unit]
-    )

@@ -6,7 +6,6 @@ Every row is turned so that better is to the right, whichever way its metric goe
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from statistics import median
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import plotly.graph_objects as go
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metric import Direction, Kind
 from hybridwatch.views import numbers
+from hybridwatch.views.base_figure import base_figure, escaped
 from hybridwatch.views.because import band_of
 from hybridwatch.views.sentence import change_of, name_of
 
@@ -37,6 +37,7 @@ _EDGES: Final = 92
 _BANDS_SEEN: Final = 6.0
 _INTERVALS_SEEN: Final = 1.5
 _PER_CENT: Final = 100.0
+_WAYS: Final = "worse \u2190 change in % or points \u2192 better"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +91,30 @@ def figure_forest(title: str, rows: Sequence[Row]) -> go.Figure:
         rows: From top to bottom, at least one.
 
     Returns:
-        A figure whose texts are escaped; colours of ground and type are left to the page.
+        A figure whose texts are escaped.
     """
     reach, placed = reach_of(rows), list(enumerate(rows))
-    # At once: a figure that grows is checked anew for every piece.
-    figure = go.Figure(
-        data=[draw(row, place, reach) for place, row in placed for draw in (_line, _mark)],
-        layout={
-            "shapes": [_band(row, place) for place, row in placed],
-            "annotations": [_words(*side) for place, row in placed for side in _sides(row, place)],
+    return base_figure(
+        [draw(row, place, reach) for place, row in placed for draw in (_line, _mark)],
+        shapes=[_band(row, place) for place, row in placed],
+        annotations=[_words(*side) for place, row in placed for side in _sides(row, place)],
+        title=title,
+        height=_ROW * len(rows) + _EDGES,
+        margin={"l": 8, "r": 8, "t": 36, "b": 48},
+        xaxis={
+            "range": [-1.03 * reach, 1.03 * reach],
+            "zerolinewidth": 1.5,
+            "tickformat": "~g",
+            "nticks": 7,
+            "title": {"text": _WAYS, "font": {"size": 12}},
+        },
+        yaxis={
+            "range": [len(rows) - 0.55, -0.75],
+            "showticklabels": False,
+            "showgrid": False,
+            "zeroline": False,
         },
     )
-    _lay_out(figure, title, len(rows), reach)
-    return figure
 
 
 def _band(row: Row, place: int) -> dict[str, Any]:
@@ -125,7 +137,7 @@ def _sides(row: Row, place: int) -> Iterator[tuple[str, int, str, int]]:
 
 def _words(text: str, x: int, anchor: str, place: int) -> dict[str, Any]:
     return {
-        "text": _text(text),
+        "text": escaped(text),
         "x": x,
         "xref": "paper",
         "xanchor": anchor,
@@ -164,6 +176,7 @@ def _line(row: Row, place: int, reach: float) -> dict[str, Any]:
             "symbol": symbols,
             "size": [9 if is_cut else 10 for is_cut in cut],
             "color": colour,
+            "opacity": 1,
             "line": {"color": colour, "width": 2},
         },
         "hoverinfo": "skip",
@@ -175,10 +188,10 @@ def _mark(row: Row, place: int, reach: float) -> dict[str, Any]:
     comparison = row.comparison
     verdict = comparison.verdict
     told = (
-        f"<b>{_text(name_of(comparison))}</b><br>{verdict.value}<br>"
-        f"{_text(change_of(comparison))}<br>"
+        f"<b>{escaped(name_of(comparison))}</b><br>{verdict.value}<br>"
+        f"{escaped(change_of(comparison))}<br>"
         f"same within {numbers.size(comparison, row.band / _PER_CENT)}<br>"
-        f"p adjusted {_text(numbers.p_value(comparison.p_adjusted))}, n {numbers.n(comparison)}"
+        f"p adjusted {escaped(numbers.p_value(comparison.p_adjusted))}, n {numbers.n(comparison)}"
         "<extra></extra>"
     )
     return {
@@ -199,28 +212,3 @@ def _mark(row: Row, place: int, reach: float) -> dict[str, Any]:
 
 def _within(value: float, reach: float) -> float:
     return max(-reach, min(reach, value))
-
-
-def _lay_out(figure: go.Figure, title: str, rows: int, reach: float) -> None:
-    figure.update_layout(
-        height=_ROW * rows + _EDGES,
-        title={"text": _text(title), "font": {"size": 15}},
-        margin={"l": 8, "r": 8, "t": 36, "b": 48},
-        hoverlabel={"align": "left", "namelength": -1},
-    )
-    figure.update_xaxes(
-        range=[-1.03 * reach, 1.03 * reach],
-        zeroline=True,
-        zerolinewidth=1.5,
-        tickformat="~g",
-        nticks=7,
-        title={"text": "worse \u2190 change in % or points \u2192 better", "font": {"size": 12}},
-    )
-    figure.update_yaxes(
-        range=[rows - 0.55, -0.75], showticklabels=False, showgrid=False, zeroline=False
-    )
-
-
-def _text(text: str) -> str:
-    # Plotly decodes &lt; and &amp; but shows &quot; as it stands; quotes are harmless in text.
-    return escape(text, quote=False)

@@ -1,19 +1,18 @@
-"""Figures of lines: medians with their band, trials, change points, releases and fixes.
-
-As in ``figures``: every text of a record is escaped, ground and type are the page's.
-"""
+"""Figures of lines: medians with their band, trials, change points, releases and fixes."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
 from hybridwatch.analysis.change_point import ChangePoint, State
 from hybridwatch.metric import Metric, Unit
 from hybridwatch.views import numbers
-from hybridwatch.views.figures import AXES, COLOURS, HOVERS, SIDES, SYMBOLS, escaped
+from hybridwatch.views.base_figure import base_figure, escaped, faint
+from hybridwatch.views.figures import AXES, COLOURS, HOVERS, SIDES, SYMBOLS, room_of
 from hybridwatch.views.lines import Line, is_worse, releases_in_order
 
 _HEIGHT: Final = 350
@@ -22,14 +21,12 @@ _MARKS: Final = 12
 _WORSE: Final = "#D9480F"
 _BETTER: Final = "#0E9A77"
 """3:1 on white and on near-black; the triangle tells the way, too."""
-_FAINT: Final = 0.14
-_NUMBERS: Final = 72
-"""Room for the numbers of an upright axis, in pixels."""
-_LEFT: Final = dict.fromkeys(
-    (Unit.TOKENS_PER_SECOND, Unit.REQUESTS_PER_SECOND, Unit.STEPS_PER_SECOND), 92
-)
-"""The same where a unit stands behind each of them."""
+_BAND: Final = 0.14
+_TRIAL: Final = 0.45
+_BELOW: Final = 28
+"""Room for one row of ticks; the legend asks for its own."""
 _MARGIN: Final = 0.04
+_DAY_MS: Final = 86_400_000
 _MOMENT: Final = pd.Timedelta(hours=6)
 
 
@@ -55,19 +52,24 @@ def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) 
         traces.append(_medians(line, colour, metric, over_releases))
     for line in lines:
         traces += _changes(line, metric, over_releases)
-    figure = go.Figure(traces)
-    _lay_out(figure, lines, metric, over_releases)
-    return figure
+    return base_figure(traces, **_layout(lines, metric, over_releases))
 
 
 def _x(frame: pd.DataFrame, over_releases: bool) -> list[Any]:
     if over_releases:
         return [float(place) for place in frame["place"]]
-    return list(frame["started_at"].dt.strftime("%Y-%m-%dT%H:%M:%S"))
+    return list(map(str, _utc(frame, "s")))
 
 
 def _moments(frame: pd.DataFrame) -> list[str]:
-    return list(frame["started_at"].dt.strftime("%Y-%m-%d %H:%M UTC"))
+    return [moment.replace("T", " ") + " UTC" for moment in _utc(frame, "m")]
+
+
+def _utc(frame: pd.DataFrame, unit: Literal["s", "m"]) -> npt.NDArray[np.str_]:
+    # pandas' own strftime takes ten times as long.
+    moments = frame["started_at"].dt.tz_localize(None).to_numpy("datetime64[ns]")
+    told: npt.NDArray[np.str_] = np.datetime_as_string(moments, unit=unit)
+    return told
 
 
 def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
         "x": x + x[::-1],
         "y": high + low[::-1],
         "fill": "toself",
-        "fillcolor": _faint(colour),
+        "fillcolor": faint(colour, _BAND),
         "line": {"width": 0},
         "mode": "lines",
         "hoverinfo": "skip",
@@ -97,7 +99,12 @@ def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> di
         "y": levels["value"].tolist(),
         "mode": "lines+markers",
         "line": {"color": colour, "width": 1.8},
-        "marker": {"symbol": "line-ew", "size": 9, "line": {"color": colour, "width": 2}},
+        "marker": {
+            "symbol": "line-ew",
+            "size": 9,
+            "opacity": 1,
+            "line": {"color": colour, "width": 2},
+        },
         "name": escaped(line.name),
         "legendgroup": line.name,
         "text": [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in told],
@@ -117,9 +124,9 @@ def _trials(
     line: Line, colour: str, metric: Metric, over_releases: bool
 ) -> Iterator[dict[str, Any]]:
     # Equal trials hide each other, and the only trial of a run is its median.
-    seen = line.points[line.points["n"] > 1].drop_duplicates(["level", "value"])
+    seen = (line.points["n"] > 1) & ~line.points.duplicated(["level", "value"])
     for side, role in enumerate(SIDES):
-        points = seen[seen["side"] == side]
+        points = line.points[seen & (line.points["side"] == side)]
         if points.empty:
             continue
         told = zip(
@@ -130,7 +137,7 @@ def _trials(
             "x": _x(points, over_releases),
             "y": points["value"].tolist(),
             "mode": "markers",
-            "marker": {"symbol": SYMBOLS[side], "size": 5, "color": colour, "opacity": 0.45},
+            "marker": {"symbol": SYMBOLS[side], "size": 5, "color": faint(colour, _TRIAL)},
             "name": escaped(line.name),
             "legendgroup": line.name,
             "showlegend": False,
@@ -168,6 +175,7 @@ def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[s
         "marker": {
             "symbol": [_symbol(point) for point in found],
             "size": 14,
+            "opacity": 1,
             "color": colours,
             "line": {"color": colours, "width": 2},
         },
@@ -197,23 +205,24 @@ def change_of(point: ChangePoint, line: Line, metric: Metric) -> str:
     return f"{point.effect:+.3g} ({low:+.3g} to {high:+.3g})"
 
 
-def _lay_out(figure: go.Figure, lines: Sequence[Line], metric: Metric, over_releases: bool) -> None:
+def _layout(lines: Sequence[Line], metric: Metric, over_releases: bool) -> dict[str, Any]:
     marks = [] if over_releases else list(_marks(lines))
-    figure.update_layout(
-        height=_HEIGHT,
-        # Given, not found by plotly: it would draw everything twice to find the room for its ticks.
-        margin={"l": _LEFT.get(metric.unit, _NUMBERS), "r": 8, "t": 28 if marks else 12, "b": 8},
-        legend={"orientation": "h", "yanchor": "top", "y": -0.17, "x": 0},
-        hoverlabel={"align": "left", "namelength": -1},
-        hovermode="closest",
-        shapes=[_rule(x) for x, _ in marks],
-        annotations=[_label(x, said) for x, said in marks],
-        xaxis=_axis(lines, over_releases),
-        yaxis={
+    return {
+        "height": _HEIGHT,
+        "margin": {"l": room_of(metric.unit), "r": 8, "t": 28 if marks else 12, "b": _BELOW},
+        "legend": {"orientation": "h", "yanchor": "top", "y": -0.17, "x": 0},
+        # As Streamlit has them where a point can be clicked: changing them would draw it again.
+        "hovermode": "closest",
+        "clickmode": "event+select",
+        "dragmode": "pan",
+        "shapes": [_rule(x) for x, _ in marks],
+        "annotations": [_label(x, said) for x, said in marks],
+        "xaxis": _axis(lines, over_releases),
+        "yaxis": {
             "rangemode": "tozero" if metric.unit is Unit.COUNT else "normal",
             **AXES[metric.unit],
         },
-    )
+    }
 
 
 def _axis(lines: Sequence[Line], over_releases: bool) -> dict[str, Any]:
@@ -231,12 +240,25 @@ def _axis(lines: Sequence[Line], over_releases: bool) -> dict[str, Any]:
             "ticktext": [escaped(release) for release in releases],
             "range": [min(ticks) - 0.6, max(ticks) + 0.6],
             "showgrid": False,
+            "zeroline": False,
         }
     first = min(line.levels["started_at"].min() for line in lines)
     last = max(line.levels["started_at"].max() for line in lines)
     room = max((last - first) * _MARGIN, _MOMENT if first == last else pd.Timedelta(0))
     edges = [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in (first - room, last + room)]
-    return {"type": "date", "range": edges, "showgrid": False}
+    return {
+        "type": "date",
+        "range": edges,
+        "showgrid": False,
+        # Narrow and upright, so that their room is known.
+        "nticks": 5,
+        "tickangle": 0,
+        "tickformatstops": [
+            {"dtickrange": [None, _DAY_MS - 1], "value": "%H:%M\n%-d %b"},
+            {"dtickrange": [_DAY_MS, 27 * _DAY_MS], "value": "%-d %b\n%Y"},
+            {"dtickrange": ["M1", None], "value": "%b\n%Y"},
+        ],
+    }
 
 
 def _marks(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
@@ -265,8 +287,3 @@ def _label(x: str, said: str) -> dict[str, Any]:
         "showarrow": False,
         "font": {"size": 11},
     }
-
-
-def _faint(colour: str) -> str:
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{_FAINT})"

@@ -41,19 +41,11 @@ footer { padding-bottom: 2rem; }
 _SCRIPT: Final = """
 "use strict";
 const dark = matchMedia("(prefers-color-scheme: dark)");
-function colours() {
-  const line = dark.matches ? "#303a47" : "#d9dee4";
-  const axis = {gridcolor: line, zerolinecolor: line, linecolor: line};
-  const page = getComputedStyle(document.body);
-  return {paper_bgcolor: page.backgroundColor, plot_bgcolor: page.backgroundColor,
-    font: {color: page.color, family: page.fontFamily}, axis};
-}
 function themed(layout) {
-  const {axis, ...rest} = colours();
-  const made = {...layout, ...rest, font: {...layout.font, ...rest.font}, template: undefined};
-  for (const name of Object.keys(layout).filter((name) => /^[xy]axis/.test(name)))
-    made[name] = {...axis, ...layout[name]};
-  return made;
+  const page = getComputedStyle(document.body);
+  return {...layout, clickmode: "event",
+    paper_bgcolor: page.backgroundColor, plot_bgcolor: page.backgroundColor,
+    font: {...layout.font, color: page.color, family: page.fontFamily}};
 }
 for (const place of document.querySelectorAll(".hw-plot")) {
   const told = JSON.parse(place.querySelector("script").textContent);

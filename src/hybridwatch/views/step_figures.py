@@ -1,12 +1,14 @@
 """Figures of what a step of the engine is made of, build against build."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any, Final
 
 import plotly.graph_objects as go
 
+from hybridwatch.metric import Unit
 from hybridwatch.views import numbers
+from hybridwatch.views.base_figure import base_figure, escaped
+from hybridwatch.views.figures import room_of
 
 _SIDES: Final = ("#2383C4", "#D9731A")
 _DASHES: Final = ("solid", "dot")
@@ -42,8 +44,15 @@ def figure_phases(phases: Mapping[str, Mapping[str, float]]) -> go.Figure:
             traces.append(_bar(phase, place, (start, seconds), longest, new=phase not in named))
             named.add(phase)
             start += seconds
-    figure = go.Figure(data=traces)
-    figure.update_layout(
+    return base_figure(
+        traces,
+        xaxis={"tickformat": "~s", "ticksuffix": "s", "range": [0, 1.02 * longest]},
+        yaxis={
+            "range": [len(phases) - 0.5, -0.75],
+            "showticklabels": False,
+            "showgrid": False,
+            "zeroline": False,
+        },
         barmode="overlay",
         height=_BAR * len(phases) + _EDGES,
         bargap=0.45,
@@ -54,11 +63,6 @@ def figure_phases(phases: Mapping[str, Mapping[str, float]]) -> go.Figure:
             for place, (build, parts) in enumerate(phases.items())
         ],
     )
-    figure.update_xaxes(tickformat="~s", ticksuffix="s", range=[0, 1.02 * longest])
-    figure.update_yaxes(
-        range=[len(phases) - 0.5, -0.75], showticklabels=False, showgrid=False, zeroline=False
-    )
-    return figure
 
 
 def figure_steps(title: str, lines: Mapping[str, Sequence[float]], *, seconds: bool) -> go.Figure:
@@ -70,32 +74,30 @@ def figure_steps(title: str, lines: Mapping[str, Sequence[float]], *, seconds: b
         seconds: Whether they are times, else counts.
     """
     value = "%{y:.4s}s" if seconds else "%{y:,.6~r}"
-    figure = go.Figure(
-        data=[
+    form = {"tickformat": "~s", "ticksuffix": "s"} if seconds else {"tickformat": ",~g"}
+    return base_figure(
+        [
             {
                 "type": "scatter",
                 "x": list(range(1, len(values) + 1)),
                 "y": list(values),
                 "mode": "lines",
                 "line": {"color": _SIDES[side], "width": 1.5, "shape": "hv", "dash": _DASHES[side]},
-                "name": _text(build),
-                "hovertemplate": f"<b>{value}</b> in step %{{x}}<br>{_text(build)}<extra></extra>",
+                "name": escaped(build),
+                "hovertemplate": (
+                    f"<b>{value}</b> in step %{{x}}<br>{escaped(build)}<extra></extra>"
+                ),
             }
             for side, (build, values) in enumerate(lines.items())
-        ]
-    )
-    figure.update_layout(
+        ],
+        xaxis={"showgrid": False},
+        yaxis={"rangemode": "tozero", **form},
+        title=title,
         height=_HEIGHT,
-        title={"text": _text(title), "font": {"size": 15}},
-        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        margin={"l": room_of(Unit.SECONDS if seconds else Unit.COUNT), "r": 8, "t": 40, "b": 28},
         legend={"orientation": "h", "yanchor": "top", "y": -0.22, "x": 0},
-        hoverlabel={"align": "left", "namelength": -1},
         showlegend=True,
     )
-    figure.update_xaxes(showgrid=False)
-    form = {"tickformat": "~s", "ticksuffix": "s"} if seconds else {"tickformat": ",~g"}
-    figure.update_yaxes(rangemode="tozero", automargin=True, **form)
-    return figure
 
 
 def _bar(
@@ -109,8 +111,8 @@ def _bar(
         "x": [seconds],
         "base": [start],
         "y": [place],
-        "name": _text(phase),
-        "legendgroup": _text(phase),
+        "name": escaped(phase),
+        "legendgroup": escaped(phase),
         "showlegend": new,
         "marker": {"color": _PHASES.get(phase, _REST)},
         "text": [told if seconds >= _WRITTEN * longest else ""],
@@ -118,17 +120,12 @@ def _bar(
         "insidetextanchor": "middle",
         "textangle": 0,
         "textfont": {"color": "#ffffff"},
-        "hovertemplate": f"<b>{told}</b> {_text(phase)}<extra></extra>",
+        "hovertemplate": f"<b>{told}</b> {escaped(phase)}<extra></extra>",
     }
 
 
 def _name(text: str, place: int) -> dict[str, Any]:
     return {
-        "text": _text(text), "x": 0, "xref": "paper", "xanchor": "left", "y": place - 0.46,
+        "text": escaped(text), "x": 0, "xref": "paper", "xanchor": "left", "y": place - 0.46,
         "yanchor": "middle", "showarrow": False, "font": {"size": 12},
     }  # fmt: skip
-
-
-def _text(text: str) -> str:
-    # Plotly decodes &lt; and &amp; but shows &quot; as it stands; quotes are harmless in text.
-    return escape(text, quote=False)

@@ -2,19 +2,21 @@
 
 Colours are our own only where they mean something; ground and type are the page's. Loud is what
 somebody must act on: solid pills. Everything else is drawn in outline, told apart by its line, too.
+What is quiet has a soft colour, not ``opacity``: a browser composes each such element by itself.
 """
 
 from typing import Final
 
 STYLE: Final = """
+:root { --hw-soft: color-mix(in srgb, currentColor 72%, transparent); }
 .hw-title { font-size: 1.75rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.2;
   margin: 0 0 0.15rem; padding: 0; overflow-wrap: anywhere; }
-.hw-lead { opacity: 0.72; margin: 0 0 0.6rem; overflow-wrap: anywhere; }
+.hw-lead { color: var(--hw-soft); margin: 0 0 0.6rem; overflow-wrap: anywhere; }
 .hw-h { font-weight: 600; letter-spacing: -0.01em; line-height: 1.25; margin: 1.4rem 0 0.45rem;
   padding: 0; overflow-wrap: anywhere; }
 h2.hw-h { font-size: 1.25rem; } h3.hw-h { font-size: 1.05rem; } h4.hw-h { font-size: 1rem; }
 .hw-p { margin: 0.25rem 0 0.6rem; max-width: 75ch; white-space: pre-line; overflow-wrap: anywhere; }
-.hw-quiet { opacity: 0.72; font-size: 0.85rem; overflow-wrap: anywhere; }
+.hw-quiet { color: var(--hw-soft); font-size: 0.85rem; overflow-wrap: anywhere; }
 .hw-unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
   white-space: nowrap; }
 .hw-link { color: inherit; text-decoration: underline; text-underline-offset: 0.2em;
@@ -25,8 +27,8 @@ a.hw-link:focus-visible, summary:focus-visible, pre:focus-visible {
 
 .hw-scroll { overflow-x: auto; position: relative; }
 .hw { border-collapse: collapse; width: 100%; font-size: 0.875rem; line-height: 1.4; }
-.hw-caption { text-align: left; caption-side: top; opacity: 0.72; padding: 0.2rem 0; }
-.hw th { text-align: left; font-weight: 500; opacity: 0.72; padding: 0.3rem 1rem 0.3rem 0;
+.hw-caption { text-align: left; caption-side: top; color: var(--hw-soft); padding: 0.2rem 0; }
+.hw th { text-align: left; font-weight: 500; color: var(--hw-soft); padding: 0.3rem 1rem 0.3rem 0;
   border: 0; border-bottom: 1px solid rgba(128,128,128,0.45); white-space: nowrap;
   vertical-align: bottom; }
 .hw td { padding: 0.45rem 1rem 0.45rem 0; border: 0;
@@ -39,7 +41,7 @@ a.hw-link:focus-visible, summary:focus-visible, pre:focus-visible {
 .hw .hw-number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .hw .hw-wide { min-width: 15rem; width: 40%; }
 .hw td:not(.hw-number, .hw-whole) > div { white-space: pre-line; }
-.hw-under { opacity: 0.72; font-size: 0.8rem; }
+.hw-under { color: var(--hw-soft); font-size: 0.8rem; }
 .hw .hw-whole { white-space: nowrap; }
 .hw .hw-under:not(.hw-whole) { white-space: normal; }
 .hw-spark { vertical-align: middle; margin-left: 0.5rem; display: inline-block; max-width: none; }
@@ -63,7 +65,7 @@ a.hw-link:focus-visible, summary:focus-visible, pre:focus-visible {
 dl.hw-facts { display: grid;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 13rem), 1fr));
   gap: 0.6rem 1.4rem; margin: 0.4rem 0 0.9rem; padding: 0; }
-.hw-facts dt { opacity: 0.72; font-size: 0.8rem; font-weight: 400; }
+.hw-facts dt { color: var(--hw-soft); font-size: 0.8rem; font-weight: 400; }
 .hw-facts dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .hw-columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 11rem), 1fr));
   gap: 0.6rem 1.4rem; }
@@ -80,7 +82,7 @@ pre.hw-command { user-select: all; }
 .hw-fold { border-top: 1px solid rgba(128,128,128,0.25); padding: 0.45rem 0; }
 .hw-fold > summary { cursor: pointer; font-weight: 500; }
 .hw-figure { margin: 0.4rem 0 1rem; }
-.hw-file { font-size: 0.8rem; color: inherit; opacity: 0.8; }
+.hw-file { font-size: 0.8rem; color: var(--hw-soft); }
 
 @media (max-width: 640px) {
   .hw thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px;
@@ -91,7 +93,7 @@ pre.hw-command { user-select: all; }
   .hw td, .hw td:first-child { display: flex; justify-content: space-between; gap: 0.5rem;
     border: 0; padding: 0.12rem 0.4rem; }
   .hw td:nth-child(-n+2), .hw td.hw-wide { grid-column: 1 / -1; width: auto; }
-  .hw td:nth-child(n+3)::before { content: attr(data-label); opacity: 0.72; flex: none; }
+  .hw td:nth-child(n+3)::before { content: attr(data-label); color: var(--hw-soft); flex: none; }
   .hw .hw-number, .hw .hw-wide { white-space: normal; min-width: 0; }
   .hw td:nth-child(n+3):not(.hw-wide) > div { text-align: right; }
   .hw td.hw-wide::before { display: none; }

@@ -202,6 +202,15 @@ def test_what_is_drawn_by_default_is_shown_as_chosen_but_not_pinned(stepped: Pat
     assert document.address.values("scenario") == ("smoke/padded-graph-rows",)
 
 
+def test_the_other_way_to_look_along_is_known_as_likely(stepped: Path) -> None:
+    (other,) = opened(stepped, "build=nightly").likely
+    assert other.values("along") == ("release",)
+    assert other.values("build") == ("nightly",)
+    (back,) = opened(stepped, other.query()).likely
+    assert "along" not in dict(back.parameters)
+    assert opened(stepped, back.query()).address == back
+
+
 def line(index: Index, metric: str, statistic: str, newest: int = 200) -> Line:
     series = index.series(*CELL, metric, statistic)
     (found,) = lines_of(
@@ -215,6 +224,18 @@ def test_a_step_is_found_where_it_was_planted(stepped: Path) -> None:
     (point,) = line(index, "output_throughput", "median").history.points
     assert (point.index, point.state) == (STEP_AT, State.CONFIRMED)
     assert point.effect == pytest.approx(1 / 1.4 - 1, abs=0.05)
+
+
+def test_of_a_contract_changes_whether_it_is_broken_not_how_often(tmp_path: Path) -> None:
+    broken = (0, 0, 30, 41, 27, 41, 0, 0)
+    for at, rows in enumerate(broken):
+        plan = replace(night(at, slowdown=1.0), flagged_rows=(0, rows), bad_contender=True)
+        made = run(plan)
+        nightly = replace(build(), label="nightly", name="nightly")
+        write_run(tmp_path, replace(made, builds=(made.builds[0], nightly)))
+    found = line(open_index(tmp_path, headline), "contract.padded_rows_prefilling", "value")
+    assert found.levels["value"].tolist() == list(broken)
+    assert [(point.index, point.effect) for point in found.history.points] == [(2, 30), (6, -41)]
 
 
 def test_only_the_newest_runs_are_shown_and_examined(stepped: Path) -> None:

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 import pandas as pd
 
 from hybridwatch.analysis.policy import covers
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.index import Index
 from hybridwatch.record.role import Role
 from hybridwatch.views import numbers
 from hybridwatch.views.address import Address, address
@@ -77,11 +79,11 @@ def show(source: Source, asked: Asked) -> Document:
     if runs.empty:
         return Document(_TITLE, (*empty_store(source), *_unmeasured(checkout, runs)))
     controls = controls_of(index, checkout.scenarios)
-    bad = {name for name, role in roles_of(index).items() if role is not Role.COMPARISON}
-    latest = _chosen(index.latest_verdicts(), filters, bad)
+    comparisons = _comparisons(index)
+    latest = _chosen(comparisons.latest, filters)
     rows = grid_of(current(latest), index, _RUNS_BACK)
-    moment = source.now - timedelta(days=int(since.value))
-    news = _chosen(index.changed_since(moment), filters, bad)
+    moment = source.now.replace(second=0, microsecond=0) - timedelta(days=int(since.value))
+    news = _chosen(comparisons.changed_since(moment), filters)
     blocks: tuple[Block, ...] = (
         *loud,
         *_missed(controls),
@@ -97,10 +99,32 @@ def _options(names: pd.Series) -> Mapping[str, str]:
     return {str(name): str(name) for name in sorted(names.unique())}
 
 
-def _chosen(frame: pd.DataFrame, filters: Sequence[Choice], controls: set[str]) -> pd.DataFrame:
-    """Keep what is asked for; controls are red or green on purpose and stand elsewhere."""
+class _Comparisons:
+    """What an index says of all runs but controls, which are red or green on purpose."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        roles = roles_of(index).items()
+        self._controls = {record for record, role in roles if role is not Role.COMPARISON}
+        self.latest = self._without_controls(index.latest_verdicts())
+        self.changed_since = lru_cache(maxsize=len(_SINCE))(self._changed_since)
+
+    def _changed_since(self, moment: datetime) -> pd.DataFrame:
+        return self._without_controls(self._index.changed_since(moment))
+
+    def _without_controls(self, verdicts: pd.DataFrame) -> pd.DataFrame:
+        return verdicts[~verdicts["record"].isin(self._controls)]
+
+
+@lru_cache(maxsize=1)  # an index is large: of no other is anything kept
+def _comparisons(index: Index) -> _Comparisons:
+    return _Comparisons(index)
+
+
+def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
+    """Keep what is asked for."""
     group, build, testbed = (choice.chosen for choice in filters)
-    kept = ~frame["record"].isin(controls)
+    kept = pd.Series(data=True, index=frame.index)
     if group:
         kept &= frame["group"].isin(group)
     if build:

@@ -11,7 +11,7 @@ from hybridwatch.analysis.change_point import State
 from hybridwatch.index import Index, Series
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.views import numbers
-from hybridwatch.views.address import address
+from hybridwatch.views.address import Address, address
 from hybridwatch.views.asked import Asked
 from hybridwatch.views.controls import bad_on_purpose, kind_of
 from hybridwatch.views.document import (
@@ -144,7 +144,15 @@ def show(source: Source, asked: Asked) -> Document:
         *_others(subjects, metric, place, names[0], source),
         _table_of_runs(runs, names, bad, source, over_releases=over_releases),
     )
-    return Document(scenario.value, blocks, lead=_lead(runs, place, source))
+    other = _turned(asked.resolved(), along)
+    return Document(scenario.value, blocks, lead=_lead(runs, place, source), likely=(other,))
+
+
+def _turned(here: Address, along: Choice) -> Address:
+    """The same along what it is not drawn along now."""
+    kept = tuple(pair for pair in here.parameters if pair[0] != along.parameter)
+    others = [way for way in along.options if way not in (along.value, along.default)]
+    return Address(here.screen, (*kept, *((along.parameter, way) for way in others)))
 
 
 def _first(names: pd.Series) -> Mapping[str, str]:

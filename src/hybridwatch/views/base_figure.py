@@ -1,0 +1,81 @@
+"""What all figures have in common: their look, and what lets a page draw them once.
+
+Colours read on light and on dark ground, so a figure need not know where it will stand; a page may
+give the words its own colour. Plotly reads a small HTML dialect in every text it shows, so whatever
+comes from a record goes through ``escaped``.
+"""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, Final
+
+import plotly.graph_objects as go
+
+_NO_GROUND: Final = "rgba(0,0,0,0)"
+_TYPE: Final = {
+    "family": '"Source Sans", "Source Sans 3", "Source Sans Pro", system-ui, sans-serif',
+    "size": 13,
+    "color": "#78808b",
+}
+"""A grey of 4:1 on white and on near-black, for a page that says nothing and for saved images."""
+_LAYOUT: Final[Mapping[str, Any]] = {
+    # Numbers that compare equal are the same numbers. Without it, and with any template, plotly
+    # draws a figure anew when it is given an equal one, as Streamlit does right after the first.
+    "datarevision": 0,
+    "font": _TYPE,
+    "hoverlabel": {"align": "left", "namelength": -1},
+    "paper_bgcolor": _NO_GROUND,
+    "plot_bgcolor": _NO_GROUND,
+}
+_TITLE: Final = {"font": {"size": 15, "weight": 600}, "x": 0, "xanchor": "left", "pad": {"l": 4}}
+_AXIS: Final = {
+    "gridcolor": "rgba(128,128,128,0.22)",
+    "zerolinecolor": "rgba(128,128,128,0.45)",
+    "zerolinewidth": 1,
+}
+
+
+def base_figure(
+    traces: Sequence[Mapping[str, Any]],
+    *,
+    xaxis: Mapping[str, Any],
+    yaxis: Mapping[str, Any],
+    title: str = "",
+    **layout: Any,
+) -> go.Figure:
+    """Make a figure; at once, since one that grows is checked anew for every piece.
+
+    Args:
+        traces: As plotly takes them.
+        xaxis: What is told of the horizontal axis.
+        yaxis: The same of the upright one.
+        title: Plain text, written over it.
+        **layout: The rest of plotly's layout.
+
+    Returns:
+        The figure, without a template.
+    """
+    if title:
+        layout["title"] = {**_TITLE, "text": escaped(title)}
+    axes = {"xaxis": {**_AXIS, **xaxis}, "yaxis": {**_AXIS, **yaxis}}
+    figure = go.Figure(list(traces), {**_LAYOUT, **layout, **axes})
+    figure.layout.template = None
+    return figure
+
+
+def faint(colour: str, alpha: float) -> str:
+    """Let the ground shine through a colour.
+
+    Args:
+        colour: As ``#rrggbb``.
+        alpha: 1 is as it was. Plotly's ``opacity`` of a point looks the same, but a browser then
+            composes every point by itself.
+    """
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def escaped(text: str) -> str:
+    """Make a text harmless for plotly."""
+    # Plotly decodes &lt; and &amp; but shows &quot; as it stands; quotes are harmless in text.
+    return escape(text, quote=False)
