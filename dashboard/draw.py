@@ -46,7 +46,7 @@ _HERE: Final = """
 """Nothing is faded, frame by frame, while a page changes; a figure's words have the page's colour,
 also after the reader changes the theme."""
 _BUTTONS: Final = ["zoomIn2d", "zoomOut2d", "autoScale2d"]
-"""Of a figure, left out: the wheel and two clicks do the same."""
+"""Of a figure, left out: a frame drawn with the zoom button, and two clicks, do the same."""
 _FILTERED: Final = "filter picked"
 """Whether the page is drawn anew because of a filter."""
 _POINTED: Final = "run pointed at"

@@ -18,12 +18,19 @@ _TYPE: Final = {
     "color": "#78808b",
 }
 """A grey of 4:1 on white and on near-black, for a page that says nothing and for saved images."""
+_HOVER: Final = {
+    "align": "left",
+    "namelength": -1,
+    "bgcolor": "#2b3644",
+    "bordercolor": "#78808b",
+    "font": {**_TYPE, "color": "#ffffff"},
+}
 _LAYOUT: Final[Mapping[str, Any]] = {
     # Numbers that compare equal are the same numbers. Without it, and with any template, plotly
     # draws a figure anew when it is given an equal one, as Streamlit does right after the first.
     "datarevision": 0,
     "font": _TYPE,
-    "hoverlabel": {"align": "left", "namelength": -1},
+    "hoverlabel": _HOVER,
     "paper_bgcolor": _NO_GROUND,
     "plot_bgcolor": _NO_GROUND,
 }
