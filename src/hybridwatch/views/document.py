@@ -198,7 +198,7 @@ class Chart:
 
     Attributes:
         title: Its name, and that of its files.
-        figure: Of plotly; ``figures`` makes them, with every text escaped.
+        figure: Of plotly; made by ``base_figure``, with every text escaped.
         description: What is to be seen, for who does not see it; stands under the figure.
         data: What is drawn, for the CSV: values by column.
         opens_runs: Whether a click on a point of the live page opens its run, whose id is then the
