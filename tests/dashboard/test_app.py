@@ -16,7 +16,8 @@ from streamlit.testing.v1 import AppTest
 
 from hybridwatch.cli import dashboard as verb
 from hybridwatch.store import write_run
-from hybridwatch.views.screens import SCREENS
+from hybridwatch.views.address import Address
+from hybridwatch.views.screens import SCREENS, open_view
 from tests.dashboard.live import PAGES, said_by
 from tests.store_builders import REGRESSED, STARTED, Plan, run, scenario
 
@@ -47,6 +48,19 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     moment = [time.monotonic() + 100]
     monkeypatch.setattr(frame, "time", SimpleNamespace(monotonic=lambda: moment[0]))
     return moment
+
+
+def outdated(
+    open_page: Callable[..., AppTest], results: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[AppTest, list[float]]:
+    """Add a run behind an open page that has just looked; gives it, and the stopped clock."""
+    write_run(results, run(REGRESSED))
+    page = open_page("runs")
+    moment = stopped_clock(monkeypatch)
+    monkeypatch.setattr(frame, "_FRESH_S", 2)
+    run_again(page)
+    write_run(results, run(Plan(started_at=STARTED + timedelta(hours=1))))
+    return page, moment
 
 
 def run_again(page: AppTest) -> AppTest:
@@ -141,12 +155,7 @@ def test_a_run_that_was_added_is_shown_at_the_next_look(
 def test_clicks_in_quick_succession_share_one_look_at_the_store(
     open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_run(tmp_path, run(REGRESSED))
-    page = open_page("runs")
-    moment = stopped_clock(monkeypatch)
-    monkeypatch.setattr(frame, "_FRESH_S", 2)
-    run_again(page)
-    write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
+    page, moment = outdated(open_page, tmp_path, monkeypatch)
     moment[0] += 1
     assert "1 run on 1 testbed" in said_by(run_again(page))
     moment[0] += 2
@@ -156,16 +165,34 @@ def test_clicks_in_quick_succession_share_one_look_at_the_store(
 def test_a_filter_picks_from_what_the_page_shows_and_does_not_look_at_the_store(
     open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_run(tmp_path, run(REGRESSED))
-    page = open_page("runs")
-    moment = stopped_clock(monkeypatch)
-    monkeypatch.setattr(frame, "_FRESH_S", 2)
-    run_again(page)
-    write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
+    page, moment = outdated(open_page, tmp_path, monkeypatch)
     moment[0] += 5
     page.multiselect(key="scenario").set_value(["smoke/padded-graph-rows"])
     assert "1 run on 1 testbed" in said_by(run_again(page))
     assert "2 runs on 1 testbed" in said_by(run_again(page))
+
+
+def test_what_is_likely_next_is_laid_out_once_a_page_is_opened_not_at_a_filter(
+    open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later: list[str] = []
+
+    class Timer:
+        def __init__(self, _: float, view: object, told: tuple[object, Address]) -> None:
+            assert view is open_view
+            later.append(told[1].query())
+
+        def start(self) -> None:
+            pass
+
+    monkeypatch.setattr("frame.threading.Timer", Timer)
+    write_run(tmp_path, run(REGRESSED))
+    page = open_page("scenario")
+    (ahead,) = later
+    assert "along=release" in ahead
+    page.selectbox(key="runs").set_value("200")
+    run_again(page)
+    assert later == [ahead]
 
 
 def test_a_store_that_grows_is_told_of_while_the_page_is_open(

@@ -2,21 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
-from functools import lru_cache
+from datetime import timedelta
 from typing import Any, Final
 
 import pandas as pd
 
 from hybridwatch.analysis.policy import covers
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.index import Index
 from hybridwatch.record.role import Role
 from hybridwatch.views import numbers
 from hybridwatch.views.address import Address, address
 from hybridwatch.views.asked import Asked
 from hybridwatch.views.checkout import Checkout
-from hybridwatch.views.controls import ControlRun, Sight, controls_of, newest_of, roles_of
+from hybridwatch.views.comparisons import comparisons_of
+from hybridwatch.views.controls import ControlRun, Sight, controls_of, newest_of
 from hybridwatch.views.document import (
     Block,
     Cell,
@@ -79,10 +78,10 @@ def show(source: Source, asked: Asked) -> Document:
     if runs.empty:
         return Document(_TITLE, (*empty_store(source), *_unmeasured(checkout, runs)))
     controls = controls_of(index, checkout.scenarios)
-    comparisons = _comparisons(index)
+    comparisons = comparisons_of(index)
     latest = _chosen(comparisons.latest, filters)
     rows = grid_of(current(latest), index, _RUNS_BACK)
-    moment = source.now.replace(second=0, microsecond=0) - timedelta(days=int(since.value))
+    moment = source.now - timedelta(days=int(since.value))
     news = _chosen(comparisons.changed_since(moment), filters)
     blocks: tuple[Block, ...] = (
         *loud,
@@ -97,28 +96,6 @@ def show(source: Source, asked: Asked) -> Document:
 
 def _options(names: pd.Series) -> Mapping[str, str]:
     return {str(name): str(name) for name in sorted(names.unique())}
-
-
-class _Comparisons:
-    """What an index says of all runs but controls, which are red or green on purpose."""
-
-    def __init__(self, index: Index) -> None:
-        self._index = index
-        roles = roles_of(index).items()
-        self._controls = {record for record, role in roles if role is not Role.COMPARISON}
-        self.latest = self._without_controls(index.latest_verdicts())
-        self.changed_since = lru_cache(maxsize=len(_SINCE))(self._changed_since)
-
-    def _changed_since(self, moment: datetime) -> pd.DataFrame:
-        return self._without_controls(self._index.changed_since(moment))
-
-    def _without_controls(self, verdicts: pd.DataFrame) -> pd.DataFrame:
-        return verdicts[~verdicts["record"].isin(self._controls)]
-
-
-@lru_cache(maxsize=1)  # an index is large: of no other is anything kept
-def _comparisons(index: Index) -> _Comparisons:
-    return _Comparisons(index)
 
 
 def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
