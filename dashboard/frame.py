@@ -19,6 +19,7 @@ from hybridwatch.store import Broken, list_records
 from hybridwatch.views.address import Address
 from hybridwatch.views.board import entry_of, stamps_of
 from hybridwatch.views.checkout import Checkout
+from hybridwatch.views.fragment import Pen, blocks_html
 from hybridwatch.views.history import Entry
 from hybridwatch.views.screens import Source, open_view
 from hybridwatch.views.sentence import headline, plural
@@ -113,7 +114,17 @@ def source_here(*, filtered: bool = False) -> Source:
     )
 
 
-def show(screen: str) -> Source:
+@st.fragment
+def show(screen: str) -> None:
+    """Draw a page that is one screen; a filter then leaves the navigation around it alone.
+
+    Args:
+        screen: Its name.
+    """
+    draw_screen(screen)
+
+
+def draw_screen(screen: str) -> Source:
     """Draw one screen.
 
     Args:
@@ -137,11 +148,15 @@ def show(screen: str) -> Source:
 
 
 def _lay_out(source: Source, likely: Iterable[Address]) -> None:
-    """Lay out, while the reader reads, what comes next; screens keep what they laid out."""
     for each in likely:
-        later = threading.Timer(_DRAWN_S, open_view, (source, each))
+        later = threading.Timer(_DRAWN_S, _write, (source, each))
         later.daemon = True
         later.start()
+
+
+def _write(source: Source, wanted: Address) -> None:
+    """Write, while the reader reads, what comes next; what is slow about it is kept."""
+    blocks_html(open_view(source, wanted).blocks, Pen(href=Address.href))
 
 
 @st.fragment(run_every=_LOOK_S)

@@ -1,13 +1,13 @@
 """The page of the screen ``hybridwatch.views.screens.alerts``, with the forms to answer one."""
 
 import streamlit as st
-from frame import show, source_here
+from frame import draw_screen, source_here
 from triage import offer, picked
 
 alert = picked(source_here())
 # Each in a place of its own, so that a longer page does not make the browser draw new forms.
 with st.container():
-    source = show("alerts")
+    source = draw_screen("alerts")
 with st.container():
     if alert is not None:
         offer(alert, source)

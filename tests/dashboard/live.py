@@ -1,5 +1,6 @@
 """What a page of the dashboard says, read from what Streamlit would send to the browser."""
 
+import json
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
@@ -40,18 +41,28 @@ def said_by(page: AppTest) -> str:
     elements: list[Any] = list(page.main)
     for element in elements:
         match element.type:
-            case "html":
-                told.append(Text(element.proto.body).text)
+            case "bidi_component":
+                told.append(Text(sheet_html(element)).text)
             case "selectbox":
                 told += [element.label, element.options[element.index or 0]]
             case "multiselect":
                 told += [element.label, ", ".join(element.value) or "all"]
             case "text_input":
                 told += [element.label, element.value]
-            case "plotly_chart":
-                told.append(element.proto.spec)
-            case "code" | "text" | "markdown":
+            case "text":
                 told.append(element.value)
             case _:
                 pass
-    return "\n".join(told + [each.label.replace("\u200b", "") for each in page.expander])
+    return "\n".join(told)
+
+
+def html_of(page: AppTest) -> str:
+    """Everything that the page writes as HTML."""
+    return "\n".join(map(sheet_html, page.get("bidi_component")))
+
+
+def sheet_html(element: Any) -> str:
+    """What a component of ours is told to write."""
+    html = json.loads(element.proto.json)["html"]
+    assert isinstance(html, str)
+    return html

@@ -5,15 +5,25 @@ from typing import Final
 from playwright.sync_api import Page
 
 _DRAWN: Final = """() => {
+  const inSight = (figure) => {
+    const {top, bottom, height} = figure.getBoundingClientRect();
+    return Math.min(bottom, innerHeight) - Math.max(top, 0) >= height / 10 && height > 0;
+  };
   const app = document.querySelector("[data-testid=stApp]");
-  const plots = [...document.querySelectorAll("[data-testid=stPlotlyChart]")];
-  return app?.dataset.testScriptState === "notRunning"
+  const sheets = [...document.querySelectorAll("[class*=st-key-sheet-]")];
+  const isDrawn = app?.dataset.testScriptState === "notRunning"
     && document.querySelector("h1.hw-title") !== null
     && document.querySelector("[data-stale=true], [data-testid=stSkeleton]") === null
-    && plots.every((plot) => plot.querySelector(".scatterlayer, .barlayer, .cartesianlayer"));
+    && sheets.every((sheet) => sheet.querySelector(".hw-sheet"))
+    && [...document.querySelectorAll(".hw-plot")].every(
+      (figure) => figure.dataset.waits === "false" || !inSight(figure));
+  // Asked before every frame; what the page was told last may reach its figures a frame later.
+  window.framesDrawn = isDrawn ? (window.framesDrawn ?? 0) + 1 : 0;
+  return window.framesDrawn > 1;
 }"""
 
 
 def settle(page: Page, timeout_ms: float = 60_000) -> None:
-    """Wait until the page is drawn whole: its script has ended, nothing is still to come."""
+    """Wait until what is in sight is drawn whole: the script has ended, nothing is to come."""
+    page.evaluate("window.framesDrawn = 0")
     page.wait_for_function(_DRAWN, timeout=timeout_ms)

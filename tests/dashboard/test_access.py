@@ -149,7 +149,7 @@ def test_who_is_not_logged_in_sees_a_button_and_nothing_else(open_app, page_name
     if page_name:
         page.switch_page(f"screens/{page_name}.py").run()
     assert [button.label for button in page.button] == ["Log in"]
-    assert not page.get("html")
+    assert not page.get("bidi_component")
     assert not shows_records(page)
 
 
@@ -289,12 +289,11 @@ def test_an_open_door_is_warned_of(start) -> None:
     assert "warning" not in start()[0]
 
 
-def test_a_password_starts_the_guarded_app(start, monkeypatch) -> None:
-    assert start()[1][1][4] == "app.py"
+def test_a_password_goes_to_the_server_unseen(start, monkeypatch) -> None:
+    assert start()[1][1][4] == "server.py"
     monkeypatch.setenv(PASSWORD, SECRET)
     said, (_, words, environment) = start("--host", ANYWHERE)
     assert "warning" not in said
-    assert words[4] == "guarded.py"
     assert SECRET not in " ".join(words)  # which every user of the machine can list
     assert environment[LOGIN] == "0"
-    assert (PAGES.parent / "guarded.py").is_file()
+    assert (PAGES.parent / "server.py").is_file()

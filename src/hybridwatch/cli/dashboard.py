@@ -14,8 +14,8 @@ from hybridwatch.errors import HybridwatchError
 _CHECKOUT: Final = Path(__file__).resolve().parents[3]
 _PORT: Final = 8501
 _LOOPBACK: Final = "127.0.0.1"
-_GUARDED: Final = "guarded.py"
-"""Beside the app: the same behind a password."""
+_SERVER: Final = "server.py"
+"""Beside the app: what serves it."""
 
 
 class DashboardError(HybridwatchError):
@@ -99,8 +99,7 @@ def start(app: Path, results: Path, port: int, host: str, access: Access) -> Non
         host: Address to listen on.
         access: What stands between it and its readers.
     """
-    entry = _GUARDED if access.password else app.name
-    words = [sys.executable, "-m", "streamlit", "run", entry]
+    words = [sys.executable, "-m", "streamlit", "run", _SERVER]
     options = {
         "server.address": host,
         "server.port": str(port),

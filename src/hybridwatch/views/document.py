@@ -192,9 +192,9 @@ class Table:
                 raise ValueError(f"expected {len(self.columns)} cells, found {len(row)}: {row}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Chart:
-    """A figure.
+    """A figure; equal only to itself, so that what was written of it can be kept.
 
     Attributes:
         title: Its name, and that of its files.

@@ -8,13 +8,14 @@ import base64
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.views.address import Address
+from hybridwatch.views.address import Address, address
 from hybridwatch.views.document import (
     Block,
     Cell,
@@ -44,10 +45,12 @@ from hybridwatch.views.document import (
     plain,
 )
 from hybridwatch.views.sentence import MARKS
-from hybridwatch.views.takeaway import csv_of_chart, csv_of_table, file_name
+from hybridwatch.views.takeaway import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 
 _WHOLE: Final = 24
 """Characters up to which a name is not broken."""
+_HEIGHT: Final = 450
+"""Pixels of a figure that says nothing of it: plotly's own."""
 _SPARK_WIDTH: Final = 96
 _SPARK_HEIGHT: Final = 22
 _SPARK_INSET: Final = 3.0
@@ -61,15 +64,11 @@ class Pen:
 
     Attributes:
         href: Where a view is to be found from here; ``None`` when it cannot be reached.
-        draw_chart: Writes the figure itself.
         local: The reader's time zone, where it is known.
-        files: Whether CSV is put into the page itself.
     """
 
     href: Callable[[Address], str | None]
-    draw_chart: Callable[[Chart], Markup]
     local: tzinfo | None = None
-    files: bool = False
 
 
 def blocks_html(blocks: Iterable[Block], pen: Pen, level: int = 2) -> Markup:
@@ -99,13 +98,13 @@ def _block(block: Block, pen: Pen, level: int) -> Markup:  # noqa: C901 (a line 
         case Facts():
             return _facts(block.rows, pen)
         case Table():
-            return table_html(block, pen)
+            return _table(block, pen)
         case Chart():
             return _chart(block, pen)
         case Code():
-            return _preformatted(block.text, block.title, "hw-code")
+            return _preformatted(block.text, block.title)
         case Command():
-            return _preformatted(block.text, block.title, "hw-code hw-command")
+            return _command(block)
         case Filters():
             return _filters(block.choices)
         case Columns():
@@ -166,30 +165,54 @@ def _columns(block: Columns, pen: Pen, level: int) -> Markup:
     parts = Markup("").join(
         Markup("<div>{}</div>").format(blocks_html(part, pen, level)) for part in block.parts
     )
-    return Markup('<div class="hw-columns">{}</div>').format(parts)
+    wide = any(isinstance(each, Chart) for part in block.parts for each in part)
+    kind = "hw-columns hw-figures" if wide else "hw-columns"
+    return Markup('<div class="{}">{}</div>').format(kind, parts)
 
 
-def _preformatted(text: str, title: str, kind: str) -> Markup:
+def _preformatted(text: str, title: str) -> Markup:
     head = Markup('<div class="hw-quiet">{}</div>').format(title) if title else Markup("")
-    return Markup('{}<pre class="{}" tabindex="0"><code>{}</code></pre>').format(head, kind, text)
+    return Markup('{}<pre class="hw-code" tabindex="0"><code>{}</code></pre>').format(head, text)
+
+
+def _command(command: Command) -> Markup:
+    return Markup(
+        '<div class="hw-command">{}<button type="button" class="hw-copy">Copy</button></div>'
+    ).format(_preformatted(command.text, command.title))
 
 
 def _chart(chart: Chart, pen: Pen) -> Markup:
     return Markup(
         '<figure class="hw-figure">{}<figcaption class="hw-quiet">{} {}</figcaption></figure>'
+    ).format(_plot(chart, pen), _caption(chart), _file(csv_of_chart(chart), chart.title))
+
+
+def _plot(chart: Chart, pen: Pen) -> Markup:
+    runs = pen.href(address("run", run="")) if chart.opens_runs else None
+    return Markup(
+        '<div class="hw-plot" role="figure" aria-label="{}" data-name="{}" data-height="{}"{}>'
+        '<script type="application/json">{}</script></div>'
     ).format(
-        pen.draw_chart(chart),
-        caption_html(chart),
-        _file(csv_of_chart(chart), chart.title, pen),
+        f"{chart.title}: {chart.description}",
+        file_name(chart.title, ""),
+        chart.figure.layout.height or _HEIGHT,
+        Markup(' data-runs="{}"').format(runs) if runs else "",
+        _json(chart),
     )
 
 
-def caption_html(chart: Chart) -> Markup:
+@lru_cache(maxsize=KEPT_CHARTS)
+def _json(chart: Chart) -> Markup:
+    """Write a figure as JSON that no script block can be left from; the page's script reads it."""
+    return Markup(chart.figure.to_json().replace("<", "\\u003c"))  # noqa: S704 (see above)
+
+
+def _caption(chart: Chart) -> Markup:
     """Write what a figure shows; its title, which is drawn in it, only for those who hear it."""
     return Markup('<span class="hw-unseen">{}: </span>{}').format(chart.title, chart.description)
 
 
-def table_html(table: Table, pen: Pen) -> Markup:
+def _table(table: Table, pen: Pen) -> Markup:
     """Write a table; on a narrow page each row becomes a card."""
     head = Markup("").join(map(_th, table.columns))
     body = Markup("").join(
@@ -206,7 +229,7 @@ def table_html(table: Table, pen: Pen) -> Markup:
         table.caption,
         head,
         body,
-        _file(csv_of_table(table), table.caption, pen),
+        _file(csv_of_table(table), table.caption) if table.rows else "",
     )
 
 
@@ -309,9 +332,7 @@ def _outside(text: str) -> str | None:
     return text if parts.scheme == "https" and parts.netloc else None
 
 
-def _file(content: str, title: str, pen: Pen) -> Markup:
-    if not pen.files:
-        return Markup("")
+def _file(content: str, title: str) -> Markup:
     return Markup(
         '<a class="hw-file" download="{}" href="data:text/csv;charset=utf-8;base64,{}">CSV'
         '<span class="hw-unseen"> of {}</span></a>'

@@ -21,6 +21,9 @@ _MARKS: Final = 12
 _WORSE: Final = "#D9480F"
 _BETTER: Final = "#0E9A77"
 """3:1 on white and on near-black; the triangle tells the way, too."""
+_TICKS: Final = 60
+"""Medians in a figure up to which each has a tick; more run into each other, and take as long to
+draw as all the rest."""
 _BAND: Final = 0.14
 _TRIAL: Final = 0.45
 _BELOW: Final = 28
@@ -43,13 +46,15 @@ def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) 
         ``customdata``.
     """
     traces: list[dict[str, Any]] = []
+    ticks = sum(len(line.levels) for line in lines) <= _TICKS
     for nth, line in enumerate(lines):
         colour = COLOURS[nth % len(COLOURS)]
         traces += [
             _band(line, colour, over_releases),
             *_trials(line, colour, metric, over_releases),
         ]
-        traces.append(_medians(line, colour, metric, over_releases))
+        medians = _medians(line, colour, metric, over_releases)
+        traces.append(medians if ticks else {**medians, "mode": "lines"})
     for line in lines:
         traces += _changes(line, metric, over_releases)
     return base_figure(traces, **_layout(lines, metric, over_releases))

@@ -25,8 +25,8 @@ from hybridwatch.views.document import (
     When,
 )
 from hybridwatch.views.fragment import Pen, blocks_html, line_html
+from hybridwatch.views.sheet import SHEET
 from hybridwatch.views.style import STYLE
-from hybridwatch.views.takeaway import file_name
 
 _GROUND: Final = """
 :root { color-scheme: light dark; --ground: #ffffff; --type: #1b2430; }
@@ -38,30 +38,20 @@ footer { padding-bottom: 2rem; }
 @media print { .hw-file { display: none; } }
 """
 
-_SCRIPT: Final = """
-"use strict";
-const dark = matchMedia("(prefers-color-scheme: dark)");
-function themed(layout) {
-  const page = getComputedStyle(document.body);
-  return {...layout, clickmode: "event",
-    paper_bgcolor: page.backgroundColor, plot_bgcolor: page.backgroundColor,
-    font: {...layout.font, color: page.color, family: page.fontFamily}};
-}
-for (const place of document.querySelectorAll(".hw-plot")) {
-  const told = JSON.parse(place.querySelector("script").textContent);
-  const shown = place.appendChild(document.createElement("div"));
-  const config = {responsive: true, displaylogo: false,
-    toImageButtonOptions: {format: "png", filename: place.dataset.name, scale: 2}};
-  const draw = () => Plotly.react(shown, told.data, themed(told.layout), config);
-  draw();
-  dark.addEventListener("change", draw);
-  place.closest("details")?.addEventListener("toggle", () => Plotly.Plots.resize(shown));
-}
+_SCRIPT: Final = (
+    SHEET
+    + """
+new Sheet(document.body, {
+  ground: document.body,
+  loadPlotly: async () => Plotly,
+  go: (href) => location.assign(href),
+}).enliven();
 for (const time of document.querySelectorAll("time")) {
   const local = new Date(time.dateTime).toLocaleString(undefined, {timeZoneName: "short"});
   time.title = [time.title, local].filter(Boolean).join("\\n");
 }
 """
+)
 
 
 def static_page(document: Document, now: datetime, base: str | None = None) -> str:
@@ -73,7 +63,7 @@ def static_page(document: Document, now: datetime, base: str | None = None) -> s
         base: Where the dashboard is to be found, with its last slash; links to other views lead
             there, and are no links without.
     """
-    pen = Pen(href=_links_to(base), draw_chart=_plot, files=True)
+    pen = Pen(href=_links_to(base))
     drawn = any(isinstance(block, Chart) for block in _all(document.blocks))
     scripts = ([get_plotlyjs()] if drawn else []) + [_SCRIPT]
     return str(
@@ -106,15 +96,6 @@ def _foot(document: Document, now: datetime) -> tuple[str | When, ...]:
 
 def _links_to(base: str | None) -> Callable[[Address], str | None]:
     return lambda address: None if base is None else base + address.href().removeprefix("./")
-
-
-def _plot(chart: Chart) -> Markup:
-    # As JSON that no script block can be left from; the page's own script reads it.
-    told = chart.figure.to_json().replace("<", "\\u003c")
-    return Markup(
-        '<div class="hw-plot" role="img" aria-label="{}" data-name="{}">'
-        '<script type="application/json">{}</script></div>'
-    ).format(f"{chart.title}: {chart.description}", file_name(chart.title, ""), Markup(told))  # noqa: S704
 
 
 def _script(text: str) -> Markup:

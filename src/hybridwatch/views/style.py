@@ -22,7 +22,7 @@ h2.hw-h { font-size: 1.25rem; } h3.hw-h { font-size: 1.05rem; } h4.hw-h { font-s
 .hw-link { color: inherit; text-decoration: underline; text-underline-offset: 0.2em;
   text-decoration-color: rgba(128,128,128,0.6); }
 a.hw-link:hover, a.hw-link:focus-visible { text-decoration-color: currentColor; }
-a.hw-link:focus-visible, summary:focus-visible, pre:focus-visible {
+:is(a, summary, pre, .hw-copy):focus-visible {
   outline: 2px solid #4c8dff; outline-offset: 2px; border-radius: 2px; }
 
 .hw-scroll { overflow-x: auto; position: relative; }
@@ -69,8 +69,7 @@ dl.hw-facts { display: grid;
 .hw-facts dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .hw-columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 11rem), 1fr));
   gap: 0.6rem 1.4rem; }
-.hw-columns:has(> div > figure) {
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
+.hw-figures { grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 .hw-columns > div { min-width: 0; }
 pre.hw-code { background: rgba(128,128,128,0.11); border-radius: 0.4rem; padding: 0.5rem 0.7rem;
   margin: 0.15rem 0 0.6rem; font-size: 0.8rem; line-height: 1.45; white-space: pre-wrap;
@@ -78,11 +77,18 @@ pre.hw-code { background: rgba(128,128,128,0.11); border-radius: 0.4rem; padding
   font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 pre.hw-code code { font: inherit; background: none; padding: 0; color: inherit;
   white-space: inherit; }
-pre.hw-command { user-select: all; }
+.hw-command { position: relative; }
+.hw-command pre { user-select: all; padding-right: 4.5rem; }
+.hw-copy { position: absolute; right: 0.3rem; bottom: 0.9rem; border: 0; border-radius: 0.3rem;
+  padding: 0.15rem 0.5rem; font: inherit; font-size: 0.75rem; color: var(--hw-soft);
+  background: transparent; cursor: pointer; }
+.hw-copy:hover { background: rgba(128,128,128,0.18); }
 .hw-fold { border-top: 1px solid rgba(128,128,128,0.25); padding: 0.45rem 0; }
 .hw-fold > summary { cursor: pointer; font-weight: 500; }
 .hw-figure { margin: 0.4rem 0 1rem; }
-.hw-file { font-size: 0.8rem; color: var(--hw-soft); }
+.hw-file { font-size: 0.8rem; color: var(--hw-soft); text-decoration: none; }
+.hw-file::before { content: "\\2193\\00a0"; }
+.hw-file:hover { text-decoration: underline; }
 
 @media (max-width: 640px) {
   .hw thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px;

@@ -5,10 +5,13 @@ import io
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from hybridwatch.views.document import Cell, Chart, Line, Table, When, cell_of, plain
 
+KEPT_CHARTS: Final = 256
+"""Charts of which what was written is kept: those of the pages that people look at now."""
 _FORMULA: Final = re.compile(r"[=@\t\r]|[+-](?![\d. ]|$)")
 """How a text begins that a spreadsheet would compute instead of show."""
 
@@ -19,6 +22,7 @@ def csv_of_table(table: Table) -> str:
     return _csv([column.name for column in table.columns], rows)
 
 
+@lru_cache(maxsize=KEPT_CHARTS)
 def csv_of_chart(chart: Chart) -> str:
     """Write what a chart draws as CSV with a heading."""
     rows = zip(*chart.data.values(), strict=True)

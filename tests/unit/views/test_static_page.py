@@ -62,7 +62,7 @@ def test_nothing_is_fetched() -> None:
 
 def test_a_page_without_charts_has_no_plotly() -> None:
     assert len(static_page(Document("t", ()), NOW)) < 20_000
-    assert page("x").count("Plotly.react") == 1
+    assert page("x").count("* plotly.js v") == 1
 
 
 def test_links_lead_to_the_dashboard_where_it_is_known() -> None:

@@ -1,0 +1,76 @@
+"""A part of the live page, as one component: ``sheet.js`` of the library brings it to life.
+
+With an element of Streamlit for each block, a browser spends more on Streamlit's bookkeeping than
+on the page; and ``st.plotly_chart`` draws every figure anew for every change, also out of sight.
+"""
+
+import json
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import streamlit as st
+from markupsafe import Markup
+
+from hybridwatch.views.sheet import SHEET
+from hybridwatch.views.style import STYLE
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_YEAR_S: Final = 365 * 24 * 3600
+_HERE: Final = "[data-testid=stElementContainer] { transition: none !important; }"
+"""Nothing is faded, frame by frame, while a page changes."""
+_LIVE: Final = Path(__file__).parent / "sheet_live.js"
+_SHEET: Final = st.components.v2.component(
+    "hybridwatch_sheet",
+    js=f"const STYLE = {json.dumps(STYLE + _HERE)};\n{SHEET}{_LIVE.read_text(encoding='utf-8')}",
+    isolate_styles=False,  # one style is for the whole page
+)
+_ASKED: Final = "view asked for"
+"""Where a link leads that was clicked, until it is followed."""
+
+
+def draw_sheet(html: Markup, key: str) -> None:
+    """Draw what ``fragment`` wrote.
+
+    Args:
+        html: Of blocks.
+        key: Its name on the page; under the same one, what is there changes in place.
+    """
+
+    def asked() -> None:
+        st.session_state[_ASKED] = str(st.session_state[key].go)
+
+    _SHEET(key=key, data={"html": str(html), "plotly": plotly_path()}, on_go_change=asked)
+
+
+def take_asked() -> str:
+    """Give, once, the relative address that the reader asked for by a click; empty if none."""
+    return str(st.session_state.pop(_ASKED, ""))
+
+
+def plotly_path() -> str:
+    """Give the address of plotly's script on this server; another version has another."""
+    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{base}/plotly-{version('plotly')}.js".replace("//", "/")
+
+
+async def serve_plotly(_: "Request") -> "Response":
+    """Answer with plotly's script, which a browser may keep."""
+    from starlette.responses import Response
+
+    return Response(
+        _plotly(),
+        media_type="text/javascript",
+        headers={"Cache-Control": f"public, max-age={_YEAR_S}, immutable"},
+    )
+
+
+@cache
+def _plotly() -> bytes:
+    from plotly.offline import get_plotlyjs  # takes long to import
+
+    return bytes(get_plotlyjs(), "utf-8")
