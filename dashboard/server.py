@@ -4,6 +4,7 @@ import os
 
 import streamlit as st
 from password import Password
+from policy import Policy
 from sheet import plotly_path, serve_plotly
 from starlette.middleware import Middleware
 from starlette.routing import Route
@@ -14,5 +15,8 @@ _password = os.environ.get(PASSWORD)
 app = st.App(
     "app.py",
     routes=[Route(plotly_path(), serve_plotly)],
-    middleware=[Middleware(Password, password=_password)] if _password else [],
+    middleware=[
+        *([Middleware(Password, password=_password)] if _password else []),
+        Middleware(Policy),
+    ],
 )

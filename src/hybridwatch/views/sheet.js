@@ -105,6 +105,7 @@ class Figure {
     const isFirst = !this.#drawn.text;
     const isNew = differs({ ...this.#drawn, width, height }, wanted);
     this.#drawn = wanted;
+    if (isFirst) this.#host.replaceChildren(); // what an earlier try said
     if (isFirst || isNew) {
       const { data, layout } = JSON.parse(wanted.text);
       await plotly.react(this.#host, data, themed(layout, wanted), this.#configuration(plotly));
@@ -180,10 +181,10 @@ class Sheet {
   write(html) {
     if (html === this.#html) return this.check();
     this.#see();
-    const open = [...this.#root.querySelectorAll("details[open]")].map(titleOf);
+    const folded = () => [...this.#root.querySelectorAll("details")];
+    const open = folded().map((details) => details.open);
     this.#root.innerHTML = html;
-    for (const details of this.#root.querySelectorAll("details"))
-      details.open = open.includes(titleOf(details));
+    folded().forEach((details, nth) => (details.open = open[nth] ?? false));
     this.#html = html;
     this.enliven();
   }
@@ -230,10 +231,6 @@ class Sheet {
     this.#shown.clear();
     sheets.delete(this);
   }
-}
-
-function titleOf(details) {
-  return details.querySelector("summary").textContent;
 }
 
 async function copy(button) {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridwatch.views.address import Address, address, read_query
+from hybridwatch.views.address import HOME, Address, address, read_href, read_query
 from hybridwatch.views.asked import Asked
 
 OPTIONS = {"a": "first", "b": "second"}
@@ -27,6 +27,8 @@ def test_an_address_reads_back_as_it_was_written(pairs: list[tuple[str, str]]) -
     # Surrogates cannot be written as UTF-8 at all.
     told = [(n, v) for n, v in pairs if (n + v).isprintable()]
     assert read_query("runs", Address("runs", tuple(told)).query()).parameters == tuple(told)
+    for screen in ("runs", HOME):
+        assert read_href(Address(screen, tuple(told)).href()) == Address(screen, tuple(told))
 
 
 def test_one_of_several_follows_the_address() -> None:
