@@ -12,6 +12,7 @@ from typing import Final
 
 import streamlit as st
 from draw import draw, follow_click, is_filtered
+from sheet import prepare
 
 from hybridwatch.cli.checkout import checkout_here
 from hybridwatch.index import Index, open_index
@@ -21,7 +22,7 @@ from hybridwatch.views.board import entry_of, stamps_of
 from hybridwatch.views.checkout import Checkout
 from hybridwatch.views.fragment import Pen, blocks_html
 from hybridwatch.views.history import Entry
-from hybridwatch.views.screens import Source, open_view
+from hybridwatch.views.screens import SCREENS, Source, open_view
 from hybridwatch.views.sentence import headline, plural
 
 _LOOK_S: Final = 10
@@ -134,6 +135,7 @@ def draw_screen(screen: str) -> Source:
         What it looked at, for a page that does more.
     """
     follow_click()
+    prepare(figures=SCREENS[screen].figures)
     filtered = is_filtered()
     source = source_here(filtered=filtered)
     pairs = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 _YEAR_S: Final = 365 * 24 * 3600
-_HERE: Final = "[data-testid=stElementContainer] { transition: none !important; }"
-"""Nothing is faded, frame by frame, while a page changes."""
+_START: Final = "sheet start"
+_HERE: Final = """
+[data-testid=stElementContainer] { transition: none !important; }
+.st-key-sheet-start { display: none; }
+"""
+"""Nothing is faded, frame by frame, while a page changes; what only prepares takes no room."""
 _LIVE: Final = Path(__file__).parent / "sheet_live.js"
 _SHEET: Final = st.components.v2.component(
     "hybridwatch_sheet",
@@ -45,6 +49,15 @@ def draw_sheet(html: Markup, key: str) -> None:
         st.session_state[_ASKED] = str(st.session_state[key].go)
 
     _SHEET(key=key, data={"html": str(html), "plotly": plotly_path()}, on_go_change=asked)
+
+
+def prepare(*, figures: bool) -> None:
+    """Let the browser fetch, while a view is laid out, what it will draw it with.
+
+    Args:
+        figures: Whether it will draw some.
+    """
+    _SHEET(key=_START, data={"html": "", "plotly": plotly_path(), "soon": figures})
 
 
 def take_asked() -> str:

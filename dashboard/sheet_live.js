@@ -29,6 +29,7 @@ export default function show({ data, parentElement, setTriggerValue }) {
     const loadPlotly = () => load(data.plotly);
     sheetsByParent.set(parentElement, new Sheet(root, { ground, loadPlotly, go }));
   }
+  if (data.soon) load(data.plotly).catch(() => {}); // who draws with it says what went wrong
   const sheet = sheetsByParent.get(parentElement);
   sheet.write(data.html);
   return () => sheet.end();

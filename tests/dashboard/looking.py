@@ -4,10 +4,10 @@ from typing import Final
 
 from playwright.sync_api import Page
 
-_DRAWN: Final = """() => {
+_DRAWN: Final = """(share) => {
   const inSight = (figure) => {
     const {top, bottom, height} = figure.getBoundingClientRect();
-    return Math.min(bottom, innerHeight) - Math.max(top, 0) >= height / 10 && height > 0;
+    return Math.min(bottom, innerHeight) - Math.max(top, 0) > height * share && height > 0;
   };
   const app = document.querySelector("[data-testid=stApp]");
   const sheets = [...document.querySelectorAll("[class*=st-key-sheet-]")];
@@ -23,7 +23,13 @@ _DRAWN: Final = """() => {
 }"""
 
 
-def settle(page: Page, timeout_ms: float = 60_000) -> None:
-    """Wait until what is in sight is drawn whole: the script has ended, nothing is to come."""
+def settle(page: Page, timeout_ms: float = 60_000, share: float = 0) -> None:
+    """Wait until what is in sight is drawn whole: the script has ended, nothing is to come.
+
+    Args:
+        page: Of the dashboard.
+        timeout_ms: How long.
+        share: Of a figure, above which it counts as in sight.
+    """
     page.evaluate("window.framesDrawn = 0")
-    page.wait_for_function(_DRAWN, timeout=timeout_ms)
+    page.wait_for_function(_DRAWN, arg=share, timeout=timeout_ms)

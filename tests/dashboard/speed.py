@@ -36,6 +36,9 @@ _PAGE_S: Final = 2.0
 _START_S: Final = 6.0
 _CHANGE_S: Final = 0.5
 _MEMORY_MIB: Final = 1024.0
+_TOLD: Final = {0.5: "", 0.0: ", to the last strip"}
+"""What is measured of a change: until figures are drawn of which more than this is in sight."""
+_SHARES: Final = tuple(_TOLD)
 _READ_MS: Final = 3000
 """What a person takes to look at a page before changing it."""
 
@@ -92,7 +95,7 @@ def _pages(browser: Browser, server: Server, index: Index) -> Iterator[Measured]
         with _window(browser) as page:
             page.goto(wanted[-1])
             settle(page)
-            times = [_timed(partial(page.goto, view), page) for view in wanted]
+            times = [_timed(partial(page.goto, view), page)[0] for view in wanted]
         yield Measured(f"{name} page", "s", times, _PAGE_S)
 
 
@@ -102,24 +105,26 @@ def _changes(browser: Browser, server: Server, index: Index) -> Iterator[Measure
         page.goto(server.address)
         settle(page)
         groups = sorted(index.runs()["group"].unique())[:_TIMES]
-        yield _picked(page, "Group", groups, "overview, a filter")
+        yield from _picked(page, "Group", groups, "overview, a filter")
         for _ in "ab":  # as above: in a browser that was here
             page.goto(f"{server.address}/{address('scenario', scenario=scenario).href()}")
             settle(page)
             page.wait_for_timeout(_READ_MS)
-        yield _picked(page, "Along", ("release", "time") * 2, "scenario, along what")
-        yield _picked(page, "Runs of each build", ("newest 200", "newest 50") * 2, "scenario, runs")
+        yield from _picked(page, "Along", ("release", "time") * 2, "scenario, along what")
+        newest = ("newest 200", "newest 50") * 2
+        yield from _picked(page, "Runs of each build", newest, "scenario, runs")
 
 
-def _picked(page: Page, label: str, options: Sequence[str], name: str) -> Measured:
+def _picked(page: Page, label: str, options: Sequence[str], name: str) -> Iterator[Measured]:
     """Choose options one after the other; counted from the click on each."""
-    times = []
+    times: list[list[float]] = []
     for option in options:
         page.get_by_label(label, exact=False).last.click()
         wanted = page.get_by_role("option", name=option, exact=True)
         wanted.hover()  # once the list has come to rest, which is not ours to time
-        times.append(_timed(partial(_pick, page), page))
-    return Measured(name, "s", times, _CHANGE_S)
+        times.append(_timed(partial(_pick, page), page, _SHARES))
+    for share, taken in zip(_SHARES, zip(*times, strict=True), strict=True):
+        yield Measured(f"{name}{_TOLD[share]}", "s", list(taken), _CHANGE_S)
 
 
 def _pick(page: Page) -> None:
@@ -129,11 +134,15 @@ def _pick(page: Page) -> None:
     page.wait_for_url(lambda url: url != before)
 
 
-def _timed(step: Callable[[], object], page: Page) -> float:
+def _timed(step: Callable[[], object], page: Page, shares: Sequence[float] = (0.0,)) -> list[float]:
     start = time.perf_counter()
     step()
-    settle(page)
-    return time.perf_counter() - start
+    return [_settled(page, share) - start for share in shares]
+
+
+def _settled(page: Page, share: float) -> float:
+    settle(page, share=share)
+    return time.perf_counter()
 
 
 def _largest(index: Index) -> list[str]:

@@ -188,11 +188,12 @@ def test_what_is_likely_next_is_laid_out_once_a_page_is_opened_not_at_a_filter(
     monkeypatch.setattr("frame.threading.Timer", Timer)
     write_run(tmp_path, run(REGRESSED))
     page = open_page("scenario")
-    (ahead,) = later
-    assert "along=release" in ahead
+    along, more = later
+    assert "along=release" in along
+    assert "runs=200" in more
     page.selectbox(key="runs").set_value("200")
     run_again(page)
-    assert later == [ahead]
+    assert later == [along, more]
 
 
 def test_a_store_that_grows_is_told_of_while_the_page_is_open(

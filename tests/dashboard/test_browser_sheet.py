@@ -73,15 +73,42 @@ def test_every_figure_is_drawn_before_the_page_is_printed(regressed: str, low: P
 def test_a_figure_that_cannot_be_drawn_says_so_and_the_next_one_tries_again(
     regressed: str, page: Page
 ) -> None:
+    tried: list[str] = []
+    page.on("requestfailed", lambda request: tried.append(request.url))
     page.route("**/plotly-*.js", lambda route: route.abort())
     page.goto(f"{regressed}/{SCENARIO}")
     told = page.get_by_text("This figure could not be drawn: /plotly-")
     told.first.wait_for()
     page.get_by_text("medians, the last").first.wait_for()
+    page.wait_for_timeout(UNSEEN_MS)
+    assert len([url for url in tried if "/plotly-" in url]) < 10  # not again and again
     page.unroute("**/plotly-*.js")
     pick(page, "Along", "release")
     page.locator(".hw-plot .scatterlayer").first.wait_for()
     expect(told).to_have_count(0)
+
+
+DRAWN: Final = """() => [...document.querySelectorAll(".hw-plot .scatterlayer path")].map(
+  (path) => [path.getAttribute("d"), path.getAttribute("transform")])"""
+
+
+def test_a_figure_that_changes_in_place_shows_what_a_new_page_does(
+    regressed: str, browser: Browser
+) -> None:
+    context = browser.new_context(viewport={"width": 1400, "height": 5000})
+    page, fresh = context.new_page(), context.new_page()
+    try:
+        page.goto(f"{regressed}/run?run=dcc7e0b6&metric=ttft+p99")
+        settle(page)
+        before = page.evaluate(DRAWN)
+        pick(page, "Metric", "itl p99")
+        page.wait_for_url("**metric=itl+p99*")
+        settle(page)
+        fresh.goto(page.url)
+        settle(fresh)
+        assert page.evaluate(DRAWN) == fresh.evaluate(DRAWN) != before
+    finally:
+        context.close()
 
 
 def test_a_saved_image_has_the_colours_of_the_page(regressed: str, browser: Browser) -> None:

@@ -1,6 +1,6 @@
 """Blocks of a document as HTML, the same for the live page and the static one.
 
-``Markup.format`` escapes whatever is put into it, so nothing of a record can become markup: no
+``Markup`` escapes whatever ``%`` puts into it, so nothing of a record can become markup: no
 function here joins texts in another way. A verdict is told by word, symbol and colour.
 """
 
@@ -47,6 +47,8 @@ from hybridwatch.views.document import (
 from hybridwatch.views.sentence import MARKS
 from hybridwatch.views.takeaway import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 
+_IN_DATA: Final = str.maketrans({each: f"%{ord(each):02X}" for each in "%#\t\n\r"})
+"""What means something else in a data address, or nothing (RFC 2397; URL Standard, 4.4)."""
 _WHOLE: Final = 24
 """Characters up to which a name is not broken."""
 _HEIGHT: Final = 450
@@ -111,32 +113,32 @@ def _block(block: Block, pen: Pen, level: int) -> Markup:  # noqa: C901 (a line 
             return _columns(block, pen, level)
         case Section():
             inside = blocks_html(block.blocks, pen, level + 1)
-            return Markup("<section>{}{}</section>").format(_heading(block.title, level), inside)
+            return Markup("<section>%s%s</section>") % (_heading(block.title, level), inside)
         case Folded():
             return Markup(
-                '<details class="hw-fold"><summary>{}</summary><div>{}</div></details>'
-            ).format(block.title, blocks_html(block.blocks, pen, level + 1))
+                '<details class="hw-fold"><summary>%s</summary><div>%s</div></details>'
+            ) % (block.title, blocks_html(block.blocks, pen, level + 1))
 
 
 def _heading(text: str, level: int) -> Markup:
     tag = f"h{min(level, 6)}"
-    return Markup('<{} class="hw-h">{}</{}>').format(tag, text, tag)
+    return Markup('<%s class="hw-h">%s</%s>') % (tag, text, tag)
 
 
 def _paragraph(block: Paragraph, pen: Pen) -> Markup:
     kind = "hw-p hw-quiet" if block.quiet else "hw-p"
-    return Markup('<p class="{}">{}</p>').format(kind, line_html(block.line, pen))
+    return Markup('<p class="%s">%s</p>') % (kind, line_html(block.line, pen))
 
 
 def _notice(block: Notice, pen: Pen) -> Markup:
     loud = block.kind is Kind.LOUD
     lines = Markup("").join(
-        Markup('<div class="hw-line">{}</div>').format(line_html(line, pen)) for line in block.lines
+        Markup('<div class="hw-line">%s</div>') % (line_html(line, pen),) for line in block.lines
     )
     return Markup(
-        '<div class="hw-notice{}" role="{}"><strong><span aria-hidden="true">{}</span> {}</strong>'
-        "{}</div>"
-    ).format(
+        '<div class="hw-notice%s" role="%s"><strong><span aria-hidden="true">%s</span> %s</strong>'
+        "%s</div>"
+    ) % (
         " hw-loud" if loud else "",
         "alert" if loud else "status",
         "!" if loud else "i",
@@ -147,56 +149,56 @@ def _notice(block: Notice, pen: Pen) -> Markup:
 
 def _facts(rows: Iterable[tuple[str, Line]], pen: Pen) -> Markup:
     told = Markup("").join(
-        Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(term, line_html(line, pen))
+        Markup("<div><dt>%s</dt><dd>%s</dd></div>") % (term, line_html(line, pen))
         for term, line in rows
     )
-    return Markup('<dl class="hw-facts">{}</dl>').format(told)
+    return Markup('<dl class="hw-facts">%s</dl>') % (told,)
 
 
 def _filters(choices: Iterable[Choice | Search]) -> Markup:
     told = Markup("").join(
-        Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(choice.label, choice.told or "any")
+        Markup("<div><dt>%s</dt><dd>%s</dd></div>") % (choice.label, choice.told or "any")
         for choice in choices
     )
-    return Markup('<dl class="hw-facts hw-filters">{}</dl>').format(told)
+    return Markup('<dl class="hw-facts hw-filters">%s</dl>') % (told,)
 
 
 def _columns(block: Columns, pen: Pen, level: int) -> Markup:
     parts = Markup("").join(
-        Markup("<div>{}</div>").format(blocks_html(part, pen, level)) for part in block.parts
+        Markup("<div>%s</div>") % (blocks_html(part, pen, level),) for part in block.parts
     )
     wide = any(isinstance(each, Chart) for part in block.parts for each in part)
     kind = "hw-columns hw-figures" if wide else "hw-columns"
-    return Markup('<div class="{}">{}</div>').format(kind, parts)
+    return Markup('<div class="%s">%s</div>') % (kind, parts)
 
 
 def _preformatted(text: str, title: str) -> Markup:
-    head = Markup('<div class="hw-quiet">{}</div>').format(title) if title else Markup("")
-    return Markup('{}<pre class="hw-code" tabindex="0"><code>{}</code></pre>').format(head, text)
+    head = Markup('<div class="hw-quiet">%s</div>') % (title,) if title else Markup("")
+    return Markup('%s<pre class="hw-code" tabindex="0"><code>%s</code></pre>') % (head, text)
 
 
 def _command(command: Command) -> Markup:
     return Markup(
-        '<div class="hw-command">{}<button type="button" class="hw-copy">Copy</button></div>'
-    ).format(_preformatted(command.text, command.title))
+        '<div class="hw-command">%s<button type="button" class="hw-copy">Copy</button></div>'
+    ) % (_preformatted(command.text, command.title),)
 
 
 def _chart(chart: Chart, pen: Pen) -> Markup:
     return Markup(
-        '<figure class="hw-figure">{}<figcaption class="hw-quiet">{} {}</figcaption></figure>'
-    ).format(_plot(chart, pen), _caption(chart), _file(csv_of_chart(chart), chart.title))
+        '<figure class="hw-figure">%s<figcaption class="hw-quiet">%s %s</figcaption></figure>'
+    ) % (_plot(chart, pen), _caption(chart), _file(csv_of_chart(chart), chart.title))
 
 
 def _plot(chart: Chart, pen: Pen) -> Markup:
     runs = pen.href(address("run", run="")) if chart.opens_runs else None
     return Markup(
-        '<div class="hw-plot" role="figure" aria-label="{}" data-name="{}" data-height="{}"{}>'
-        '<script type="application/json">{}</script></div>'
-    ).format(
+        '<div class="hw-plot" role="figure" aria-label="%s" data-name="%s" data-height="%s"%s>'
+        '<script type="application/json">%s</script></div>'
+    ) % (
         f"{chart.title}: {chart.description}",
         file_name(chart.title, ""),
         chart.figure.layout.height or _HEIGHT,
-        Markup(' data-runs="{}"').format(runs) if runs else "",
+        Markup(' data-runs="%s"') % (runs,) if runs else "",
         _json(chart),
     )
 
@@ -209,7 +211,7 @@ def _json(chart: Chart) -> Markup:
 
 def _caption(chart: Chart) -> Markup:
     """Write what a figure shows; its title, which is drawn in it, only for those who hear it."""
-    return Markup('<span class="hw-unseen">{}: </span>{}').format(chart.title, chart.description)
+    return Markup('<span class="hw-unseen">%s: </span>%s') % (chart.title, chart.description)
 
 
 def _table(table: Table, pen: Pen) -> Markup:
@@ -221,10 +223,10 @@ def _table(table: Table, pen: Pen) -> Markup:
     )
     # Roles are spelled out since a style that makes cards of rows takes them away.
     return Markup(
-        '<div class="hw-scroll"><table class="hw" role="table"><caption class="{}">{}</caption>'
-        '<thead role="rowgroup"><tr role="row">{}</tr></thead>'
-        '<tbody role="rowgroup">{}</tbody></table>{}</div>'
-    ).format(
+        '<div class="hw-scroll"><table class="hw" role="table"><caption class="%s">%s</caption>'
+        '<thead role="rowgroup"><tr role="row">%s</tr></thead>'
+        '<tbody role="rowgroup">%s</tbody></table>%s</div>'
+    ) % (
         "hw-caption" if table.visible else "hw-unseen",
         table.caption,
         head,
@@ -234,20 +236,21 @@ def _table(table: Table, pen: Pen) -> Markup:
 
 
 def _th(column: Column) -> Markup:
-    return Markup('<th scope="col" role="columnheader" class="{}"{}>{}</th>').format(
-        _kind(column), _title(column.title), column.name
+    return Markup('<th scope="col" role="columnheader" class="%s"%s>%s</th>') % (
+        _kind(column),
+        _title(column.title),
+        column.name,
     )
 
 
 def _row(columns: Sequence[Column], cells: Sequence[Cell], marked: bool, pen: Pen) -> Markup:
     mark = Markup(' class="hw-chosen" aria-current="true"') if marked else Markup("")
     content = Markup("").join(
-        Markup('<td role="cell" class="{}" data-label="{}"{}><div>{}</div></td>').format(
-            _kind(column, cell.content), column.name, _title(cell.title), _cell(cell, pen)
-        )
+        Markup('<td role="cell" class="%s" data-label="%s"%s><div>%s</div></td>')
+        % (_kind(column, cell.content), column.name, _title(cell.title), _cell(cell, pen))
         for column, cell in zip(columns, cells, strict=True)
     )
-    return Markup('<tr role="row"{}>{}</tr>').format(mark, content)
+    return Markup('<tr role="row"%s>%s</tr>') % (mark, content)
 
 
 def _cell(cell: Cell, pen: Pen) -> Markup:
@@ -256,7 +259,7 @@ def _cell(cell: Cell, pen: Pen) -> Markup:
         parts.append(_sparkline(cell.sparkline))
     if pieces(cell.under):
         kind = f"hw-under {_whole(cell.under)}".rstrip()
-        parts.append(Markup('<div class="{}">{}</div>').format(kind, line_html(cell.under, pen)))
+        parts.append(Markup('<div class="%s">%s</div>') % (kind, line_html(cell.under, pen)))
     return Markup("").join(parts)
 
 
@@ -272,13 +275,13 @@ def _whole(line: Line) -> str:
 
 
 def _title(text: str) -> Markup:
-    return Markup(' title="{}"').format(text) if text else Markup("")
+    return Markup(' title="%s"') % (text,) if text else Markup("")
 
 
 def _inline(piece: Inline, pen: Pen) -> Markup:
     match piece:
         case str():
-            return Markup("{}").format(piece)
+            return Markup("%s") % (piece,)
         case When():
             return _time(piece, pen)
         case Link():
@@ -291,16 +294,16 @@ def _inline(piece: Inline, pen: Pen) -> Markup:
 
 def _pill(verdict: Verdict) -> Markup:
     return Markup(
-        '<span class="hw-pill hw-{}"><span aria-hidden="true">{}</span>\N{NO-BREAK SPACE}{}</span>'
-    ).format(_slug(verdict), MARKS[verdict], verdict.value)
+        '<span class="hw-pill hw-%s"><span aria-hidden="true">%s</span>\N{NO-BREAK SPACE}%s</span>'
+    ) % (_slug(verdict), MARKS[verdict], verdict.value)
 
 
 def _grade(grade: Grade) -> Markup:
     word = grade.verdict.value
     return Markup(
-        '<span class="hw-pill hw-{}" title="{}"><span aria-hidden="true">{}</span>'
-        '\N{NO-BREAK SPACE}<span class="hw-unseen">{} </span>{}</span>'
-    ).format(_slug(grade.verdict), word, MARKS[grade.verdict], word, grade.said)
+        '<span class="hw-pill hw-%s" title="%s"><span aria-hidden="true">%s</span>'
+        '\N{NO-BREAK SPACE}<span class="hw-unseen">%s </span>%s</span>'
+    ) % (_slug(grade.verdict), word, MARKS[grade.verdict], word, grade.said)
 
 
 def _slug(verdict: Verdict) -> str:
@@ -311,16 +314,18 @@ def _time(when: When, pen: Pen) -> Markup:
     hover = [when.utc] if when.shown else []
     if pen.local is not None:
         hover.append(f"{when.moment.astimezone(pen.local):%Y-%m-%d %H:%M %Z}")
-    return Markup('<time datetime="{}"{}>{}</time>').format(
-        when.moment.isoformat(), _title("\n".join(hover)), when.text
+    return Markup('<time datetime="%s"%s>%s</time>') % (
+        when.moment.isoformat(),
+        _title("\n".join(hover)),
+        when.text,
     )
 
 
 def _link(link: Link, pen: Pen) -> Markup:
     href = pen.href(link.to) if isinstance(link.to, Address) else _outside(link.to)
     if href is None:
-        return Markup('<span class="hw-link">{}</span>').format(link.text)
-    return Markup('<a class="hw-link" href="{}">{}</a>').format(href, link.text)
+        return Markup('<span class="hw-link">%s</span>') % (link.text,)
+    return Markup('<a class="hw-link" href="%s">%s</a>') % (href, link.text)
 
 
 def _outside(text: str) -> str | None:
@@ -334,9 +339,9 @@ def _outside(text: str) -> str | None:
 
 def _file(content: str, title: str) -> Markup:
     return Markup(
-        '<a class="hw-file" download="{}" href="data:text/csv;charset=utf-8;base64,{}">CSV'
-        '<span class="hw-unseen"> of {}</span></a>'
-    ).format(file_name(title, ".csv"), base64.b64encode(content.encode()).decode(), title)
+        '<a class="hw-file" download="%s" href="data:text/csv;charset=utf-8,%s">CSV'
+        '<span class="hw-unseen"> of %s</span></a>'
+    ) % (file_name(title, ".csv"), content.translate(_IN_DATA), title)
 
 
 def _sparkline(values: Sequence[float]) -> Markup:
@@ -359,10 +364,8 @@ def _sparkline(values: Sequence[float]) -> Markup:
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{_SPARK_COLOUR}"/></svg>'
     )
     return Markup(
-        '<img class="hw-spark" width="{}" height="{}" alt="{}" src="data:image/svg+xml;base64,{}">'
-    ).format(
-        _SPARK_WIDTH, _SPARK_HEIGHT, _read_out(values), base64.b64encode(drawn.encode()).decode()
-    )
+        '<img class="hw-spark" width="%s" height="%s" alt="%s" src="data:image/svg+xml;base64,%s">'
+    ) % (_SPARK_WIDTH, _SPARK_HEIGHT, _read_out(values), base64.b64encode(drawn.encode()).decode())
 
 
 def _read_out(values: Sequence[float]) -> str:

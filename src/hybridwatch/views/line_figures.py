@@ -134,9 +134,8 @@ def _trials(
         points = line.points[seen & (line.points["side"] == side)]
         if points.empty:
             continue
-        told = zip(
-            points["build"], points["record"], points["revision"], points["testbed"], strict=True
-        )
+        told = zip(points["build"], points["record"], points["revision"], strict=True)
+        (testbed,) = points["testbed"].unique()  # series are of one
         yield {
             "type": "scatter",
             "x": _x(points, over_releases),
@@ -146,6 +145,7 @@ def _trials(
             "name": escaped(line.name),
             "legendgroup": line.name,
             "showlegend": False,
+            "meta": escaped(testbed),
             "text": [_told(*each, role) for each in told],
             "customdata": [
                 (f"trial {nth + 1}<br>{moment}", run)
@@ -154,15 +154,16 @@ def _trials(
                 )
             ],
             "hovertemplate": (
-                f"<b>{HOVERS[metric.unit]}</b>, %{{customdata[0]}}<br>%{{text}}<extra></extra>"
+                f"<b>{HOVERS[metric.unit]}</b>, %{{customdata[0]}}<br>%{{text}}"
+                "<br>testbed %{meta}<extra></extra>"
             ),
         }
 
 
-def _told(build: str, record: str, revision: str, testbed: str, side: str) -> str:
+def _told(build: str, record: str, revision: str, side: str) -> str:
     return (
         f"{escaped(build)} ({side})<br>record {escaped(record.rpartition('/')[2])}<br>"
-        f"harness commit {escaped(revision)}<br>testbed {escaped(testbed)}"
+        f"harness commit {escaped(revision)}"
     )
 
 

@@ -19,7 +19,7 @@ from hybridwatch.errors import HistoryError
 from hybridwatch.index import Series
 from hybridwatch.metric import Direction, Kind, Metric
 
-MOST_POINTS: Final = 160
+MOST_POINTS: Final = 120
 """Trials that a chart draws before it leaves some out: more hide each other, and drawing them is
 most of what a browser does for a chart."""
 _FEWEST: Final = 2
@@ -184,7 +184,8 @@ def _places(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.floa
     nth = np.empty(len(codes))
     nth[np.argsort(codes, kind="stable")] = np.concatenate([*map(np.arange, many), []])
     at = np.array([ranks[name] for name in names], dtype=np.float64)
-    return np.asarray(at[codes] + 0.5 * ((nth + 0.5) / many[codes] - 0.5))
+    # Finer than a screen, and shorter to tell a browser than a third in all its digits.
+    return np.round(at[codes] + 0.5 * ((nth + 0.5) / many[codes] - 0.5), 4)
 
 
 def _drawn(

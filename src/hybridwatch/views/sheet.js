@@ -1,15 +1,16 @@
 // What a page does in the browser with what `fragment` wrote: it draws the figures and copies
 // commands. The live page and the saved one share this; each says where plotly comes from.
 
-// A figure is drawn once, and at first where somebody looks: the rest waits until the page has been
-// left alone for a while, comes into sight or is printed.
-const IN_SIGHT = 0.1;
+// A figure is drawn once, and at first where somebody looks: what is only half in sight comes right
+// after, the rest when the page has been left alone for a while, comes into sight or is printed.
+const IN_SIGHT = 0.5;
 const REST_MS = 1000;
 const BETWEEN_MS = 50;
 
 const sheets = new Set();
 const figures = new Map();
 let timer;
+let rests = false;
 
 const sight = new IntersectionObserver(
   (entries) => {
@@ -26,24 +27,30 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
 );
 addEventListener("beforeprint", () => figures.forEach((figure) => figure.draw()));
 
-function drawRest(wait) {
+/** Draw, one after the other, the figures that wait; what is partly in sight does not wait long. */
+function drawRest() {
   clearTimeout(timer);
-  timer = setTimeout(async () => {
-    const next = [...figures.values()].find((figure) => figure.isWaiting);
-    if (!next) return;
-    await next.draw();
-    drawRest(BETWEEN_MS);
-  }, wait);
+  const waiting = [...figures.values()].filter((figure) => figure.isWaiting);
+  if (waiting.length === 0) return;
+  const next = waiting.reduce((best, figure) => (figure.ratio > best.ratio ? figure : best));
+  timer = setTimeout(
+    async () => {
+      rests = next.ratio === 0;
+      if (await next.draw()) drawRest();
+    },
+    rests || next.ratio > 0 ? BETWEEN_MS : REST_MS,
+  );
 }
 
 /** A figure, in an element that is moved when the page around it is written anew. */
 class Figure {
+  /** How much of it is in sight. */
+  ratio = 0;
   #host = document.createElement("div");
   #sheet;
   #place;
   #text;
   #width = 0;
-  #seen = 0;
   #drawn = {};
 
   constructor(sheet) {
@@ -63,7 +70,7 @@ class Figure {
   }
 
   seen(ratio) {
-    this.#seen = ratio;
+    this.ratio = ratio;
     this.check();
   }
 
@@ -80,16 +87,21 @@ class Figure {
   check() {
     const waits = this.#width === 0 || this.isWaiting;
     this.#place.dataset.waits = waits;
-    if (waits && this.#seen >= IN_SIGHT) this.draw();
-    else if (waits) drawRest(this.#seen > 0 ? BETWEEN_MS : REST_MS);
+    if (waits && this.ratio >= IN_SIGHT) this.draw();
+    else if (waits) drawRest();
   }
 
+  /** Draw it, or say why it cannot be; then whoever looks at it next tries again. */
   async draw() {
     try {
       const plotly = await this.#sheet.loadPlotly();
       if (this.isWaiting) await this.#drawWith(plotly);
+      return true;
     } catch (error) {
+      globalThis.Plotly?.purge(this.#host);
+      this.#drawn = {};
       this.#host.textContent = `This figure could not be drawn: ${error.message}.`;
+      return false;
     }
   }
 
@@ -191,6 +203,7 @@ class Sheet {
 
   /** Draw the figures of what is written; those that were there are changed in place. */
   enliven() {
+    rests = false;
     const left = this.#shown;
     this.#shown = new Map();
     const times = {};

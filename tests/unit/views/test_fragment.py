@@ -1,4 +1,7 @@
+import re
 from datetime import UTC, datetime
+from html import unescape
+from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 import plotly.graph_objects as go
@@ -31,6 +34,7 @@ from hybridwatch.views.document import (
 )
 from hybridwatch.views.fragment import Pen, blocks_html, line_html
 from hybridwatch.views.sentence import MARKS
+from hybridwatch.views.takeaway import csv_of_table
 
 HOSTILE = '"><script>boom()</script><img src=x onerror="boom()"> {} {0} %s &amp;'
 PEN = Pen(href=Address.href)
@@ -103,6 +107,16 @@ def test_hover_says_utc_and_the_readers_time() -> None:
     assert 'title="2026-11-21 09:15 UTC\n2026-11-21 10:15 CET"' in aged
     assert ">3 h ago</time>" in aged
     assert 'datetime="2026-11-21T09:15:00+00:00"' in aged
+
+
+def test_a_csv_link_holds_the_file_byte_for_byte() -> None:
+    texts = [HOSTILE, "50 % of #1", "a\tb\r\nc", "%0A", "\u00b5s, \u201cquoted\u201d"]
+    table = Table("t", (Column("text"),), tuple((text,) for text in texts))
+    (href,) = re.findall(r'href="(data:[^"]*)"', html(table))
+    kind, _, content = unescape(href).partition(",")
+    assert kind == "data:text/csv;charset=utf-8"
+    assert not set(content) & set("#\t\r\n")  # which end an address, or are dropped
+    assert unquote(content) == csv_of_table(table)
 
 
 def test_headings_nest() -> None:

@@ -202,11 +202,12 @@ def test_what_is_drawn_by_default_is_shown_as_chosen_but_not_pinned(stepped: Pat
     assert document.address.values("scenario") == ("smoke/padded-graph-rows",)
 
 
-def test_the_other_way_to_look_along_is_known_as_likely(stepped: Path) -> None:
-    (other,) = opened(stepped, "build=nightly").likely
+def test_the_other_way_to_look_along_and_more_runs_are_known_as_likely(stepped: Path) -> None:
+    other, more = opened(stepped, "build=nightly").likely
     assert other.values("along") == ("release",)
-    assert other.values("build") == ("nightly",)
-    (back,) = opened(stepped, other.query()).likely
+    assert other.values("build") == more.values("build") == ("nightly",)
+    assert more.values("runs") == ("200",)
+    back, _ = opened(stepped, other.query()).likely
     assert "along" not in dict(back.parameters)
     assert opened(stepped, back.query()).address == back
 

@@ -17,12 +17,14 @@ def broken_notice(broken: Sequence[Broken]) -> Notice:
 
 def broken_in(source: Source) -> tuple[Notice, ...]:
     """Name what could not be read of a store; nothing when all of it could."""
+    if not source.index.counts["broken"]:
+        return ()
     frame = source.index.broken()
     found = [
         Broken(source.results / record, reason)
         for record, reason in zip(frame["record"], frame["reason"], strict=True)
     ]
-    return (broken_notice(found),) if found else ()
+    return (broken_notice(found),)
 
 
 def empty_store(source: Source) -> tuple[Block, ...]:

@@ -76,6 +76,15 @@ class _Histories:
         self.medians = lru_cache(maxsize=_KEPT)(self._medians)
         self.chart = lru_cache(maxsize=_KEPT)(self._chart)
         self.rows = lru_cache(maxsize=_KEPT)(partial(rows_of, index))
+        self.runs = lru_cache(maxsize=_KEPT)(self._runs)
+        self.bad = bad_on_purpose(index)
+
+    def _runs(self, scenario: str, testbed: str, version: str) -> pd.DataFrame:
+        """The runs, and whether each is of an engine that is ``bad`` on purpose."""
+        runs = self._index.runs()
+        mine = (runs["scenario"] == scenario) & (runs["testbed"] == testbed)
+        runs = runs[mine & (runs["version"].astype(str) == version)]
+        return runs.assign(bad=runs["record"].isin(self.bad) & (runs["side"] == 1))
 
     def _series(self, scenario: str, version: int, testbed: str, subject: Subject) -> Series:
         return self._index.series(scenario, version, testbed, subject.metric.id, subject.statistic)
@@ -118,9 +127,9 @@ def show(source: Source, asked: Asked) -> Document:
     subjects = {subject.label: subject for subject in _subjects(cells)}
     metric = asked.many("Metric", "metric", {label: label for label in subjects})
     over_releases = along.value == "release"
-    runs = _runs(source, scenario.value, testbed.value, version.value)
-    bad = bad_on_purpose(source.index)
-    builds, names = _builds(asked, runs, bad, over_releases=over_releases)
+    histories = _histories(source.index)
+    runs = histories.runs(scenario.value, testbed.value, version.value)
+    builds, names = _builds(asked, runs, over_releases=over_releases)
     if cells.empty:
         return Document("Scenario", empty_store(source))
     place = _Place(
@@ -130,7 +139,6 @@ def show(source: Source, asked: Asked) -> Document:
         metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
     choices = [scenario, metric, builds, along, newest]
     choices += [choice for choice in (testbed, version) if len(choice.options) > 1]
-    histories = _histories(source.index)
     drawn = [
         (subject, lines, histories.chart(place, subject, names))
         for subject in map(subjects.__getitem__, metric.chosen)
@@ -142,17 +150,19 @@ def show(source: Source, asked: Asked) -> Document:
         *_changed(drawn, source),
         *charts_of(drawn),
         *_others(subjects, metric, place, names[0], source),
-        _table_of_runs(runs, names, bad, source, over_releases=over_releases),
+        _table_of_runs(runs, names, source, over_releases=over_releases),
     )
-    other = _turned(asked.resolved(), along)
-    return Document(scenario.value, blocks, lead=_lead(runs, place, source), likely=(other,))
+    likely = (_turned(asked.resolved(), along), _turned(asked.resolved(), newest))
+    return Document(scenario.value, blocks, lead=_lead(runs, place, source), likely=likely)
 
 
-def _turned(here: Address, along: Choice) -> Address:
-    """The same along what it is not drawn along now."""
-    kept = tuple(pair for pair in here.parameters if pair[0] != along.parameter)
-    others = [way for way in along.options if way not in (along.value, along.default)]
-    return Address(here.screen, (*kept, *((along.parameter, way) for way in others)))
+def _turned(here: Address, choice: Choice) -> Address:
+    """The same with the option after the one that is chosen."""
+    options = list(choice.options)
+    then = options[(options.index(choice.value) + 1) % len(options)]
+    kept = tuple(pair for pair in here.parameters if pair[0] != choice.parameter)
+    told = () if then == choice.default else ((choice.parameter, then),)
+    return Address(here.screen, (*kept, *told))
 
 
 def _first(names: pd.Series) -> Mapping[str, str]:
@@ -192,21 +202,15 @@ def _default(subjects: Sequence[Subject], place: _Place, source: Source) -> tupl
     return tuple(subject.label for subject in chosen[:_CHARTS])
 
 
-def _runs(source: Source, scenario: str, testbed: str, version: str) -> pd.DataFrame:
-    runs = source.index.runs()
-    mine = (runs["scenario"] == scenario) & (runs["testbed"] == testbed)
-    return runs[mine & (runs["version"].astype(str) == version)]
-
-
 def _builds(
-    asked: Asked, runs: pd.DataFrame, bad: frozenset[str], *, over_releases: bool
+    asked: Asked, runs: pd.DataFrame, *, over_releases: bool
 ) -> tuple[Choice, tuple[str, ...]]:
     """Read which builds are wanted; else the last measured, engines bad on purpose last.
 
     Returns:
         The choice, and the names of its lines.
     """
-    is_bad = (runs["record"].isin(bad) & (runs["side"] == 1)).to_numpy()[::-1]
+    is_bad = runs["bad"].to_numpy()[::-1]
     labels = runs["build"].astype(object).to_numpy()[::-1]
     healthy = dict.fromkeys(labels[~is_bad].tolist())
     ordered = [*healthy, *(name for name in dict.fromkeys(labels.tolist()) if name not in healthy)]
@@ -324,7 +328,6 @@ def _other(subject: Subject, line: Line, place: _Place) -> tuple[Cell | Inline, 
 def _table_of_runs(
     runs: pd.DataFrame,
     names: Sequence[str],
-    bad: frozenset[str],
     source: Source,
     *,
     over_releases: bool,
@@ -333,7 +336,8 @@ def _table_of_runs(
     chosen = pd.Series(names_of(runs, over_releases=over_releases), index=runs.index)
     records = runs.loc[chosen.isin(names), "record"].iloc[::-1]
     wanted = list(dict.fromkeys(records.tolist()))
-    rows = {row.record: row for row in _histories(source.index).rows(scenario).values()}
+    histories = _histories(source.index)
+    rows = {row.record: row for row in histories.rows(scenario).values()}
     columns = (
         Column("verdict"),
         Column("run, baseline → contender"),
@@ -345,7 +349,7 @@ def _table_of_runs(
         row = rows[record]
         told.append(
             (
-                Cell("control", "bad on purpose") if record in bad else row.verdict or "",
+                Cell("control", "bad on purpose") if record in histories.bad else row.verdict or "",
                 Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
                 row.said,
                 When(row.started_at, age(row.started_at, source.now)),
