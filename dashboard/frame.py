@@ -142,7 +142,7 @@ def draw_screen(screen: str) -> Source:
     news = st.container()
     document = open_view(source, Address(screen, tuple(pairs)))
     draw(document, source.now)
-    if not filtered:
+    if document.likely and not filtered:
         _lay_out(source, document.likely)
     with news:
         _watch(source.results, source.index.counts["records"])
@@ -150,15 +150,15 @@ def draw_screen(screen: str) -> Source:
 
 
 def _lay_out(source: Source, likely: Iterable[Address]) -> None:
-    for each in likely:
-        later = threading.Timer(_DRAWN_S, _write, (source, each))
-        later.daemon = True
-        later.start()
-
-
-def _write(source: Source, wanted: Address) -> None:
     """Write, while the reader reads, what comes next; what is slow about it is kept."""
-    blocks_html(open_view(source, wanted).blocks, Pen(href=Address.href))
+    later = threading.Timer(_DRAWN_S, _write, (source, likely))
+    later.daemon = True
+    later.start()
+
+
+def _write(source: Source, views: Iterable[Address]) -> None:
+    for each in views:
+        blocks_html(open_view(source, each).blocks, Pen(href=Address.href))
 
 
 @st.fragment(run_every=_LOOK_S)

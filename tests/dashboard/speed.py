@@ -40,7 +40,7 @@ _TOLD: Final = {0.5: "", 0.0: ", to the last strip"}
 """What is measured of a change: until figures are drawn of which more than this is in sight."""
 _SHARES: Final = tuple(_TOLD)
 _READ_MS: Final = 3000
-"""What a person takes to look at a page before changing it."""
+"""What a person takes to look at a page before changing it, or opening another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,13 @@ def _pages(browser: Browser, server: Server, index: Index) -> Iterator[Measured]
         with _window(browser) as page:
             page.goto(wanted[-1])
             settle(page)
-            times = [_timed(partial(page.goto, view), page)[0] for view in wanted]
+            times = [_opened(page, view) for view in wanted]
         yield Measured(f"{name} page", "s", times, _PAGE_S)
+
+
+def _opened(page: Page, view: str) -> float:
+    page.wait_for_timeout(_READ_MS)
+    return _timed(partial(page.goto, view), page)[0]
 
 
 def _changes(browser: Browser, server: Server, index: Index) -> Iterator[Measured]:

@@ -178,9 +178,9 @@ def test_what_is_likely_next_is_laid_out_once_a_page_is_opened_not_at_a_filter(
     later: list[str] = []
 
     class Timer:
-        def __init__(self, _: float, view: object, told: tuple[object, Address]) -> None:
+        def __init__(self, _: float, view: object, told: tuple[object, tuple[Address]]) -> None:
             assert view is frame._write
-            later.append(told[1].query())
+            later.extend(address.query() for address in told[1])
 
         def start(self) -> None:
             pass
