@@ -5,7 +5,7 @@
 // after, the rest when the page has been left alone for a while, comes into sight or is printed.
 const IN_SIGHT = 0.5;
 const REST_MS = 1000;
-const BETWEEN_MS = 50;
+const BETWEEN_MS = 10;
 
 const sheets = new Set();
 const figures = new Map();
