@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -17,6 +18,8 @@ from tests.dashboard.test_browser import (
     page,
     pick,
     regressed,
+    saved,
+    wait_for_figures,
     wait_for_title,
 )
 
@@ -126,6 +129,19 @@ def test_a_saved_image_has_the_colours_of_the_page(regressed: str, browser: Brow
         assert f"rgb{image.getpixel((2, 2))}" == ground
     finally:
         context.close()
+
+
+def test_a_figure_offers_nothing_that_leaves_the_page(
+    regressed: str, page: Page, tmp_path: Path
+) -> None:
+    buttons = "() => [...document.querySelectorAll('.modebar-btn')].map((b) => b.dataset.title)"
+    expected = {"Download plot as a PNG", "Zoom", "Pan", "Reset axes", "Full screen"}
+    page.goto(f"{regressed}/{SCENARIO}")
+    settle(page)
+    assert set(page.evaluate(buttons)) == expected
+    page.goto(saved(page, tmp_path))
+    wait_for_figures(page)
+    assert set(page.evaluate(buttons)) == expected
 
 
 def test_a_figure_fills_the_screen_and_returns(regressed: str, page: Page) -> None:

@@ -130,8 +130,10 @@ class Figure {
     const click = () => (document.fullscreenElement ? document.exitFullscreen() : this.#fill());
     return {
       displaylogo: false,
-      // A frame drawn with the zoom button, and two clicks, do the same.
-      modeBarButtonsToRemove: ["zoomIn2d", "zoomOut2d", "autoScale2d"],
+      showSendToCloud: false, // nothing leaves the page
+      plotlyServerURL: "",
+      // A frame drawn with the zoom button, and two clicks, do the same; nothing is selected.
+      modeBarButtonsToRemove: ["zoomIn2d", "zoomOut2d", "autoScale2d", "select2d", "lasso2d"],
       modeBarButtonsToAdd: [{ name: "Full screen", icon: Icons.autoscale, click }],
       toImageButtonOptions: { format: "png", filename: this.#place.dataset.name, scale: 2 },
     };
