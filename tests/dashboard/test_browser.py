@@ -50,12 +50,21 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1400, "height": 1200})
-    page = context.new_page()
-    page.set_default_timeout(SEEN_MS)
-    expect.set_options(timeout=SEEN_MS)
-    yield page
-    context.close()
+    with window(browser, 1200) as page:
+        yield page
+
+
+@contextmanager
+def window(browser: Browser, height: int) -> Iterator[Page]:
+    """Open a page of a browser that was never here; always closes it."""
+    context = browser.new_context(viewport={"width": 1400, "height": height})
+    try:
+        page = context.new_page()
+        page.set_default_timeout(SEEN_MS)
+        expect.set_options(timeout=SEEN_MS)
+        yield page
+    finally:
+        context.close()
 
 
 @contextmanager

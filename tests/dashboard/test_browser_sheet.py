@@ -12,7 +12,6 @@ from playwright.sync_api import Browser, Page, expect
 from tests.dashboard.looking import settle
 from tests.dashboard.test_browser import (
     CONTROL,
-    SEEN_MS,
     UNSEEN_MS,
     browser,
     page,
@@ -21,6 +20,7 @@ from tests.dashboard.test_browser import (
     saved,
     wait_for_figures,
     wait_for_title,
+    window,
 )
 
 __all__ = ["browser", "page", "regressed"]  # fixtures of the other browser tests
@@ -39,12 +39,8 @@ WAITING: Final = ".hw-plot[data-waits=true]"
 @pytest.fixture
 def low(browser: Browser) -> Iterator[Page]:
     """A page on a screen that has room for the first figures only."""
-    context = browser.new_context(viewport={"width": 1400, "height": 700})
-    page = context.new_page()
-    page.set_default_timeout(SEEN_MS)
-    expect.set_options(timeout=SEEN_MS)
-    yield page
-    context.close()
+    with window(browser, 700) as page:
+        yield page
 
 
 def test_a_figure_out_of_sight_waits_until_it_comes_into_sight(regressed: str, low: Page) -> None:

@@ -127,7 +127,8 @@ class Figure {
   }
 
   #configuration({ Icons }) {
-    const click = () => (document.fullscreenElement ? document.exitFullscreen() : this.#fill());
+    const click = () =>
+      document.fullscreenElement ? document.exitFullscreen() : this.#host.requestFullscreen();
     return {
       displaylogo: false,
       showSendToCloud: false, // nothing leaves the page
@@ -137,10 +138,6 @@ class Figure {
       modeBarButtonsToAdd: [{ name: "Full screen", icon: Icons.autoscale, click }],
       toImageButtonOptions: { format: "png", filename: this.#place.dataset.name, scale: 2 },
     };
-  }
-
-  #fill() {
-    return this.#host.requestFullscreen();
   }
 
   #clicked(point) {
