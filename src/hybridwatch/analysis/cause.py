@@ -1,0 +1,174 @@
+"""What a reader acts on: a cause, and the metrics that show it.
+
+An engine that dies takes every metric with it, and one that slows down moves the throughput and all
+latencies at once. Each of these is one thing to look into, so it is one line in an alert list, a
+comment or a headline; the metrics are its parts.
+
+Pure, and the same for a report that was just made (``causes_in``) and for verdicts that an index
+kept (``causes_of``).
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from hybridwatch.analysis.gate import consequence
+from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.metric import Kind, metric_of
+
+
+class Area(Enum):
+    """What is affected, the most severe first; the values are stored by what people decide."""
+
+    ENGINE = "engine"
+    """It died or hung, or its trials failed in another way."""
+    ANSWERS = "answers"
+    """Answers were lost or won."""
+    CONTRACT = "contract"
+    """Rules of the engine's state were broken, or hold again."""
+    MEASUREMENT = "measurement"
+    """A value that should be there is not."""
+    SPEED = "speed"
+    """Throughput, latencies and the acceptance of drafts."""
+    HOST = "host"
+    """What the host does in a step, and how often it waits for the device."""
+    OTHER = "other"
+    """Metrics of other tools, of which only the direction is known."""
+
+
+_SEVERITY: Final = {area: place for place, area in enumerate(Area)}
+_ACTIONS: Final = {Action.BLOCK: 0, Action.WARN: 1, Action.WATCH: 2}
+_FELT: Final = frozenset({"ttft", "tpot", "output_throughput"})
+"""What users of an engine notice first: the wait, the flow, and what the operator pays for."""
+_HOST: Final = frozenset(
+    {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
+)
+_TYPICAL: Final = frozenset({"median", "value", "mean"})
+"""Statistics that speak of the typical request; a tail explains, and leads only alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One verdict that belongs to a cause.
+
+    Attributes:
+        metric: Its id.
+        statistic: What trials were reduced to.
+        verdict: What the comparison says.
+        effect: Relative change, or the difference for exact metrics and accuracy; ``None`` without.
+        action: What the gate does about it.
+        comparison: Everything else, where a report is at hand.
+    """
+
+    metric: str
+    statistic: str
+    verdict: Verdict
+    effect: float | None
+    action: Action
+    comparison: Comparison | None = None
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it is an improvement."""
+        return self.verdict is Verdict.IMPROVEMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that changed between two sides.
+
+    Attributes:
+        area: What is affected.
+        is_better: Whether the change is for the better.
+        parts: The metrics that show it, never empty: the one to name first, then the others.
+    """
+
+    area: Area
+    is_better: bool
+    parts: tuple[Part, ...]
+
+    @property
+    def lead(self) -> Part:
+        """The metric to name: what the gate acts on, then what users feel, then the largest."""
+        return self.parts[0]
+
+    @property
+    def action(self) -> Action:
+        """The strictest action of its parts."""
+        return min((part.action for part in self.parts), key=_ACTIONS.__getitem__)
+
+
+def area_of(metric: str, verdict: Verdict) -> Area:
+    """Say what a verdict is about.
+
+    Args:
+        metric: Id; one that this hybridwatch does not know is of another tool.
+        verdict: Failed trials speak of the engine, whatever they were to measure.
+    """
+    if verdict is Verdict.FAILED:
+        return Area.ENGINE
+    if verdict is Verdict.MISSING:
+        return Area.MEASUREMENT
+    if metric in _HOST:
+        return Area.HOST
+    try:
+        kind = metric_of(metric).kind
+    except KeyError:
+        return Area.OTHER
+    if metric.startswith("asv_"):
+        return Area.OTHER
+    return {Kind.EXACT: Area.CONTRACT, Kind.PROPORTION: Area.ANSWERS}.get(kind, Area.SPEED)
+
+
+def causes_in(report: Report, policy: Policy = STRICT) -> tuple[Cause, ...]:
+    """Find what changed in a report, as ``causes_of``; what the policy only watches is left out."""
+    return causes_of(
+        Part(c.metric.id, c.statistic, c.verdict, c.effect, action, c)
+        for c in report.comparisons
+        if _matters(c, action := consequence(c, report, policy), report, policy)
+    )
+
+
+def _matters(comparison: Comparison, action: Action, report: Report, policy: Policy) -> bool:
+    if comparison.verdict is Verdict.IMPROVEMENT:
+        return policy.action_for(report.scenario.id, comparison.metric) is not Action.WATCH
+    return action is not Action.WATCH
+
+
+def causes_of(parts: Iterable[Part]) -> tuple[Cause, ...]:
+    """Put together what has one cause.
+
+    Args:
+        parts: Bad verdicts and improvements between the same two sides; others are no change.
+
+    Returns:
+        What got worse before what got better; within these the most severe area first.
+    """
+    groups: defaultdict[tuple[bool, Area], list[Part]] = defaultdict(list)
+    for part in parts:
+        if part.is_better or part.verdict.is_bad_news:
+            groups[part.is_better, area_of(part.metric, part.verdict)].append(part)
+    causes = [
+        Cause(area, is_better, tuple(sorted(found, key=_prominence)))
+        for (is_better, area), found in groups.items()
+    ]
+    return tuple(sorted(causes, key=lambda cause: (cause.is_better, _SEVERITY[cause.area])))
+
+
+def _prominence(part: Part) -> tuple[int, bool, bool, float]:
+    is_tail = part.statistic not in _TYPICAL
+    return _ACTIONS[part.action], part.metric not in _FELT, is_tail, -_size(part)
+
+
+def _size(part: Part) -> float:
+    """How large a change is; halved and doubled are alike."""
+    if part.effect is None:
+        return 0.0
+    kind = None if area_of(part.metric, part.verdict) is Area.OTHER else metric_of(part.metric).kind
+    if kind in {Kind.EXACT, Kind.PROPORTION} or part.effect <= -1.0:
+        return abs(part.effect)
+    return abs(math.log1p(part.effect))
