@@ -13,9 +13,9 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.night import GATE, LOG, REPORT, NightError, Plan, hold
 from hybridwatch.cli.options import takes_results
 from hybridwatch.cli.policy import takes_policy
-from hybridwatch.cli.progress import ended_by_sigterm
 from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
 from hybridwatch.engine.check import require_installed
+from hybridwatch.process import stoppable
 from hybridwatch.views.pull_request import title_of
 
 _BAD_NEWS: Final = 1
@@ -79,7 +79,7 @@ def command(
         folder=home(),
         seconds=hours * _SECONDS,
     )
-    with ended_by_sigterm():
+    with stoppable():
         folder, findings = hold(plan, datetime.now(UTC).date(), click.echo)
     for name, file in (("gate", GATE), ("report", REPORT), ("log", LOG)):
         click.echo(f"{name + ':':<8}{folder / file}")
