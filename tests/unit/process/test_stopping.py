@@ -112,7 +112,7 @@ class Owner:
 
 
 @pytest.fixture
-def owner(tmp_path) -> Iterator:
+def owner(tmp_path) -> Iterator[Callable[..., Owner]]:
     started: list[Owner] = []
 
     def make(*arguments, **options) -> Owner:
