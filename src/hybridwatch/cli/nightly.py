@@ -70,7 +70,7 @@ def command(
         require_installed(spec)
     wanted = chosen(scenarios or policy.expected, labels)
     for one in wanted:
-        require_machine(Needs.of(one.engine, tuple(specs.values())))
+        require_machine(Needs.of(one, tuple(specs.values())))
     plan = Plan(
         scenarios=[one.id for one in wanted],
         build=build,

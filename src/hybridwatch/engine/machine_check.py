@@ -17,7 +17,7 @@ from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.free_memory import free_memory
 from hybridwatch.engine.launch import HOST
 from hybridwatch.errors import MachineError
-from hybridwatch.scenario.engine import EngineArgs
+from hybridwatch.scenario.scenario import Scenario
 
 _GIB: Final = 1024**3
 _MIB: Final = 1024**2
@@ -27,9 +27,15 @@ CACHE_VARIABLE: Final = "VLLM_CPU_KVCACHE_SPACE"
 """What a CPU engine sets aside for its caches, GiB; it refuses to start where that is not free."""
 
 _PROCESS_BYTES: Final = 1 * _GIB
-_SHARED_BYTES: Final = 16 * _MIB
-_TEMPORARY_BYTES: Final = 64 * _MIB
+"""An engine of an embedded model took 0.65 GiB, a load client not quite half of that."""
+
+_SHARED_BYTES: Final = 1 * _MIB
+"""An engine took one page, for a semaphore; without that page it ends at its start."""
+
 _PORTS: Final = 64
+"""Of an engine, the client and us: fifteen listened, and 37 connections were open or closing."""
+
+_TEMPORARY_BYTES: Final = 64 * _MIB
 _CONNECT_S: Final = 2.0
 
 
@@ -50,12 +56,17 @@ class Needs:
     temporary: int = _TEMPORARY_BYTES
 
     @classmethod
-    def of(cls, engine: EngineArgs, builds: Sequence[BuildSpec]) -> "Needs":
-        """Add up what a scenario's engine needs on each of the builds."""
+    def of(cls, scenario: Scenario, builds: Sequence[BuildSpec]) -> "Needs":
+        """Add up what the scenario's engine needs on each of the builds, and its timed load."""
+        engine = scenario.engine
         each = 2 if engine.disaggregated else engine.data_parallel_size
         count = each * len(builds)
         caches = sum(int(build.env.get(CACHE_VARIABLE) or 0) for build in builds) * each
-        return cls(_PORTS * count, caches * _GIB + _PROCESS_BYTES * count, _SHARED_BYTES * count)
+        return cls(
+            ports=_PORTS * count + scenario.workload.generation.max_concurrency,
+            memory=caches * _GIB + _PROCESS_BYTES * count,
+            shared=_SHARED_BYTES * count,
+        )
 
 
 def require_machine(needs: Needs) -> None:
@@ -138,7 +149,7 @@ def _shared_memory(needs: Needs) -> Iterator[str]:
     if free < needs.shared:
         yield (
             f"{SHARED_MEMORY}: expected {_size(needs.shared)} free, found {_size(free)}; remove "
-            f"what lies there, or give a container more: --shm-size={4 * needs.shared // _MIB}m"
+            "what lies there, or give a container more: --shm-size=64m"
         )
 
 

@@ -34,7 +34,7 @@ def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) 
                 f"{side.spec.release}, whose engine does not come up for it"
             )
     builds = {side.spec.name: side.spec for side in sides}
-    require_machine(Needs.of(scenario.engine, tuple(builds.values())))
+    require_machine(Needs.of(scenario, tuple(builds.values())))
     if not scenario.on_hub:
         return
     for build in builds.values():

@@ -112,7 +112,7 @@ def test_needs_grow_with_builds_ranks_and_pairs() -> None:
 
     def needs(name: str, builds: int) -> Needs:
         scenario = load_scenario(ROOT / "scenarios" / f"{name}.toml", ROOT / "scenarios")
-        return Needs.of(scenario.engine, [build] * builds)
+        return Needs.of(scenario, [build] * builds)
 
     one = needs("smoke/padded-graph-rows", 1)
     assert one.memory > GIB  # the cache that the build's env asks for, and the process
@@ -121,11 +121,8 @@ def test_needs_grow_with_builds_ranks_and_pairs() -> None:
         needs("curated/dp-dummy-run", 1),
         needs("curated/nixl-disagg", 1),
     ):
-        assert (twice.memory, twice.ports, twice.shared) == (
-            2 * one.memory,
-            2 * one.ports,
-            2 * one.shared,
-        )
+        assert (twice.memory, twice.shared) == (2 * one.memory, 2 * one.shared)
+        assert twice.ports > one.ports
 
 
 def group(folder: Path, limit: int, used: int, given_back: int, *, version: int) -> None:
