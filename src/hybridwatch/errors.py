@@ -6,6 +6,7 @@
      +- ScenarioError           a scenario file says something we do not understand
      +- BuildError              an engine build is unknown, not installed, or unfit
      +- GpuError                no GPU, no driver, or one that does not answer
+ +- MachineError            the machine lacks what an engine needs to come up
      +- RecordError             a record is damaged, of an unknown schema, unwritable
      +- IngestError             a foreign file does not hold what its format promises
      +- ExportError             records cannot be told in the form asked for
@@ -35,6 +36,10 @@ class BuildError(HybridwatchError):
 
 class GpuError(HybridwatchError):
     """A GPU was asked for, and the machine has none, no driver, or one that does not answer."""
+
+
+class MachineError(HybridwatchError):
+    """The machine lacks something without which no engine comes up; a line for each."""
 
 
 class RecordError(HybridwatchError):

@@ -10,13 +10,14 @@ from rich.table import Table
 from hybridwatch.analysis.control import Control, a_a_control, known_bad_control
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
-from hybridwatch.cli.progress import ended_by_sigterm, progress
+from hybridwatch.cli.progress import progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
 from hybridwatch.errors import ScenarioError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
+from hybridwatch.process import stoppable
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.views.jsonform import control_to_json
@@ -57,7 +58,7 @@ def command(
     if mute:
         console.print(f"left out, {mute}", markup=False, highlight=False)
     controls: list[Control] = []
-    with ended_by_sigterm():
+    with stoppable():
         for scenario, sides in plans:
             make_ready(scenario, sides, home() / "models")
         for scenario, sides in plans:

@@ -13,9 +13,10 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.night import GATE, LOG, REPORT, NightError, Plan, hold
 from hybridwatch.cli.options import takes_results
 from hybridwatch.cli.policy import takes_policy
-from hybridwatch.cli.progress import ended_by_sigterm
 from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
 from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.machine_check import Needs, require_machine
+from hybridwatch.process import stoppable
 from hybridwatch.views.pull_request import title_of
 
 _BAD_NEWS: Final = 1
@@ -63,12 +64,15 @@ def command(
     it was interrupted it goes on where it was. Ends with the records, asv's site, a Markdown
     report and the state of the gate; the exit status is 1 when the gate fails.
     """
-    for label in (build, baseline or build):
-        require_installed(parse_label(label).spec)
+    labels = (build, baseline or build)
+    specs = {spec.name: spec for spec in (parse_label(label).spec for label in labels)}
+    for spec in specs.values():
+        require_installed(spec)
+    wanted = chosen(scenarios or policy.expected, labels)
+    for one in wanted:
+        require_machine(Needs.of(one, tuple(specs.values())))
     plan = Plan(
-        scenarios=[
-            one.id for one in chosen(scenarios or policy.expected, (build, baseline or build))
-        ],
+        scenarios=[one.id for one in wanted],
         build=build,
         baseline=baseline or build,
         commit=_commit(),
@@ -79,7 +83,7 @@ def command(
         folder=home(),
         seconds=hours * _SECONDS,
     )
-    with ended_by_sigterm():
+    with stoppable():
         folder, findings = hold(plan, datetime.now(UTC).date(), click.echo)
     for name, file in (("gate", GATE), ("report", REPORT), ("log", LOG)):
         click.echo(f"{name + ':':<8}{folder / file}")

@@ -1,9 +1,7 @@
-"""What a verb that measures for minutes owes its caller: progress, and a clean end."""
+"""What a verb that measures for minutes owes its caller: progress."""
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -35,17 +33,3 @@ def progress(console: Console) -> Iterator[Tell]:
             bar.update(task, completed=step.done, total=step.total, description=step.text)
 
         yield tell
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM unwind like Ctrl-C, so that engines are stopped in order."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -17,7 +17,7 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.judging import save
-from hybridwatch.cli.progress import ended_by_sigterm, progress
+from hybridwatch.cli.progress import progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
@@ -25,6 +25,7 @@ from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
+from hybridwatch.process import stoppable
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.scenario import Scenario
@@ -155,7 +156,7 @@ def command(
     console = Console(stderr=as_json)
     outcomes = []
     losses = _Losses(console, alone=len(plans) == 1)
-    with ended_by_sigterm():
+    with stoppable():
         ready = []
         for scenario, sides in plans:
             with losses.of(scenario):

@@ -1,4 +1,4 @@
-"""What a measurement needs from releases and the network: found before anything is measured."""
+"""What a measurement needs of machine, releases and network: found before anything is measured."""
 
 import tempfile
 from collections.abc import Sequence
@@ -6,13 +6,14 @@ from pathlib import Path
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.checkpoint import checkpoint_of
+from hybridwatch.engine.machine_check import Needs, require_machine
 from hybridwatch.errors import BuildError
 from hybridwatch.quality.harness import fetch_tasks
 from hybridwatch.scenario.scenario import Scenario
 
 
 def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) -> None:
-    """Have a model of the hub, and the data of its tasks, on this machine's disk.
+    """Look whether engines can run here; have a model of the hub, and its tasks' data, on disk.
 
     A scenario of our own models needs nothing but releases that can serve it.
 
@@ -22,6 +23,7 @@ def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) 
         models: Folder of our models.
 
     Raises:
+        MachineError: The machine lacks what its engines need.
         BuildError: A release is too old for the scenario, or the model cannot be had.
         ScenarioError: A task or its data cannot be had.
     """
@@ -31,9 +33,11 @@ def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) 
                 f"{scenario.id} needs vLLM {scenario.since} or newer; {side.label} is "
                 f"{side.spec.release}, whose engine does not come up for it"
             )
+    builds = {side.spec.name: side.spec for side in sides}
+    require_machine(Needs.of(scenario, tuple(builds.values())))
     if not scenario.on_hub:
         return
-    for build in {side.spec.name: side.spec for side in sides}.values():
+    for build in builds.values():
         checkpoint_of(scenario, build, models)
     if scenario.accuracy is not None:
         with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:

@@ -28,6 +28,7 @@ from hybridwatch.measure.plan import (
 )
 from hybridwatch.measure.surroundings import Watch
 from hybridwatch.measure.testbed import probe_testbed
+from hybridwatch.process import require_wanted
 from hybridwatch.record.identity import EngineBuild, ScenarioRef
 from hybridwatch.record.run import Failure, Phase, Run, Trial
 from hybridwatch.scenario.digest import ref_fields
@@ -151,6 +152,7 @@ class _Session:
         self._request.tell(Progress(self._done, self._total, text))
 
     def _trial(self, bench: Bench, planned: PlannedTrial) -> Trial:
+        require_wanted()
         label = self._request.sides[planned.side].label
         self._say(f"{planned.phase.value}{' (warm-up)' if planned.warmup else ''} {label}")
         trial = Trial(
@@ -190,5 +192,7 @@ class _Session:
         finally:
             if watch is not None:
                 watch.stop()
+        # An engine that was ended by request has failed nothing.
+        require_wanted()
         self._done += 1
         return replace(trial, duration_s=time.monotonic() - begin)

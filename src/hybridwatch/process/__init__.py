@@ -1,10 +1,18 @@
 """Processes that end with us: engines, load clients and lm-eval run under a guard.
 
-``guarded`` starts them, ``guard`` is the small program that stays between them and us. ``nvidia``
+``guarded`` starts them, ``guard`` is the small program that stays between them and us;
+``stopping`` makes sure that a signal ends them all, and us. ``nvidia``
 asks the driver of this machine's GPUs, on which such engines may compute.
 """
 
 from hybridwatch.process.guarded import ConversingProcess, GuardedProcess
 from hybridwatch.process.proxy import without_proxy
+from hybridwatch.process.stopping import require_wanted, stoppable
 
-__all__ = ["ConversingProcess", "GuardedProcess", "without_proxy"]
+__all__ = [
+    "ConversingProcess",
+    "GuardedProcess",
+    "require_wanted",
+    "stoppable",
+    "without_proxy",
+]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.process import guard
+from hybridwatch.process import guard, stopping
 
 TAIL_LINES: Final = 40
 _RAISED: Final = re.compile(r"(?<![\w`'\".])(?:\w+\.)*[A-Z]\w*(?:Error|Exception): .*\S")
@@ -34,6 +34,7 @@ class GuardedProcess:
 
     Raises:
         OSError: The guard could not be started.
+        KeyboardInterrupt: A stop was requested (``process.stopping``): nothing new is started.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class GuardedProcess:
         stdin: int | None = None,
         stdout: int | None = None,
     ) -> None:
+        stopping.require_wanted()
         self._log = log
         options = [] if stdin is None else [f"--stdin={stdin}"]
         with log.open("ab") as file:
@@ -60,6 +62,11 @@ class GuardedProcess:
                 # A group of its own: Ctrl-C reaches us, and we end the group in order.
                 process_group=0,
             )
+        try:
+            stopping.end_with_us(self._process)
+        except KeyboardInterrupt:
+            self.stop()
+            raise
 
     @property
     def exit_status(self) -> int | None:

@@ -26,13 +26,13 @@ from datetime import date
 from pathlib import Path
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.night import NightError, Plan, hold
-from hybridwatch.cli.progress import ended_by_sigterm
+from hybridwatch.process import stoppable
 results, fake, seconds, day = sys.argv[1:]
 plan = Plan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1", "a" * 40,
             Path(results), STRICT, (sys.executable, fake), Path("asv.conf.json"), Path.cwd(),
             float(seconds))
 try:
-    with ended_by_sigterm():
+    with stoppable():
         folder, findings = hold(plan, date.fromisoformat(day), lambda line: print(line, flush=True))
 except NightError as error:
     sys.exit(f"NightError: {error}")

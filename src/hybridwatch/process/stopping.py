@@ -1,0 +1,134 @@
+"""One request to stop, which nothing that runs can lose.
+
+Python turns a signal into an exception at whatever the main thread is doing. Raised in a
+finalizer it is dropped, an error in a ``finally`` takes its place, and while the main thread waits
+for another thread it comes late. Within ``stoppable`` the exception is therefore only the fast way
+out. A thread that the kernel wakes tells every guard to end its processes, and ends this process
+when the main thread did not; ``require_wanted`` raises the exception again wherever new work would
+begin.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final
+
+from hybridwatch.process import guard
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+PATIENCE_S: Final = guard.GRACE_S + 2.0
+"""Time for an end in order. By then the guards have killed what would not end by itself."""
+
+INTERRUPTED: Final = 128 + signal.SIGINT
+"""Exit status of a command that was interrupted, as shells tell it."""
+
+_TOO_LATE: Final = b"hybridwatch: interrupted, and ended without waiting any longer\n"
+
+_guards: set["weakref.ref[subprocess.Popen[bytes]]"] = set()
+"""Every guard that runs. Weak: one whose owner is lost ends because its standard input closes."""
+
+
+class _Stop:
+    """The request, and the thread that sees it through."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._signalled, self._wakeup = os.pipe()
+        os.set_blocking(self._wakeup, False)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._see_through, name="stop", daemon=True)
+        self._thread.start()
+        self._wakeup_before = signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
+        self._before = [signal.signal(number, self._interrupt) for number in SIGNALS]
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        """Raise once: a second exception would only hinder what ends things in order."""
+        if not self.requested:
+            self.requested = True
+            raise KeyboardInterrupt
+
+    def _see_through(self) -> None:
+        """In the thread: the kernel wakes it even while the main thread runs no Python."""
+        if not self._await_signal(None):
+            return
+        for reference in tuple(_guards):
+            if (process := reference()) is not None:
+                process.terminate()
+        self._await_signal(PATIENCE_S)
+        if not self._over.is_set():
+            with suppress(OSError):
+                os.write(2, _TOO_LATE)
+            os._exit(INTERRUPTED)
+
+    def _await_signal(self, timeout_s: float | None) -> bool:
+        """Wait for one of our signals; False after the time, or when the watch is over."""
+        while select.select([self._signalled], [], [], timeout_s)[0]:
+            number = os.read(self._signalled, 1)
+            if not number:
+                return False
+            if number[0] in SIGNALS:
+                return True
+        return False
+
+    def dismantle(self) -> None:
+        """Handle signals as before."""
+        self._over.set()
+        signal.set_wakeup_fd(self._wakeup_before)
+        for number, handler in zip(SIGNALS, self._before, strict=True):
+            signal.signal(number, handler)
+        os.close(self._wakeup)
+        self._thread.join()
+        os.close(self._signalled)
+
+
+_stop: _Stop | None = None
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """End everything that is started within when SIGINT or SIGTERM asks for it.
+
+    The first signal tells all guards at once and raises ``KeyboardInterrupt``. ``PATIENCE_S``
+    later, or with a second signal, this process ends whatever it is doing, with the status
+    ``INTERRUPTED``. A SIGINT counts even where our parent had it ignored, as shells do for the
+    background commands of a script: an engine that nothing interrupts is worse.
+
+    For the main thread, and not within itself. After a request the block always ends with
+    ``KeyboardInterrupt``, and its process is expected to end.
+    """
+    global _stop
+    _stop = stop = _Stop()
+    try:
+        yield
+    finally:
+        # The thread stays after a request: it sees the process through to its very end.
+        require_wanted()
+        stop.dismantle()
+        _stop = None
+
+
+def require_wanted() -> None:
+    """Do nothing unless a stop was requested.
+
+    Raises:
+        KeyboardInterrupt: It was.
+    """
+    if _stop is not None and _stop.requested:
+        raise KeyboardInterrupt
+
+
+def end_with_us(process: "subprocess.Popen[bytes]") -> None:
+    """Let a guard be told when a stop is requested.
+
+    Raises:
+        KeyboardInterrupt: It was requested while the guard was started.
+    """
+    _guards.add(weakref.ref(process, _guards.discard))
+    require_wanted()
