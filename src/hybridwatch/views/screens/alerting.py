@@ -4,17 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
 from hybridwatch.record.role import Role
-from hybridwatch.triage import Alert, Judged, Matter, alerts_of
+from hybridwatch.triage import CONTROL, Alert, Judged, Question, Story, answered, stories_of
 from hybridwatch.triage.database import open_triage
 from hybridwatch.views.controls import ControlRun, Sight, controls_of
 from hybridwatch.views.judged import judged_from
 from hybridwatch.views.screens.screen import Source
-
-CONTROL: Final = "known-bad control"
-"""Stands where the metric stands in the alert of a control that was not caught."""
 
 _SAYS: Final[Mapping[Sight | None, Verdict]] = {
     Sight.MISSED: Verdict.FAILED,
@@ -31,16 +29,17 @@ def alerts_here(source: Source) -> tuple[Alert, ...]:
     """
     checkout = source.checkout()
     controls = controls_of(source.index, checkout.scenarios)
-    judged = [*_news(source.index), *judged_controls(controls)]
+    stories = [*_stories(source.index, checkout.policy)]
+    stories += stories_of(judged_controls(controls), checkout.policy)
     with open_triage(source.results, source.triage) as triage:
         decided = triage.decisions()
-    return alerts_of(judged, decided, source.now, checkout.policy)
+    return answered(stories, decided, source.now)
 
 
 @lru_cache(maxsize=1)
-def _news(index: Index) -> tuple[Judged, ...]:
+def _stories(index: Index, policy: Policy) -> tuple[Story, ...]:
     """What an index says never changes, and every view of the alerts asks for it."""
-    return tuple(judged_from(index))
+    return stories_of(judged_from(index), policy)
 
 
 def judged_controls(controls: Sequence[ControlRun]) -> Iterator[Judged]:
@@ -51,5 +50,5 @@ def judged_controls(controls: Sequence[ControlRun]) -> Iterator[Judged]:
     for control in controls:
         verdict = _SAYS.get(control.sight)
         if control.role is Role.KNOWN_BAD and verdict is not None:
-            matter = Matter(control.scenario, CONTROL, "", *control.builds, testbed=control.testbed)
-            yield Judged(matter, verdict, None, control.run, control.started_at)
+            question = Question(control.scenario, CONTROL, "", *control.builds, control.testbed)
+            yield Judged(question, verdict, None, control.run, control.started_at)
