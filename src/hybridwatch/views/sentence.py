@@ -9,6 +9,7 @@ from hybridwatch.analysis.gate import is_sure
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.metric import Kind
+from hybridwatch.record.lasting import lasting_label
 from hybridwatch.record.run import Looks
 from hybridwatch.views import numbers
 
@@ -173,7 +174,7 @@ def unsure(report: Report) -> str:
 
 
 def repeat_command(report: Report) -> str:
-    """Give the command line that measures both builds again, interleaved."""
+    """Give the command line that measures both builds again, interleaved, tomorrow too."""
     needed = [
         comparison.trials_needed
         for comparison in report.comparisons
@@ -181,7 +182,7 @@ def repeat_command(report: Report) -> str:
     ]
     words = ["hybridwatch", "run", report.scenario.id]
     for side in (report.baseline, report.contender):
-        words += ["--build", side.build.label]
+        words += ["--build", lasting_label(side.build)]
     if needed:
         words += ["--trials", str(min(max(needed), _MOST_TRIALS))]
     return shlex.join(" ".join(word.split()) for word in words)
