@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Final
 
+from hybridwatch.analysis.cause import causes_in
+from hybridwatch.analysis.death import Death, death_of
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.views import numbers, sentence
+from hybridwatch.views.cause_rows import cell, code, render_log
 from hybridwatch.views.escape import as_item, escape, fenced, in_html
 
 _SHOWN_FLIPS: Final = 5
@@ -23,26 +26,30 @@ _HEADING: Final = (
 )
 
 
-def render_comment(report: Report) -> str:
+def render_comment(report: Report, *, with_log: bool = True) -> str:
     """Write the comment.
+
+    Args:
+        report: What to tell.
+        with_log: Whether to show the end of the log of an engine that died.
 
     Returns:
         GitHub-flavoured Markdown, ending in a newline.
     """
-    return "\n\n".join(part for part in _parts(report) if part) + "\n"
+    return "\n\n".join(part for part in _parts(report, with_log=with_log) if part) + "\n"
 
 
-def _parts(report: Report) -> Iterator[str]:
+def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     yield f"**{escape(sentence.headline(report), 1000)}**"
     yield escape(sentence.unsure(report), 1000)
     if report.attribution is not None:
         yield escape(sentence.reason(report.attribution))
     yield (
-        f"{_code(report.scenario.id)}: {_code(report.baseline.build.label)} (baseline) against "
-        f"{_code(report.contender.build.label)} (contender)"
+        f"{code(report.scenario.id)}: {code(report.baseline.build.label)} (baseline) against "
+        f"{code(report.contender.build.label)} (contender)"
     )
-    lost = [c for c in report.comparisons if c.verdict in {Verdict.FAILED, Verdict.MISSING}]
-    yield _bullets(sentence.line_of(comparison) for comparison in lost)
+    if with_log:
+        yield from map(render_log, _deaths(report))
     yield _folded(f"Failed trials ({len(report.failures)})", _bullets(report.failures))
     prominent = [c for c in report.comparisons if c.verdict in _PROMINENT]
     rest = [c for c in report.comparisons if c.verdict not in _PROMINENT]
@@ -71,14 +78,22 @@ def _table(comparisons: list[Comparison]) -> str:
 def _row(comparison: Comparison) -> str:
     cells = (
         sentence.MARKS[comparison.verdict],
-        _code(sentence.name_of(comparison)),
-        *map(escape, sentence.centers_of(comparison)),
-        escape(sentence.change_of(comparison)),
-        escape(numbers.p_value(comparison.p_adjusted)),
+        code(sentence.name_of(comparison)),
+        *map(cell, sentence.centers_of(comparison)),
+        cell(sentence.change_of(comparison)),
+        cell(numbers.p_value(comparison.p_adjusted)),
         numbers.n(comparison),
         comparison.verdict.value,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _deaths(report: Report) -> Iterator[Death]:
+    """Failures that left a log; one report has one cause of this kind at most."""
+    for cause in causes_in(report):
+        death = death_of(report, cause)
+        if death is not None and death.trial.log_tail.strip():
+            yield death
 
 
 def _doubts(report: Report) -> Iterator[str]:
@@ -106,9 +121,9 @@ def _flip(flip: Flip) -> str:
     prompt = flip.baseline.prompt
     shown = prompt if len(prompt) <= 200 else "\u2026" + prompt[-200:]
     return (
-        f"- document {flip.baseline.doc_id} ({way}): {_code(shown)}; "
-        f"expected {_code(flip.baseline.target)}, baseline {_code(flip.baseline.response)}, "
-        f"contender {_code(flip.contender.response)}"
+        f"- document {flip.baseline.doc_id} ({way}): {code(shown)}; "
+        f"expected {code(flip.baseline.target)}, baseline {code(flip.baseline.response)}, "
+        f"contender {code(flip.contender.response)}"
     )
 
 
@@ -143,7 +158,3 @@ def _identity(side: Side) -> str:
     return escape(
         f"run {side.run_id}, {side.build.distribution} {side.build.release}, {side.testbed.id}"
     )
-
-
-def _code(text: str) -> str:
-    return f"<code>{escape(text)}</code>"
