@@ -160,21 +160,21 @@ def _stories(
     actions = {
         one.question.metric: policy.rule_for(scenario, one.question.metric).action for one in judged
     }
-    bad = [
+    bad: list[list[_Bad]] = [
         [(one, rank) for one in run if (rank := _rank(one, actions)) is not Action.WATCH]
         for run in runs
     ]
     for area in dict.fromkeys(one.area for run in bad for one, _ in run):
-        mine = [[(one, rank) for one, rank in run if one.area is area] for run in bad]
+        mine = [[each for each in run if each[0].area is area] for run in bad]
         matter = Matter(scenario, area, *sides)
-        yield _story(matter, list(zip(runs, mine, strict=True)))
+        yield _story(matter, zip(runs, mine, strict=True))
 
 
 def _rank(one: Judged, actions: Mapping[str, Action]) -> Action:
     return outcome(one.verdict, actions[one.question.metric], sure=one.sure)
 
 
-def _story(matter: Matter, runs: Sequence[tuple[list[Judged], list[_Bad]]]) -> Story:
+def _story(matter: Matter, runs: Iterable[tuple[list[Judged], list[_Bad]]]) -> Story:
     left: dict[Question, Part] = {}
     last: dict[Question, Part] = {}
     ever: dict[Question, None] = {}

@@ -1,54 +1,79 @@
-"""How an alert is called: what happened, and the metric that shows it best."""
+"""How an alert is called: what happened, by how much, and where it shows."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from hybridwatch.analysis.cause import Area, Cause, Part
-from hybridwatch.triage import CONTROL, Alert
+from hybridwatch.analysis.cause import Part
+from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.triage import CONTROL, Alert, Deed, Entry, Status, Story
 from hybridwatch.views import numbers
+from hybridwatch.views.cause_text import CauseText, cause_text
 from hybridwatch.views.controls import kind_of
-from hybridwatch.views.grid import name_of
-from hybridwatch.views.sentence import plural
+from hybridwatch.views.document import Line, When
 
-_HAPPENED: Final[Mapping[Area, str]] = {
-    Area.ENGINE: "engine failed",
-    Area.ANSWERS: "answers lost",
-    Area.CONTRACT: "contract broken",
-    Area.MEASUREMENT: "not measured",
-    Area.SPEED: "slower",
-    Area.HOST: "host waits more",
-    Area.OTHER: "worse",
+NOBODY: Final = "nobody"
+DONE: Final[Mapping[Deed, str]] = {
+    Deed.ACKNOWLEDGE: "acknowledged",
+    Deed.LINK: "linked an issue",
+    Deed.ASSIGN: "assigned",
+    Deed.MUTE: "muted",
+    Deed.UNMUTE: "unmuted",
+    Deed.NOTE: "noted",
+    Deed.REOPEN: "reopened",
+    Deed.ACCEPT: "accepted as expected",
+    Deed.INVALID: "called it invalid",
+    Deed.DUPLICATE: "called it a duplicate of",
 }
+"""What somebody did, after the name."""
+_CLOSED: Final[Mapping[Deed, str]] = {
+    Deed.ACCEPT: "expected",
+    Deed.INVALID: "invalid",
+    Deed.DUPLICATE: "duplicate",
+}
+_NOT_CAUGHT: Final = CauseText("Known-bad control not caught", "")
 
 
-def what_happened(alert: Alert) -> str:
-    """Say it in two or three words, such as ``engine failed`` or ``slower``."""
-    if is_control(alert):
-        return f"{CONTROL} not caught"
-    return _HAPPENED[alert.matter.area]
+def alert_text(alert: Alert | Story, report: Report | None = None) -> CauseText:
+    """Put into words what an alert is about.
+
+    Args:
+        alert: The alert, or what the verdicts tell of it.
+        report: Of its newest bad run; without it no reason of a failure is known.
+    """
+    return _NOT_CAUGHT if is_control(alert) else cause_text(alert.cause, report)
 
 
-def what_shows_it(cause: Cause) -> str:
-    """Name the leading metric with its change and count the others; empty for a control."""
-    lead, *rest = cause.parts
-    if lead.metric == CONTROL:
-        return ""
-    change = change_of(lead)
-    said = name_of_part(lead) + ("" if change == numbers.ABSENT else f" {change}")
-    return f"{said} and {plural(len(rest), 'more metric')}" if rest else said
-
-
-def is_control(alert: Alert) -> bool:
+def is_control(alert: Alert | Story) -> bool:
     """Whether it is about a known-bad control that was not caught."""
     return alert.cause.lead.metric == CONTROL
-
-
-def name_of_part(part: Part) -> str:
-    """Name a metric as every other screen does."""
-    return name_of(part.metric, part.statistic)[1]
 
 
 def change_of(part: Part) -> str:
     """Write the change of a metric, ``-`` without one."""
     kind = kind_of(part.metric)
     return numbers.effect(part.effect, kind) if kind else numbers.ABSENT
+
+
+def entry_line(entry: Entry) -> str:
+    """Tell one act in a line: who did what, and the words that came with it."""
+    act = entry.act
+    if act.deed is Deed.ASSIGN:
+        return f"{entry.who} {f'assigned {act.text}' if act.text else 'took it from everybody'}"
+    until = f" until {act.until:%Y-%m-%d}" if act.until else ""
+    return f"{entry.who} {DONE[act.deed]}{until}" + (f": {act.text}" if act.text else "")
+
+
+def status_line(alert: Alert) -> Line:
+    """Say how an alert stands, and how it came to be closed."""
+    if alert.muted_until is not None:
+        return ("muted until ", When(alert.muted_until, f"{alert.muted_until:%Y-%m-%d}"))
+    answer = alert.decisions.answer
+    if alert.status is Status.CLOSED and answer is not None:
+        return f"closed: {_CLOSED[answer.act.deed]}"
+    return alert.status.value
+
+
+def rank_of(alert: Alert) -> str:
+    """Say what the gate's policy makes of it."""
+    return "blocks" if alert.rank is Action.BLOCK else "warns"

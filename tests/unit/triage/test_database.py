@@ -349,7 +349,7 @@ def test_a_missing_driver_is_named_with_its_remedy(tmp_path, monkeypatch) -> Non
 
 
 @pytest.fixture
-def old(tmp_path) -> Path:
+def old(tmp_path: Path) -> Path:
     """A folder with a database of the first version, when every metric had an alert of its own."""
     with closing(sqlite3.connect(tmp_path / "triage.sqlite")) as made:
         made.executescript(VERSION_1.read_text(encoding="utf-8"))

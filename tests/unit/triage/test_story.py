@@ -41,7 +41,8 @@ def run(number: int, effect: float = 0.1, **verdicts: Verdict) -> list[Judged]:
 
 
 def every(number: int, verdict: Verdict, metrics=EVERYTHING) -> list[Judged]:
-    return run(number, **{metric.replace(".", "__"): verdict for metric in metrics})
+    named = {metric.replace(".", "__"): verdict for metric in metrics}
+    return run(number, 0.1, **named)
 
 
 def one_of(judged, decisions: Decisions | None = None, day: int = 9, policy: Policy = STRICT):

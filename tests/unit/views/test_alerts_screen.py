@@ -9,10 +9,9 @@ import pytest
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.record.identity import FixState
-from hybridwatch.triage import Status, acknowledge, assign, link, mute, note
+from hybridwatch.triage import CONTROL, Status, acknowledge, assign, link, mute, note
 from hybridwatch.views.checkout import Checkout
 from hybridwatch.views.document import Kind, Link, cell_of
-from hybridwatch.views.screens.alerting import CONTROL
 from tests.builders import a_build
 from tests.dashboard.parity import words_of
 from tests.unit.views.suite_stores import (

@@ -8,9 +8,12 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
 from hybridwatch.record.role import Role
-from hybridwatch.triage import CONTROL, Alert, Judged, Question, Story, answered, stories_of
+from hybridwatch.triage import CONTROL, Alert, Judged, Question, Ruling, Story, answered, stories_of
 from hybridwatch.triage.database import open_triage
+from hybridwatch.views.address import address
 from hybridwatch.views.controls import ControlRun, Sight, controls_of
+from hybridwatch.views.document import Cell, Inline, Link, When
+from hybridwatch.views.history import age
 from hybridwatch.views.judged import judged_from
 from hybridwatch.views.screens.screen import Source
 
@@ -22,24 +25,47 @@ _SAYS: Final[Mapping[Sight | None, Verdict]] = {
 
 
 def alerts_here(source: Source) -> tuple[Alert, ...]:
-    """Derive every alert of a store, as ``alerts_of`` orders them.
+    """Derive every alert of a store, as ``answered`` orders them.
 
     Raises:
         TriageError: What people decided cannot be read.
     """
-    checkout = source.checkout()
-    controls = controls_of(source.index, checkout.scenarios)
-    stories = [*_stories(source.index, checkout.policy)]
-    stories += stories_of(judged_controls(controls), checkout.policy)
     with open_triage(source.results, source.triage) as triage:
         decided = triage.decisions()
-    return answered(stories, decided, source.now)
+    return answered(stories_here(source), decided, source.now)
+
+
+def stories_here(source: Source) -> tuple[Story, ...]:
+    """Tell what the verdicts of a store say, whatever people decided."""
+    checkout = source.checkout()
+    controls = controls_of(source.index, checkout.scenarios)
+    return _stories(source.index, checkout.policy, controls)
+
+
+@lru_cache(maxsize=1)  # what an index says never changes, and every view of the alerts asks
+def _stories(index: Index, policy: Policy, controls: tuple[ControlRun, ...]) -> tuple[Story, ...]:
+    return stories_of([*judged_from(index), *judged_controls(controls)], policy)
+
+
+def since(ruling: Ruling, source: Source) -> Cell:
+    """Say when a run was, which it was, and of which release the engine was that it measured."""
+    when = When(ruling.started_at, age(ruling.started_at, source.now))
+    return Cell(when, run_line(ruling, source))
+
+
+def run_line(ruling: Ruling, source: Source) -> tuple[Inline, ...]:
+    """Name a run and the release of its contender."""
+    link = Link(f"run\N{NO-BREAK SPACE}{ruling.run_id}", address("run", run=ruling.run_id))
+    release = _releases(source.index).get(ruling.run_id, "")
+    return (link, f" of {release}") if release else (link,)
 
 
 @lru_cache(maxsize=1)
-def _stories(index: Index, policy: Policy) -> tuple[Story, ...]:
-    """What an index says never changes, and every view of the alerts asks for it."""
-    return stories_of(judged_from(index), policy)
+def _releases(index: Index) -> Mapping[str, str]:
+    """The release of each run's contender."""
+    runs = index.runs()
+    last = runs[runs["side"] == runs["sides"] - 1]
+    return dict(zip(last["run"], last["release"], strict=True))
 
 
 def judged_controls(controls: Sequence[ControlRun]) -> Iterator[Judged]:

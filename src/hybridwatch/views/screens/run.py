@@ -182,13 +182,14 @@ def _trials(everything: list[Series], metric: Choice) -> Iterator[Block]:
     chosen = [s for s in everything if metric.value in {ALL, label_of(s.metric, s.statistic)}]
     if chosen:
         hint = "A point is a trial, a bar the median of a side."
-        charts = tuple((_chart(series),) for series in chosen)
+        charts = tuple((trials_chart(series),) for series in chosen)
         yield Section(
             "Every trial", (Filters((metric,)), Paragraph(hint, quiet=True), Columns(charts))
         )
 
 
-def _chart(series: Series) -> Chart:
+def trials_chart(series: Series) -> Chart:
+    """Draw every trial of one metric of one run."""
     name = label_of(series.metric, series.statistic)
     told = ", ".join(
         f"{level.build} {numbers.value(level.value, series.metric)}" for level in series.levels
