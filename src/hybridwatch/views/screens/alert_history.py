@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import pandas as pd
-
 from hybridwatch.index import Series
-from hybridwatch.triage import Alert
+from hybridwatch.triage import Alert, Ruling
 from hybridwatch.views.address import address
 from hybridwatch.views.document import Block, Chart, Link, Paragraph, Section
 from hybridwatch.views.grid import name_of
 from hybridwatch.views.lines import Line, lines_of, names_of
+from hybridwatch.views.marks import mark_moment, mark_place
 from hybridwatch.views.screens.histories import Subject, chart_of
 from hybridwatch.views.screens.pair import rows_in
 from hybridwatch.views.screens.screen import Source
@@ -18,8 +17,6 @@ from hybridwatch.views.screens.screen import Source
 _NEWEST: Final = 50
 """Medians of each build, as on the scenario's own page."""
 _FEWEST: Final = 2
-_ROOM: Final = 0.04
-_MARK: Final = "#D9480F"
 
 
 def history_section(alert: Alert, source: Source) -> Iterator[Block]:
@@ -39,7 +36,7 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
         return
     lines = lines_of(series, metric, newest=_NEWEST, over_releases=over_releases, builds=names)
     chart = chart_of(subject, lines, matter.scenario, over_releases=over_releases)
-    _mark(chart, lines, opened.run_id, pd.Timestamp(opened.started_at), over_releases)
+    _mark(chart, lines, opened, over_releases=over_releases)
     view = address(
         "scenario",
         scenario=matter.scenario,
@@ -60,22 +57,11 @@ def _names(series: Series, builds: Sequence[str]) -> tuple[bool, tuple[str, ...]
     return over_releases, tuple(found)
 
 
-def _mark(
-    chart: Chart, lines: Sequence[Line], run: str, moment: pd.Timestamp, over_releases: bool
-) -> None:
-    """Draw an upright line where the alert opened; widen the axis to it, where nothing was left."""
-    layout = chart.figure.layout
-    if over_releases:
-        places = [p for line in lines for p in line.levels.loc[line.levels["run"] == run, "place"]]
-        if not places:
-            return
-        x: float | str = float(places[-1])
-    else:
-        x = f"{moment:%Y-%m-%dT%H:%M:%S}"
-        first, last = map(pd.Timestamp, layout.xaxis.range)
-        naive = moment.tz_localize(None)
-        if naive >= last:
-            edge = naive + (naive - first) * _ROOM
-            layout.xaxis.range = [layout.xaxis.range[0], f"{edge:%Y-%m-%dT%H:%M:%S}"]
-    rule = {"color": _MARK, "width": 1.5}
-    chart.figure.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=rule)
+def _mark(chart: Chart, lines: Sequence[Line], opened: Ruling, *, over_releases: bool) -> None:
+    """Draw an upright line where the alert opened; over releases only if that left a value."""
+    if not over_releases:
+        mark_moment(chart.figure, opened.started_at)
+        return
+    for line in lines:
+        for place in line.levels.loc[line.levels["run"] == opened.run_id, "place"][-1:]:
+            mark_place(chart.figure, float(place))

@@ -1,6 +1,8 @@
 """The alerts of a store: its bad news, the controls that were not caught, what people decided."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -11,7 +13,7 @@ from hybridwatch.record.role import Role
 from hybridwatch.triage import CONTROL, Alert, Judged, Question, Ruling, Story, answered, stories_of
 from hybridwatch.triage.database import open_triage
 from hybridwatch.views.address import address
-from hybridwatch.views.controls import ControlRun, Sight, controls_of
+from hybridwatch.views.controls import ControlRun, Known, Sight, controls_among, known_in
 from hybridwatch.views.document import Cell, Inline, Link, When
 from hybridwatch.views.history import age
 from hybridwatch.views.judged import judged_from
@@ -37,14 +39,42 @@ def alerts_here(source: Source) -> tuple[Alert, ...]:
 
 def stories_here(source: Source) -> tuple[Story, ...]:
     """Tell what the verdicts of a store say, whatever people decided."""
+    return _told(source).stories
+
+
+def stories_with(run_id: str, source: Source) -> tuple[Story, ...]:
+    """Tell the stories in which a run was bad."""
+    return _told(source).bad_in.get(run_id, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the verdicts of a store say.
+
+    Attributes:
+        stories: Everything that was ever bad.
+        bad_in: The same by the runs in which it was.
+    """
+
+    stories: tuple[Story, ...]
+    bad_in: Mapping[str, tuple[Story, ...]]
+
+
+def _told(source: Source) -> _Told:
     checkout = source.checkout()
-    controls = controls_of(source.index, checkout.scenarios)
-    return _stories(source.index, checkout.policy, controls)
+    return _told_in(source.index, checkout.policy, known_in(checkout.scenarios))
 
 
 @lru_cache(maxsize=1)  # what an index says never changes, and every view of the alerts asks
-def _stories(index: Index, policy: Policy, controls: tuple[ControlRun, ...]) -> tuple[Story, ...]:
-    return stories_of([*judged_from(index), *judged_controls(controls)], policy)
+def _told_in(index: Index, policy: Policy, known: frozenset[Known]) -> _Told:
+    judged = (*judged_from(index), *judged_controls(controls_among(index, known)))
+    stories = stories_of(judged, policy)
+    bad_in: defaultdict[str, list[Story]] = defaultdict(list)
+    for story in stories:
+        for ruling in story.rulings:
+            if ruling.cause is not None:
+                bad_in[ruling.run_id].append(story)
+    return _Told(stories, {run: tuple(found) for run, found in bad_in.items()})
 
 
 def since(ruling: Ruling, source: Source) -> Cell:

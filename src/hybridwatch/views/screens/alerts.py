@@ -37,6 +37,7 @@ from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.pager import Part, part_of
 from hybridwatch.views.screens.pair import rows_in
 from hybridwatch.views.screens.screen import Source
+from hybridwatch.views.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.views.sentence import plural
 
 _STANDING: Final = "standing"
@@ -65,7 +66,8 @@ def show(source: Source, asked: Asked) -> Document:
     count = plural(len(chosen), "alert")
     listed = tuple(_list(part, count, asked.resolved(), source))
     choices = Filters((*filters, picked))
-    return Document("Alerts", (*broken_in(source), choices, *listed), lead=lead)
+    loud = (*gaps_notice(gaps_here(source)), *broken_in(source))
+    return Document("Alerts", (*loud, choices, *listed), lead=lead)
 
 
 def listed(source: Source, address: Address) -> tuple[Alert, ...]:

@@ -41,7 +41,7 @@ from hybridwatch.views.history import (
     verdict_of,
     worst_first,
 )
-from hybridwatch.views.screens.alerting import stories_here
+from hybridwatch.views.screens.alerting import stories_with
 from hybridwatch.views.screens.empty import broken_notice, empty_store
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.screens.table_of_runs import Row, rows_of
@@ -123,10 +123,9 @@ def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
         sides = {role: f"{run.id}#{at}" for at, role in enumerate(("baseline", "contender"))}
         compared = address("compare", scenario=run.scenario.id, **sides)
         line += [", ", Link("the comparison of its two sides", compared)]
-    for story in stories_here(source):
-        if any(one.run_id == run.id and one.cause is not None for one in story.rulings):
-            way = address("alerts", alert=story.matter.key)
-            line += [", ", Link(f"alert: {alert_text(story).what.lower()}", way)]
+    for story in stories_with(run.id, source):
+        way = address("alerts", alert=story.matter.key)
+        line += [", ", Link(f"alert: {alert_text(story).what.lower()}", way)]
     return Paragraph((*line, "."), quiet=True)
 
 
