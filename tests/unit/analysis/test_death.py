@@ -7,7 +7,7 @@ from hybridwatch.analysis.death import LONGEST, bounded, death_of, deaths_in, pl
 from hybridwatch.analysis.report import report_of
 from hybridwatch.record.run import Failure
 from tests.broken_engines import AGAIN, CORE, CUDA_LOG, SERVER, dead_contender, healthy, with_deaths
-from tests.builders import a_run
+from tests.builders import Trials, a_run
 
 CUDA = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
 DEAD = f"{SERVER}vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."
@@ -118,15 +118,19 @@ def test_both_sides_that_died_are_named():
     report = report_of(run)
     (cause,) = causes_in(report)
     death = death_of(report, cause)
+    assert death is not None
     assert death.sides == ("baseline", "contender")
 
 
 def test_failures_of_another_phase_are_not_the_reason():
-    sides = {"ttft": (0.1,) * 5}, {"ttft": (0.1,) * 5, "accuracy.recall": "1"}
-    run = with_deaths(a_run(*sides), 0, Failure("it broke", "log"))
-    (cause, *_) = causes_in(report_of(run))
+    old: dict[str, Trials] = {"ttft": (0.1,) * 5}
+    new: dict[str, Trials] = {"ttft": (0.1,) * 5, "accuracy.recall": "1"}
+    report = report_of(with_deaths(a_run(old, new), 0, Failure("it broke", "log")))
+    (cause, *_) = causes_in(report)
     assert {part.metric for part in cause.parts} == {"accuracy.recall"}
-    assert death_of(report_of(run), cause).trials == 1
+    death = death_of(report, cause)
+    assert death is not None
+    assert death.trials == 1
 
 
 def test_a_report_keeps_what_is_known_of_each_failed_trial():

@@ -16,7 +16,7 @@ from tests.broken_engines import (
     slow_contender,
     with_deaths,
 )
-from tests.builders import a_run, noisy, with_failures
+from tests.builders import Trials, a_run, noisy, with_failures
 
 WRONG = "contract.wrong_tokens"
 SYNCS = "host_syncs_per_step"
@@ -100,8 +100,9 @@ def test_the_baseline_is_named_where_it_died():
 
 
 def test_one_phase_that_failed_names_its_metric():
-    sides = {"accuracy.recall": "1" * 20, "tpot": noisy(1.0)}, {"tpot": noisy(1.0)}
-    run = with_failures(a_run(*sides), 1, Phase.ACCURACY, 1, "lm-eval ended with status 1: x")
+    new: dict[str, Trials] = {"tpot": noisy(1.0)}
+    old: dict[str, Trials] = {"accuracy.recall": "1" * 20, **new}
+    run = with_failures(a_run(old, new), 1, Phase.ACCURACY, 1, "lm-eval ended with status 1: x")
     assert sentences(run) == [
         "Trials failed: lm-eval ended with status 1: x; accuracy.recall failed"
     ]
