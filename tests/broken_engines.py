@@ -76,9 +76,9 @@ def slow_contender() -> Run:
     slower = healthy()
     for name, values in slower.items():
         if isinstance(values, tuple) and name.endswith("throughput"):
-            slower[name] = tuple(value / 1.057 for value in values)  # type: ignore[operator]
+            slower[name] = tuple(value / 1.057 for value in values)
         elif isinstance(values, tuple) and name in {"ttft", "tpot", "itl", "e2el"}:
-            slower[name] = tuple(value * 1.057 for value in values)  # type: ignore[operator]
+            slower[name] = tuple(value * 1.057 for value in values)
     return a_run(healthy(), slower)
 
 

@@ -11,7 +11,7 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.views.page import Page
 from hybridwatch.views.pull_request import LIMIT, News, render
 from tests.broken_engines import dead_contender, restless, slow_contender
-from tests.builders import a_run
+from tests.builders import a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
 
 WARN_ELSE: Final = Rule("*", action=Action.WARN)
@@ -110,8 +110,14 @@ def recovered() -> Case:
     return Case(Findings((SITUATIONS["equivalent"](),)), News.BAD)
 
 
+def unsettled() -> Case:
+    """A machine that would have seen a change that matters, and too few trials to settle it."""
+    sides = ({"tpot": noisy(1.0, 7, 0.03, seed)} for seed in (1, 2))
+    return Case(Findings((report_of(a_run(*sides)),)))
+
+
 def gone() -> Case:
-    return Case(Findings((SITUATIONS["inconclusive"](),)), News.GOOD)
+    return replace(unsettled(), before=News.GOOD)
 
 
 def overflow() -> Case:
@@ -148,6 +154,7 @@ CASES: Final[dict[str, Callable[[], Case]]] = {
     "no_baseline": no_baseline,
     "missing": missing,
     "recovered": recovered,
+    "unsettled": unsettled,
     "gone": gone,
     "overflow": overflow,
     "hostile": hostile,

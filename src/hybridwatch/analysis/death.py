@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hybridwatch.analysis.cause import Area, Cause
+from hybridwatch.analysis.cause import Area, Cause, causes_in
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import FailedTrial, Report
 from hybridwatch.record.run import Phase
@@ -112,6 +112,14 @@ def death_of(report: Report, cause: Cause) -> Death | None:
         trials=len(failed),
         hung=root is None and _HUNG.search(telling.reason) is not None,
     )
+
+
+def deaths_in(report: Report) -> Iterator[Death]:
+    """Find the failures of a report that left a log; it has one cause of this kind at most."""
+    for cause in causes_in(report):
+        death = death_of(report, cause)
+        if death is not None and death.trial.log_tail.strip():
+            yield death
 
 
 def root_of(log_tail: str) -> str | None:

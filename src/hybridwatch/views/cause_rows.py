@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis.cause import Area, Cause
-from hybridwatch.analysis.death import Death, death_of
+from hybridwatch.analysis.death import Death, death_of, deaths_in
 from hybridwatch.analysis.findings import Findings, Found
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
@@ -92,11 +92,8 @@ def render_rows(findings: Findings) -> str:
 
 def first_death(findings: Findings) -> tuple[Report, Death] | None:
     """Find the first failure of an engine that left a log."""
-    for found in findings.causes:
-        death = death_of(found.report, found.cause)
-        if death is not None and death.trial.log_tail.strip():
-            return found.report, death
-    return None
+    found = ((report, death) for report in findings.reports for death in deaths_in(report))
+    return next(found, None)
 
 
 def render_log(death: Death, place: str = "") -> str:

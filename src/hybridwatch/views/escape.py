@@ -78,12 +78,23 @@ def fenced_lines(text: str, most: int, longest: int = 200) -> str:
         most: Lines that are kept, from the end.
         longest: Characters of a line that are kept.
     """
-    lines = [_visible(line) for line in text.splitlines() if line.strip()][-most:]
-    shown = [line if len(line) <= longest else line[:longest] + _ELLIPSIS for line in lines]
+    shown = last_lines(text, most, longest)
     fence = "```"
     while any(fence in line for line in shown):
         fence += "`"
     return "\n".join([fence, *shown, fence])
+
+
+def last_lines(text: str, most: int, longest: int = 200) -> list[str]:
+    """Give the last lines of a text that are not empty, each harmless on a display.
+
+    Args:
+        text: Anything, such as a log.
+        most: Lines that are kept, from the end.
+        longest: Characters of a line that are kept.
+    """
+    lines = [_visible(line) for line in text.splitlines() if line.strip()][-most:]
+    return [line if len(line) <= longest else line[:longest] + _ELLIPSIS for line in lines]
 
 
 def _visible(line: str) -> str:

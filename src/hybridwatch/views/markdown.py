@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Final
 
-from hybridwatch.analysis.cause import causes_in
-from hybridwatch.analysis.death import Death, death_of
+from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.views import numbers, sentence
-from hybridwatch.views.cause_rows import cell, code, render_log
+from hybridwatch.views.cause_rows import cell, render_log
 from hybridwatch.views.escape import as_item, escape, fenced, in_html
 
 _SHOWN_FLIPS: Final = 5
@@ -45,11 +44,11 @@ def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     if report.attribution is not None:
         yield escape(sentence.reason(report.attribution))
     yield (
-        f"{code(report.scenario.id)}: {code(report.baseline.build.label)} (baseline) against "
-        f"{code(report.contender.build.label)} (contender)"
+        f"{_code(report.scenario.id)}: {_code(report.baseline.build.label)} (baseline) against "
+        f"{_code(report.contender.build.label)} (contender)"
     )
     if with_log:
-        yield from map(render_log, _deaths(report))
+        yield from map(render_log, deaths_in(report))
     yield _folded(f"Failed trials ({len(report.failures)})", _bullets(report.failures))
     prominent = [c for c in report.comparisons if c.verdict in _PROMINENT]
     rest = [c for c in report.comparisons if c.verdict not in _PROMINENT]
@@ -78,7 +77,7 @@ def _table(comparisons: list[Comparison]) -> str:
 def _row(comparison: Comparison) -> str:
     cells = (
         sentence.MARKS[comparison.verdict],
-        code(sentence.name_of(comparison)),
+        _code(sentence.name_of(comparison)),
         *map(cell, sentence.centers_of(comparison)),
         cell(sentence.change_of(comparison)),
         cell(numbers.p_value(comparison.p_adjusted)),
@@ -86,14 +85,6 @@ def _row(comparison: Comparison) -> str:
         comparison.verdict.value,
     )
     return f"| {' | '.join(cells)} |"
-
-
-def _deaths(report: Report) -> Iterator[Death]:
-    """Failures that left a log; one report has one cause of this kind at most."""
-    for cause in causes_in(report):
-        death = death_of(report, cause)
-        if death is not None and death.trial.log_tail.strip():
-            yield death
 
 
 def _doubts(report: Report) -> Iterator[str]:
@@ -121,9 +112,9 @@ def _flip(flip: Flip) -> str:
     prompt = flip.baseline.prompt
     shown = prompt if len(prompt) <= 200 else "\u2026" + prompt[-200:]
     return (
-        f"- document {flip.baseline.doc_id} ({way}): {code(shown)}; "
-        f"expected {code(flip.baseline.target)}, baseline {code(flip.baseline.response)}, "
-        f"contender {code(flip.contender.response)}"
+        f"- document {flip.baseline.doc_id} ({way}): {_code(shown)}; "
+        f"expected {_code(flip.baseline.target)}, baseline {_code(flip.baseline.response)}, "
+        f"contender {_code(flip.contender.response)}"
     )
 
 
@@ -158,3 +149,7 @@ def _identity(side: Side) -> str:
     return escape(
         f"run {side.run_id}, {side.build.distribution} {side.build.release}, {side.testbed.id}"
     )
+
+
+def _code(text: str) -> str:
+    return f"<code>{escape(text)}</code>"

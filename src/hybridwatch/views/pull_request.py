@@ -21,7 +21,7 @@ from hybridwatch.views import sentence
 from hybridwatch.views.blind_text import blind_sentence, settling
 from hybridwatch.views.cause_rows import code, first_death, grouped, render_log, render_rows
 from hybridwatch.views.cause_text import cause_text
-from hybridwatch.views.escape import as_item, escape, fenced, in_html
+from hybridwatch.views.escape import as_item, escape, fenced, in_html, one_line
 from hybridwatch.views.markdown import render_comment
 from hybridwatch.views.page import Page, Part, page_of
 
@@ -119,7 +119,7 @@ def _news(findings: Findings, before: News | None) -> News:
 
 def title_of(findings: Findings) -> str:
     """Say in one plain line what was found: what changed, by how much, and what comes of it."""
-    return _verdict(findings)
+    return one_line(_verdict(findings))
 
 
 def _parts(findings: Findings) -> Iterator[Part]:
@@ -182,10 +182,9 @@ def _verdict(findings: Findings) -> str:
     if result.warnings:
         return f"{changes}The gate only warns."
     if blindness.spots:
-        blind = f"{blind_sentence(blindness, many=_many(findings))}."
-        return (
-            f"{changes or blind + ' '}{'Nothing regressed.' if changes else 'No regression shown.'}"
-        )
+        if changes:
+            return f"{changes}Nothing regressed."
+        return f"{blind_sentence(blindness, many=_many(findings))}. No regression shown."
     if changes:
         open_ones = _unsettled(findings)
         rest = f"; {len(open_ones)} of {_gated(findings)} not settled" if open_ones else ""
@@ -252,8 +251,8 @@ def _next_steps(findings: Findings, ranked: Sequence[Report]) -> str:
     elif unsettled:
         again = unsettled
         hint = (
-            f"nothing stops this, and {len(_unsettled(findings))} of {_gated(findings)} are not "
-            "settled. More trials would:"
+            f"nothing stops this; {len(_unsettled(findings))} of {_gated(findings)} not settled. "
+            "To measure again, interleaved:"
         )
     else:
         again = {report.scenario.id for report in findings.reports}

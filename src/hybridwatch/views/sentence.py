@@ -92,10 +92,15 @@ def _moved(factor: Factor) -> str:
 
 
 def line_of(comparison: Comparison) -> str:
-    """Tell a comparison in one line."""
+    """Tell a comparison in one line; a side without a value is left out."""
     old, new = centers_of(comparison)
-    said = f"{name_of(comparison)}: {comparison.verdict.value}, {old} -> {new}"
-    return said if comparison.effect is None else f"{said}, {change_of(comparison)}"
+    said = f"{name_of(comparison)}: {comparison.verdict.value}"
+    if comparison.contender is None:
+        return said if comparison.baseline is None else f"{said}, was {old}"
+    if comparison.baseline is None:
+        return f"{said}, the contender has {new}"
+    told = f"{said}, {old} -> {new}"
+    return told if comparison.effect is None else f"{told}, {change_of(comparison)}"
 
 
 def notes(report: Report) -> tuple[str, ...]:
