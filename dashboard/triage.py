@@ -14,8 +14,11 @@ from hybridwatch.triage import (
     Deed,
     Status,
     TriageConflict,
+    accept,
     acknowledge,
     assign,
+    duplicate,
+    invalid,
     link,
     mute,
     note,
@@ -24,10 +27,10 @@ from hybridwatch.triage import (
 )
 from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_NAME, LONGEST_TEXT, LONGEST_URL
 from hybridwatch.triage.database import open_triage
+from hybridwatch.views.alert_words import DONE, entry_line
 from hybridwatch.views.document import Kind, Notice, Section, When
 from hybridwatch.views.screens import Source
 from hybridwatch.views.screens.alerting import alerts_here
-from hybridwatch.views.screens.alerts import DONE, entry_line
 
 _NAME: Final = "triage name"
 """The box; Streamlit forgets it when another page is drawn, so what it said is kept beside it."""
@@ -37,8 +40,11 @@ _OUTCOME: Final = "triage outcome"
 _ROUND: Final = "triage round"
 """Counts what was kept: the forms of the next round are new, and empty."""
 
-_LABELS: Final[Mapping[Deed, str]] = {
+LABELS: Final[Mapping[Deed, str]] = {
     Deed.ACKNOWLEDGE: "Acknowledge",
+    Deed.ACCEPT: "Expected: accept",
+    Deed.INVALID: "Invalid",
+    Deed.DUPLICATE: "Duplicate of",
     Deed.NOTE: "Note",
     Deed.ASSIGN: "Assign",
     Deed.LINK: "Link an issue",
@@ -46,8 +52,12 @@ _LABELS: Final[Mapping[Deed, str]] = {
     Deed.UNMUTE: "Unmute",
     Deed.REOPEN: "Reopen",
 }
+"""What the reader can do, in the order in which it is offered."""
 _TEXTS: Final[Mapping[Deed, tuple[str, int]]] = {
     Deed.ACKNOWLEDGE: ("Reason", LONGEST_TEXT),
+    Deed.ACCEPT: ("Why this is the new level", LONGEST_TEXT),
+    Deed.INVALID: ("What was wrong with the measurement", LONGEST_TEXT),
+    Deed.DUPLICATE: ("Address or key of the other alert, or address of an issue", LONGEST_URL),
     Deed.NOTE: ("Note", LONGEST_TEXT),
     Deed.ASSIGN: ("To whom (nothing takes it from everybody)", LONGEST_NAME),
     Deed.LINK: ("Address of the issue, https://", LONGEST_URL),
@@ -55,9 +65,12 @@ _TEXTS: Final[Mapping[Deed, tuple[str, int]]] = {
     Deed.UNMUTE: ("Reason, if you like", LONGEST_TEXT),
     Deed.REOPEN: ("Reason, if you like", LONGEST_TEXT),
 }
-_LONG: Final = frozenset({Deed.ACKNOWLEDGE, Deed.NOTE})
+_LONG: Final = frozenset({Deed.ACKNOWLEDGE, Deed.ACCEPT, Deed.INVALID, Deed.NOTE})
 _MAKE: Final[Mapping[Deed, Callable[[str], Act]]] = {
     Deed.ACKNOWLEDGE: acknowledge,
+    Deed.ACCEPT: accept,
+    Deed.INVALID: invalid,
+    Deed.DUPLICATE: duplicate,
     Deed.NOTE: note,
     Deed.ASSIGN: assign,
     Deed.LINK: link,
@@ -94,9 +107,9 @@ def offer(alert: Alert, source: Source) -> None:
     with st.container():  # there also when empty: what stands below stays what it is
         if outcome is not None and key == alert.matter.key:
             draw_more((outcome,), "outcome")
-    _ask_name()
+    ask_name()
     deeds = _deeds(alert)
-    tabs = st.tabs([_LABELS[deed] for deed in deeds], key=f"deeds {alert.matter.key}")
+    tabs = st.tabs([LABELS[deed] for deed in deeds], key=f"deeds {alert.matter.key}")
     for deed, tab in zip(deeds, tabs, strict=True):
         with tab:
             _form(deed, alert, source)
@@ -104,16 +117,20 @@ def offer(alert: Alert, source: Source) -> None:
 
 def _deeds(alert: Alert) -> list[Deed]:
     muted = alert.decisions.muted_until(datetime.now(UTC)) is not None
-    silent = {Status.ACKNOWLEDGED, Status.MUTED, Status.RESOLVED}
+    stands = alert.status is not Status.RESOLVED
     fits = {
-        Deed.ACKNOWLEDGE: alert.status is not Status.RESOLVED,
+        Deed.ACKNOWLEDGE: stands,
+        Deed.ACCEPT: stands,
+        Deed.INVALID: stands,
+        Deed.DUPLICATE: stands,
         Deed.UNMUTE: muted,
-        Deed.REOPEN: alert.status in silent,
+        Deed.REOPEN: alert.status is not Status.OPEN,
     }
-    return [deed for deed in _LABELS if fits.get(deed, True)]
+    return [deed for deed in LABELS if fits.get(deed, True)]
 
 
-def _ask_name() -> None:
+def ask_name() -> None:
+    """Ask for the name under which answers are kept, unless a login tells it."""
     if login := _login():
         st.text(f"You answer as {login}.")
         return
@@ -142,33 +159,58 @@ def _login() -> str:
 
 
 def _form(deed: Deed, alert: Alert, source: Source) -> None:
-    place = f"{deed.value} {alert.matter.key} {st.session_state.get(_ROUND, 0)}"
-    label, longest = _TEXTS[deed]
+    place = f"{deed.value} {alert.matter.key} {round_of_forms()}"
     with st.form(f"form {place}", border=False):
-        if deed is Deed.MUTE:
-            today = datetime.now(UTC).date()
-            st.date_input(
-                "Until 00:00 UTC of",
-                value=today + _WEEK,
-                min_value=today + timedelta(days=1),
-                max_value=today + LONGEST_MUTE - timedelta(days=1),
-                key=f"until {place}",
-                width=320,
-            )
-        if deed in _LONG:
-            st.text_area(label, key=f"text {place}", max_chars=longest)
-        else:
-            st.text_input(label, key=f"text {place}", max_chars=longest)
-        st.form_submit_button(_LABELS[deed], on_click=_decide, args=(deed, place, source))
+        ask(deed, place)
+        st.form_submit_button(LABELS[deed], on_click=_decide, args=(deed, place, source))
+
+
+def ask(deed: Deed, place: str) -> None:
+    """Draw the fields of an act.
+
+    Args:
+        deed: What is done.
+        place: A name for them; ``act_of`` reads them by it.
+    """
+    label, longest = _TEXTS[deed]
+    if deed is Deed.MUTE:
+        today = datetime.now(UTC).date()
+        st.date_input(
+            "Until 00:00 UTC of",
+            value=today + _WEEK,
+            min_value=today + timedelta(days=1),
+            max_value=today + LONGEST_MUTE - timedelta(days=1),
+            key=f"until {place}",
+            width=320,
+        )
+    if deed in _LONG:
+        st.text_area(label, key=f"text {place}", max_chars=longest)
+    else:
+        st.text_input(label, key=f"text {place}", max_chars=longest)
+
+
+def round_of_forms() -> int:
+    """Say how many answers were kept: the forms of each round are new, and empty."""
+    return int(st.session_state.get(_ROUND, 0))
+
+
+def next_round() -> None:
+    """Empty every form."""
+    st.session_state[_ROUND] = round_of_forms() + 1
+
+
+def who_answers() -> str:
+    """Give the name under which answers are kept: that of the login, else what was typed."""
+    return _login() or st.session_state.get(_NAME, "")
 
 
 def _decide(deed: Deed, place: str, source: Source) -> None:
     """Keep what the reader did about the alert, as it was shown before the click."""
     alert: Alert = st.session_state[_SHOWN]
     now = datetime.now(UTC)
-    who = _login() or st.session_state.get(_NAME, "")
+    who = who_answers()
     try:
-        act = _act(deed, place, now)
+        act = act_of(deed, place, now)
         with open_triage(source.results, source.triage) as triage:
             triage.decide(alert, act, who, now)
     except TriageConflict as conflict:
@@ -176,12 +218,21 @@ def _decide(deed: Deed, place: str, source: Source) -> None:
     except TriageError as error:
         outcome = Notice(Kind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
     else:
-        outcome = Notice(Kind.QUIET, f"Kept: {who} {DONE[deed]}.")
-        st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
+        outcome = Notice(Kind.QUIET, f"Kept: {who} {DONE[deed]}{_of(act)}.")
+        next_round()
     st.session_state[_OUTCOME] = (alert.matter.key, outcome)
 
 
-def _act(deed: Deed, place: str, now: datetime) -> Act:
+def _of(act: Act) -> str:
+    return f" {act.text}" if act.deed is Deed.DUPLICATE else ""
+
+
+def act_of(deed: Deed, place: str, now: datetime) -> Act:
+    """Make an act of what was filled in.
+
+    Raises:
+        TriageError: It may not be said like this.
+    """
     text = st.session_state[f"text {place}"]
     if deed is not Deed.MUTE:
         return _MAKE[deed](text)

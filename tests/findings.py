@@ -6,10 +6,15 @@ from typing import Final
 
 from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.policy import Action, Policy, Rule
+from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.views.page import Page
 from hybridwatch.views.pull_request import LIMIT, News, render
+from tests.broken_engines import dead_contender, restless, slow_contender
+from tests.builders import a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
+
+WARN_ELSE: Final = Rule("*", action=Action.WARN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +67,57 @@ def missing() -> Case:
     return Case(Findings((SITUATIONS["equivalent"](),), (lost,)))
 
 
+def dead() -> Case:
+    return Case(Findings((report_of(dead_contender()),)))
+
+
+def dead_in_many() -> Case:
+    report = report_of(dead_contender())
+    return Case(
+        Findings(
+            tuple(
+                replace(report, scenario=replace(report.scenario, id=f"smoke/number-{number}"))
+                for number in range(7)
+            )
+        ),
+        limit=20_000,
+    )
+
+
+def slower() -> Case:
+    return Case(Findings((report_of(slow_contender()),)))
+
+
+def blind() -> Case:
+    policy = Policy((Rule("ttft"), Rule("tpot"), Rule("output_throughput"), WARN_ELSE))
+    return Case(Findings((report_of(restless()),), (), policy))
+
+
+def blind_after_bad() -> Case:
+    return replace(blind(), before=News.BAD)
+
+
+def seeing() -> Case:
+    return Case(Findings((SITUATIONS["equivalent"](),)), News.BLIND)
+
+
+def answers_lost() -> Case:
+    sides = {"accuracy.recall": "1" * 200}, {"accuracy.recall": "1" * 192 + "0" * 8}
+    return Case(Findings((report_of(a_run(*sides)),)))
+
+
 def recovered() -> Case:
     return Case(Findings((SITUATIONS["equivalent"](),)), News.BAD)
 
 
+def unsettled() -> Case:
+    """A machine that would have seen a change that matters, and too few trials to settle it."""
+    sides = ({"tpot": noisy(1.0, 7, 0.03, seed)} for seed in (1, 2))
+    return Case(Findings((report_of(a_run(*sides)),)))
+
+
 def gone() -> Case:
-    return Case(Findings((SITUATIONS["inconclusive"](),)), News.GOOD)
+    return replace(unsettled(), before=News.GOOD)
 
 
 def overflow() -> Case:
@@ -94,9 +144,17 @@ CASES: Final[dict[str, Callable[[], Case]]] = {
     "nothing": one("nothing"),
     "mixed": mixed,
     "warned": warned,
+    "dead": dead,
+    "dead_in_many": dead_in_many,
+    "slower": slower,
+    "answers_lost": answers_lost,
+    "blind": blind,
+    "blind_after_bad": blind_after_bad,
+    "seeing": seeing,
     "no_baseline": no_baseline,
     "missing": missing,
     "recovered": recovered,
+    "unsettled": unsettled,
     "gone": gone,
     "overflow": overflow,
     "hostile": hostile,

@@ -1,6 +1,7 @@
 """The forms under an alert: what people do is kept, once, and nothing is overruled unseen."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.index import open_index
+from hybridwatch.record.run import Run
 from hybridwatch.store import write_run
 from hybridwatch.triage import Alert, Deed, Entry, Status, acknowledge
 from hybridwatch.triage.database import open_triage
 from hybridwatch.views.screens import Source
 from hybridwatch.views.screens.alerting import alerts_here
 from hybridwatch.views.sentence import headline
-from tests.builders import BASELINE, a_run
+from tests.builders import BASELINE, SCENARIO, a_run
 from tests.dashboard.live import PAGES, html_of, said_by
 
 HOSTILE = "<script>window.pwned = 1</script> [link](javascript:boom()) **bold** :smile: $x$"
@@ -24,10 +26,20 @@ HOSTILE = "<script>window.pwned = 1</script> [link](javascript:boom()) **bold** 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """A store with one alert."""
-    contract = "contract.padded_rows_prefilling"
-    builds = (BASELINE, BASELINE)
-    write_run(tmp_path, a_run({contract: (0.0, 0.0)}, {contract: (3.0, 3.0)}, builds=builds))
+    write_run(tmp_path, broken_run())
     return tmp_path
+
+
+def broken_run(scenario: str = SCENARIO.id, **changes: Any) -> Run:
+    """A run whose contender breaks a contract."""
+    contract = "contract.padded_rows_prefilling"
+    return a_run(
+        {contract: (0.0, 0.0)},
+        {contract: (3.0, 3.0)},
+        builds=(BASELINE, BASELINE),
+        scenario=replace(SCENARIO, id=scenario),
+        **changes,
+    )
 
 
 @pytest.fixture
@@ -49,9 +61,12 @@ def run_again(page: AppTest) -> AppTest:
     return page
 
 
+def alerts_in(results: Path) -> tuple[Alert, ...]:
+    return alerts_here(Source(results, open_index(results, headline), datetime.now(UTC)))
+
+
 def alert_in(results: Path) -> Alert:
-    source = Source(results, open_index(results, headline), datetime.now(UTC))
-    (alert,) = alerts_here(source)
+    (alert,) = alerts_in(results)
     return alert
 
 
@@ -80,11 +95,101 @@ def do(page: AppTest, deed: Deed, label: str, text: str, name: str | None = "Ada
     return run_again(page)
 
 
-def test_a_list_has_no_forms(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def open_list(results: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], AppTest]:
+    """Opens the list of alerts, as one of several people."""
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(results))
-    page = run_again(AppTest.from_file(str(PAGES / "alerts.py"), default_timeout=60))
+
+    def opened() -> AppTest:
+        return run_again(AppTest.from_file(str(PAGES / "alerts.py"), default_timeout=60))
+
+    return opened
+
+
+@pytest.fixture
+def three(results: Path) -> list[Alert]:
+    """Two more alerts in the store; gives all three as they are listed."""
+    for number, scenario in enumerate(("smoke/second", HOSTILE)):
+        write_run(results, broken_run(id=f"{number:08x}", scenario=scenario))
+    return list(alerts_in(results))
+
+
+def tick(page: AppTest, *labels: str) -> None:
+    for label in labels:
+        (box,) = (each for each in page.checkbox if label in each.label)
+        box.set_value(True)
+
+
+def send(page: AppTest, text: str, name: str = "Ada") -> AppTest:
+    """Answer several alerts with the form below their list."""
+    page.text_input(key="triage name").set_value(name)
+    (field,) = page.text_area
+    field.set_value(text)
+    (button,) = (each for each in page.button if each.label == "Answer")
+    button.click()
+    return run_again(page)
+
+
+def test_a_list_of_one_has_no_forms(open_list: Callable[[], AppTest]) -> None:
+    page = open_list()
     assert buttons(page) == []
     assert "Answer it" not in said_by(page)
+
+
+def test_one_answer_for_all_that_are_shown(
+    results: Path, three: list[Alert], open_list: Callable[[], AppTest]
+) -> None:
+    page = open_list()
+    tick(page, "All 3 shown")
+    page = send(page, "the new scheduler")
+    assert "Kept: Ada acknowledged: 3 alerts." in said_by(page)
+    answers = {alert.decisions.answer for alert in alerts_in(results)}
+    acts = {entry.act for entry in answers if entry}
+    assert acts == {acknowledge("the new scheduler")}
+    assert len(answers) == len(three)
+
+
+def test_one_answer_for_those_with_a_tick(
+    results: Path, three: list[Alert], open_list: Callable[[], AppTest]
+) -> None:
+    page = open_list()
+    page.selectbox(key="triage list deed").set_value(Deed.ACCEPT)
+    page = run_again(page)
+    tick(page, "smoke/second")
+    send(page, "expected since the upgrade")
+    closed = [a.matter.scenario for a in alerts_in(results) if a.status is Status.CLOSED]
+    assert closed == ["smoke/second"]
+
+
+def test_who_was_slower_with_one_of_many_is_told_and_keeps_the_others(
+    results: Path, three: list[Alert], open_list: Callable[[], AppTest]
+) -> None:
+    page = open_list()
+    second = next(alert for alert in three if alert.matter.scenario == "smoke/second")
+    with open_triage(results) as triage:
+        triage.decide(second, acknowledge("mine"), "Ben", datetime.now(UTC))
+    tick(page, "All 3 shown")
+    said = said_by(send(page, "all known"))
+    assert "Kept: Ada acknowledged: 2 alerts; not kept: 1" in said
+    assert "Ben acknowledged: mine" in said
+    whose = {a.decisions.answer.who for a in alerts_in(results) if a.decisions.answer}
+    assert whose == {"Ada", "Ben"}
+
+
+def test_nothing_ticked_is_told(
+    results: Path, three: list[Alert], open_list: Callable[[], AppTest]
+) -> None:
+    said = said_by(send(open_list(), "all known"))
+    assert "Tick at least one alert." in said
+    assert not list(results.glob("triage*"))
+
+
+def test_a_hostile_scenario_is_no_markup_in_a_tick_box(
+    three: list[Alert], open_list: Callable[[], AppTest]
+) -> None:
+    (label,) = (each.label for each in open_list().checkbox if "window" in each.label)
+    assert "\\<script\\>" in label
+    assert "\\*\\*bold" in label
 
 
 def test_looking_writes_nothing(results: Path, open_alert: Callable[[], AppTest]) -> None:
@@ -113,6 +218,9 @@ def test_an_acknowledgement_is_kept_told_and_shown(
         (Deed.ASSIGN, "Assign", "Ben", "Ada assigned Ben"),
         (Deed.LINK, "Link an issue", "https://example.org/1", "https://example.org/1"),
         (Deed.MUTE, "Mute", "moving house", ": moving house"),
+        (Deed.ACCEPT, "Expected: accept", "new level", "Ada accepted as expected: new level"),
+        (Deed.INVALID, "Invalid", "a noisy guest", "Ada called it invalid: a noisy guest"),
+        (Deed.DUPLICATE, "Duplicate of", "0" * 32, "Ada called it a duplicate of"),
     ],
 )
 def test_every_act_is_kept(
@@ -212,7 +320,7 @@ def test_hostile_words_are_never_read_as_markup(
     assert entries(results)[0].act.text == HOSTILE
     assert f"Kept: {HOSTILE} noted." in said_by(page)
     assert "&lt;script&gt;" in html_of(page)
-    assert "<script" not in html_of(page)
+    assert "<script>" not in html_of(page)
     assert not [each.value for each in (*page.markdown, *page.caption) if "bold" in each.value]
 
 

@@ -16,7 +16,8 @@ from tests.situations import HOSTILE
 PADDED = "contract.padded_rows_prefilling"
 GOOD: dict[str, Trials] = {PADDED: (0.0,), "accuracy.recall": "1" * 200}
 BAD: dict[str, Trials] = {PADDED: (4.0,), "accuracy.recall": "1" * 200}
-LEFT, RIGHT = ({"tpot": noisy(1.0, 7, 0.2, seed)} for seed in (1, 2))
+LEFT, RIGHT = ({"tpot": noisy(1.0, 7, 0.03, seed)} for seed in (1, 2))
+RESTLESS = [{"tpot": noisy(1.0, 7, 0.2, seed)} for seed in (1, 2)]
 EXPECTED = "smoke/padded-graph-rows"
 
 
@@ -60,7 +61,7 @@ def test_the_life_of_a_pull_request(hub, bot) -> None:
         for what in ("silent", "posted", "unchanged", "edited", "unchanged", "edited")
     ]
     (body,) = hub.bodies()
-    assert body.startswith("**Bad news")
+    assert body.startswith("**A contract broke: ")
     conclusions = [check["conclusion"] for check in hub.checks]
     assert conclusions == ["success", "failure", "success", "failure"]
     assert {check["head_sha"] for check in hub.checks} == {HEAD}
@@ -81,6 +82,28 @@ def test_an_a_a_comparison_is_silent(hub, bot, sides, conclusion) -> None:
     answer = bot(a_run(*sides))
     assert answer.output == f"comment: silent\ncheck:   {conclusion}, posted\n"
     assert hub.comments == []
+
+
+def test_a_measurement_that_could_see_nothing_is_told_and_settled_later(hub, bot) -> None:
+    assert bot(a_run(*RESTLESS)).output == "comment: posted\ncheck:   neutral, posted\n"
+    (body,) = hub.bodies()
+    assert body.startswith("**Could only have seen changes above ")
+    assert "nothing has to be done" not in body
+    assert hub.checks[-1]["output"]["title"].startswith("Could only have seen")
+    bot(a_run(GOOD, GOOD))
+    (body,) = hub.bodies()
+    assert body.startswith("**Measured well enough this time")
+    assert news_in(body) is News.SEEING
+
+
+def test_bad_news_is_not_called_over_by_a_measurement_that_sees_nothing(hub, bot) -> None:
+    bot(a_run(GOOD, BAD))
+    bot(a_run(*RESTLESS))
+    (body,) = hub.bodies()
+    assert "Recovered" not in body
+    assert "Nobody can say yet whether the bad news told here before is over." in body
+    bot(a_run(GOOD, GOOD))
+    assert hub.bodies()[0].startswith("**Recovered: the bad news")
 
 
 def test_an_expected_scenario_that_is_missing_is_told_with_those_that_are_there(hub, bot) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.verdict import FailedTrial
 
 _ABSENT = "unset"
 
@@ -51,10 +52,17 @@ def facts_between(baseline: OneSide, contender: OneSide) -> Iterator[Fact]:
         yield Fact(f"testbed {field.name}", _text(old), _text(new))
 
 
-def failures_of(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
-    """List the reason of every failed trial, one line each, the baseline's first."""
+def failed_trials_of(baseline: OneSide, contender: OneSide) -> tuple[FailedTrial, ...]:
+    """List every failed trial, the baseline's first."""
     return tuple(
-        f"{name}, {trial.phase.value} trial {trial.index}: {trial.failure.reason}"
+        FailedTrial(
+            side=name,
+            phase=trial.phase,
+            index=trial.index,
+            reason=trial.failure.reason,
+            log_tail=trial.failure.log_tail,
+            engine_died=trial.failure.engine_died,
+        )
         for name, side in (("baseline", baseline), ("contender", contender))
         for trial in side.run.failed(side.index)
         if trial.failure is not None

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from hybridwatch.analysis.blindness import Blindness, blindness_of
+from hybridwatch.analysis.cause import Cause, causes_in
 from hybridwatch.analysis.gate import GateResult, consequence, gate_all
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
@@ -59,6 +61,19 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """A cause, and where it was found.
+
+    Attributes:
+        report: The report that holds it.
+        cause: The cause.
+    """
+
+    report: Report
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """Reports on one change, one per scenario.
 
@@ -84,6 +99,20 @@ class Findings:
         return tuple(self._gated())
 
     @property
+    def causes(self) -> tuple[Found, ...]:
+        """What changed, in the order of the reports, of each the most severe first."""
+        return tuple(
+            Found(report, cause)
+            for report in self.reports
+            for cause in causes_in(report, self.policy)
+        )
+
+    @property
+    def blindness(self) -> Blindness:
+        """What could not have been seen of that which can stop a change."""
+        return blindness_of(self.reports, self.policy)
+
+    @property
     def incomparable(self) -> tuple[Report, ...]:
         """The reports in which nothing could be held against anything."""
         return tuple(
@@ -97,7 +126,7 @@ class Findings:
         """Whether there is anything that people should be told without asking."""
         result = self.gate
         better = any(told.is_better for told in self.gated)
-        return bool(result.reasons or result.warnings) or better
+        return bool(result.reasons or result.warnings or self.blindness.spots) or better
 
     @property
     def conclusion(self) -> Conclusion:

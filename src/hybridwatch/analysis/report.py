@@ -9,7 +9,7 @@ from typing import Final
 
 from hybridwatch.analysis.attribution import attribution_of
 from hybridwatch.analysis.compare import compare, lay_apart
-from hybridwatch.analysis.difference import differences_between, failures_of
+from hybridwatch.analysis.difference import differences_between, failed_trials_of
 from hybridwatch.analysis.doubt import obstacles
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
@@ -92,6 +92,7 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
             )
             for subject in subjects
         ]
+    failed = failed_trials_of(baseline, contender)
     level = level_of(looks) if terms.level is None else terms.level
     comparisons, tests = judge_together(drafts, level)
     return Report(
@@ -102,7 +103,8 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         tests=tests,
         false_discovery_rate=FALSE_DISCOVERY_RATE,
         differences=differences_between(baseline, contender),
-        failures=failures_of(baseline, contender),
+        failures=tuple(f"{trial.place}: {trial.reason}" for trial in failed),
         attribution=attribution_of(comparisons, baseline, contender),
         looks=looks,
+        failed_trials=failed,
     )

@@ -8,7 +8,7 @@ from enum import Enum
 
 from hybridwatch.metric import Metric
 from hybridwatch.record.identity import EngineBuild, ScenarioRef, Testbed
-from hybridwatch.record.run import Answer, Looks
+from hybridwatch.record.run import Answer, Looks, Phase
 
 
 class Verdict(Enum):
@@ -195,6 +195,32 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedTrial:
+    """A trial that gave no values.
+
+    Attributes:
+        side: ``baseline`` or ``contender``.
+        phase: What it was for.
+        index: Position in its run.
+        reason: One line for a person.
+        log_tail: The last lines of the engine's log; empty where none was kept.
+        engine_died: Whether the engine ended, or never came up.
+    """
+
+    side: str
+    phase: Phase
+    index: int
+    reason: str
+    log_tail: str
+    engine_died: bool
+
+    @property
+    def place(self) -> str:
+        """Where it stands in its run: ``contender, contract trial 3``."""
+        return f"{self.side}, {self.phase.value} trial {self.index}"
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Every comparison between two sides of one scenario.
 
@@ -208,6 +234,7 @@ class Report:
         differences: What differs between the two sides besides the engine build's label, one
             line each, such as ``fix padded-rows-prefilling: present -> reverted``.
         failures: Reasons of failed trials, one line each.
+        failed_trials: The same trials with all that is known of them.
         attribution: Why the output throughput changed; ``None`` when it is not said to have
             changed, or when the trials do not tell how often the engine stepped.
         looks: Set when trials were added until the sides were told apart or shown to be the same;
@@ -224,6 +251,7 @@ class Report:
     failures: tuple[str, ...] = ()
     attribution: Attribution | None = None
     looks: Looks | None = None
+    failed_trials: tuple[FailedTrial, ...] = ()
 
     @property
     def bad_news(self) -> tuple[Comparison, ...]:

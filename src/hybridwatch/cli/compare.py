@@ -14,7 +14,7 @@ from hybridwatch.cli.sides import (
     takes_baseline,
     takes_records,
 )
-from hybridwatch.views.jsonform import to_json
+from hybridwatch.views.jsonform import comparison_to_json
 from hybridwatch.views.table import print_table
 
 _BAD_NEWS = 1
@@ -39,7 +39,7 @@ def command(
     # Stored first: whoever reads the answer may act on the file.
     path = save(results, judged) if saved else None
     if as_json:
-        click.echo(json.dumps(to_json(report), indent=2, allow_nan=False))
+        click.echo(json.dumps(comparison_to_json(report), indent=2, allow_nan=False))
     else:
         print_table(report, Console())
     if path is not None:

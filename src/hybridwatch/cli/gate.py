@@ -7,13 +7,14 @@ import click
 
 from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.gate import GateResult, gate
-from hybridwatch.analysis.policy import Action, Policy
+from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
+from hybridwatch.views.gate_text import gate_lines
 from hybridwatch.views.jsonform import findings_to_json, gate_to_json
 from hybridwatch.views.pull_request import title_of
-from hybridwatch.views.sentence import headline, line_of, plural
+from hybridwatch.views.sentence import headline, plural
 
 _BAD_NEWS = 1
 
@@ -36,7 +37,7 @@ def command(
     result = _result(findings, one=bool(records))
     if as_json:
         told = (
-            gate_to_json(result, findings.reports[0])
+            gate_to_json(result, findings.reports[0], policy)
             if records
             else findings_to_json(result, findings)
         )
@@ -53,16 +54,15 @@ def _result(findings: Findings, *, one: bool) -> GateResult:
 
 
 def _print(findings: Findings) -> None:
-    many = len(findings.reports) > 1
     for absent in findings.absent:
         click.echo(f"  {absent.scenario}: {absent.reason}")
     for report in findings.incomparable:
         click.echo(f"  {report.scenario.id}: {headline(report)}")
-    for told in findings.gated:
-        if told.is_bad:
-            mark = "" if told.action is Action.BLOCK else "warning: "
-            place = f"{told.report.scenario.id}: " if many else ""
-            click.echo(f"  {mark}{place}{line_of(told.comparison)}")
+    many = len(findings.reports) > 1
+    for found in findings.causes:
+        if not found.cause.is_better:
+            for line in gate_lines(found, many=many):
+                click.echo(f"  {line}")
 
 
 def _said(result: GateResult) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from hybridwatch.index.reading import Headline
 from hybridwatch.store import present_tools
 
-_WORDS: Final = ("numbers.py", "sentence.py")
+_WORDS: Final = ("cause_text.py", "labels.py", "numbers.py", "sentence.py")
 """Where headlines come from."""
 
 _READERS: Final = frozenset({"columns.py", "queries.py", "speed.py", "synthetic.py"})

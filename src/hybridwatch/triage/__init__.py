@@ -1,25 +1,39 @@
 """What people decide about bad news.
 
-``alerts`` derives from verdicts what is open, ``act`` says what a person can do about it,
-``decisions`` what follows from that, and ``database`` keeps it. Importing this package loads no
-database library; ``database`` does.
+``matter`` says what verdicts and alerts are about, ``story`` derives from verdicts what went bad
+and when, ``act`` says what a person can do about it, ``decisions`` what follows from that,
+``alerts`` how each alert stands now, and ``database`` keeps what people did. Importing this package
+loads no database library; ``database`` does.
 """
 
 from hybridwatch.triage.act import (
     Act,
     Deed,
+    accept,
     acknowledge,
     assign,
+    duplicate,
+    invalid,
     link,
     mute,
     note,
     reopen,
     unmute,
 )
-from hybridwatch.triage.alerts import Alert, Change, Judged, Matter, Status, Turn, alerts_of
-from hybridwatch.triage.decisions import UNDECIDED, Decisions, Entry, Seen, TriageConflict
+from hybridwatch.triage.alerts import Alert, Status, alerts_of, answered
+from hybridwatch.triage.decisions import (
+    UNDECIDED,
+    Decisions,
+    Entry,
+    Seen,
+    SeenPart,
+    TriageConflict,
+)
+from hybridwatch.triage.matter import CONTROL, Judged, Matter, Question
+from hybridwatch.triage.story import Change, Ruling, Story, Turn, stories_of
 
 __all__ = [
+    "CONTROL",
     "UNDECIDED",
     "Act",
     "Alert",
@@ -29,16 +43,25 @@ __all__ = [
     "Entry",
     "Judged",
     "Matter",
+    "Question",
+    "Ruling",
     "Seen",
+    "SeenPart",
     "Status",
+    "Story",
     "TriageConflict",
     "Turn",
+    "accept",
     "acknowledge",
     "alerts_of",
+    "answered",
     "assign",
+    "duplicate",
+    "invalid",
     "link",
     "mute",
     "note",
     "reopen",
+    "stories_of",
     "unmute",
 ]

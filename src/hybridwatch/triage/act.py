@@ -24,6 +24,8 @@ _STEERING: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "
 """Bidirectional controls: they make a text read as another one."""
 _URL: Final = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 """What RFC 3986 lets a URL consist of; browsers copy addresses in this form."""
+_KEY: Final = re.compile(r"(?:[^\s]*[?&]alert=)?([0-9a-f]{32})(?:[&#][^\s]*)?")
+"""The key of an alert, alone or in the address of its page."""
 
 
 class Deed(Enum):
@@ -40,7 +42,19 @@ class Deed(Enum):
     UNMUTE = "unmute"
     NOTE = "note"
     REOPEN = "reopen"
-    """Takes back what was acknowledged or muted, and doubts a recovery."""
+    """Takes back what was answered or muted, and doubts a recovery."""
+    ACCEPT = "accept"
+    """It is expected: what was measured is the new level, for the reason given."""
+    INVALID = "invalid"
+    """The measurement was wrong, for the reason given."""
+    DUPLICATE = "duplicate"
+    """Another alert, or an issue, speaks of the same."""
+
+
+CLOSING: Final = frozenset({Deed.ACCEPT, Deed.INVALID, Deed.DUPLICATE})
+"""After these nothing is left to be done."""
+ANSWERS: Final = frozenset({Deed.ACKNOWLEDGE, Deed.REOPEN, *CLOSING})
+"""What says what is to become of an alert; the newest counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,48 @@ def acknowledge(reason: str) -> Act:
         TriageError: There is no reason, or it is too long or holds control characters.
     """
     return Act(Deed.ACKNOWLEDGE, _said("reason", reason))
+
+
+def accept(reason: str) -> Act:
+    """Say that the change is expected: what was measured is the new level.
+
+    Raises:
+        TriageError: There is no reason, or it is too long or holds control characters.
+    """
+    return Act(Deed.ACCEPT, _said("reason", reason))
+
+
+def invalid(reason: str) -> Act:
+    """Say that the measurement was wrong; the next run that says the same opens the alert again.
+
+    Raises:
+        TriageError: There is no reason, or it is too long or holds control characters.
+    """
+    return Act(Deed.INVALID, _said("reason", reason))
+
+
+def duplicate(of: str) -> Act:
+    """Say that another alert, or an issue, speaks of the same.
+
+    Args:
+        of: The other alert's key or address, or the address of an issue.
+
+    Returns:
+        An act whose text is the key, where an alert is meant.
+
+    Raises:
+        TriageError: It is something else.
+    """
+    found = _KEY.fullmatch(of.strip())
+    if found is not None:
+        return Act(Deed.DUPLICATE, found[1])
+    try:
+        return Act(Deed.DUPLICATE, link(of).text)
+    except TriageError as error:
+        raise TriageError(
+            "duplicate of: expected the key or the address of an alert, or that of an issue, "
+            f"found {of[:LONGEST_NAME]!r}"
+        ) from error
 
 
 def link(url: str) -> Act:

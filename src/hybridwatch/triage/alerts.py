@@ -1,112 +1,25 @@
 """From verdicts to alerts: what is open, since which run, and what people said about it.
 
 Pure, and without memory: when an alert opened, resolved and reopened is read off the verdicts
-themselves, so that it does not depend on who looked when. Only what people did is kept
+themselves (``story``), so that it does not depend on who looked when. Only what people did is kept
 (``database``).
-
-=============================  =================================================================
-verdict of the newest run      what becomes of the alert
-=============================  =================================================================
-regression                     opens it as the policy says: *block*, *warn* (lower), *watch* not
-failed, missing                opens it under *block* and *warn*, and as *warn* under *watch*
-equivalent, improvement        resolves it
-inconclusive, not comparable   leaves it as it was: nothing was shown
-=============================  =================================================================
-
-Under *watch* any value that was measured resolves it, since only its absence opened it.
 """
 
-import hashlib
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import Final
 
-from hybridwatch.analysis.gate import outcome
+from hybridwatch.analysis.cause import Area, Cause, Part
 from hybridwatch.analysis.policy import STRICT, Action, Policy
-from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.triage.act import Deed
-from hybridwatch.triage.decisions import UNDECIDED, Decisions, Entry, Seen
+from hybridwatch.triage.act import CLOSING, Deed
+from hybridwatch.triage.decisions import UNDECIDED, Decisions, Entry, Seen, SeenPart
+from hybridwatch.triage.matter import Judged, Matter, area_for
+from hybridwatch.triage.story import Ruling, Story, Turn, stories_of
 
 _GREW: Final = 2.0
-"""An effect more than this many times the one acknowledged is another one."""
-_KEY: Final = 32
-"""Hexadecimal digits of a key."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Matter:
-    """What an alert is about: the same things compared, whichever runs measured them.
-
-    Attributes:
-        scenario: Its id.
-        metric: Its id.
-        statistic: What trials were reduced to.
-        baseline: Label of the first side's build.
-        contender: Label of the second side's build.
-        testbed: Its id.
-    """
-
-    scenario: str
-    metric: str
-    statistic: str
-    baseline: str
-    contender: str
-    testbed: str
-
-    @property
-    def key(self) -> str:
-        """A name for addresses and tables; equal for equal matters, on every machine."""
-        return hashlib.sha256(self.told().encode()).hexdigest()[:_KEY]
-
-    def told(self) -> str:
-        """Write the matter as JSON in plain ASCII, whatever is in it."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One verdict on a matter.
-
-    Attributes:
-        matter: What was compared.
-        verdict: What it says.
-        effect: Relative change, or the difference; ``None`` when there is none.
-        run_id: The contender's run.
-        started_at: When that run started, with a time zone.
-        sure: Whether it stands under Holm's control (``gate.is_sure``).
-    """
-
-    matter: Matter
-    verdict: Verdict
-    effect: float | None
-    run_id: str
-    started_at: datetime
-    sure: bool = True
-
-    @property
-    def place(self) -> tuple[datetime, str]:
-        """Where it stands in time among verdicts on the same matter."""
-        return self.started_at, self.run_id
-
-
-class Change(Enum):
-    """What a verdict did to an alert."""
-
-    OPENED = "opened"
-    RESOLVED = "resolved"
-    REOPENED = "reopened"
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A change of an alert, and the verdict that made it."""
-
-    change: Change
-    by: Judged
+"""An effect more than this many times the one answered is another one."""
 
 
 class Status(Enum):
@@ -115,6 +28,8 @@ class Status(Enum):
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
     MUTED = "muted"
+    CLOSED = "closed"
+    """Somebody said that nothing is to be done: accepted, invalid or a duplicate."""
     RESOLVED = "resolved"
 
 
@@ -123,42 +38,63 @@ class Alert:
     """Bad news about one matter, and what became of it.
 
     Attributes:
-        matter: What it is about.
+        story: What the verdicts tell.
         status: How it stands now.
-        rank: ``BLOCK``, or ``WARN`` for the lower rank.
-        bad: The newest bad verdict.
-        newest: The newest verdict of any kind.
-        turns: How it opened, resolved and reopened; never empty.
         decisions: What people did.
         muted_until: Set when the status is muted.
     """
 
-    matter: Matter
+    story: Story
     status: Status
-    rank: Action
-    bad: Judged
-    newest: Judged
-    turns: tuple[Turn, ...]
     decisions: Decisions
     muted_until: datetime | None = None
 
     @property
-    def opened_by(self) -> Judged:
-        """The verdict that opened it last."""
-        opening = (turn for turn in reversed(self.turns) if turn.change is not Change.RESOLVED)
-        return next(opening).by
+    def matter(self) -> Matter:
+        """What it is about."""
+        return self.story.matter
 
     @property
-    def resolved_by(self) -> Judged | None:
-        """The verdict that resolved it last, if nothing bad came since."""
-        last = self.turns[-1]
-        return last.by if last.change is Change.RESOLVED else None
+    def cause(self) -> Cause:
+        """What is bad, the metric to name first; once it is resolved, what was bad last."""
+        return self.story.cause
+
+    @property
+    def rank(self) -> Action:
+        """``BLOCK``, or ``WARN`` for the lower rank."""
+        return self.cause.action
+
+    @property
+    def bad(self) -> Ruling:
+        """The newest run that was bad."""
+        return self.story.bad
+
+    @property
+    def newest(self) -> Ruling:
+        """The newest run of any kind."""
+        return self.story.newest
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """How it opened, resolved and reopened; never empty."""
+        return self.story.turns
+
+    @property
+    def opened_by(self) -> Ruling:
+        """The run that opened it last."""
+        return self.story.opened_by
+
+    @property
+    def resolved_by(self) -> Ruling | None:
+        """The run that resolved it last, if nothing bad came since."""
+        return self.turns[-1].by if self.story.is_over else None
 
     @property
     def seen(self) -> Seen:
         """What whoever acts on the alert has before the eyes."""
-        newest, bad = self.newest, self.bad
-        return Seen(newest.run_id, newest.started_at, bad.verdict, bad.effect, self.rank)
+        newest, lead = self.newest, self.cause.lead
+        parts = tuple(SeenPart(p.metric, p.statistic, p.effect) for p in self.cause.parts)
+        return Seen(newest.run_id, newest.started_at, lead.verdict, lead.effect, self.rank, parts)
 
 
 def alerts_of(
@@ -167,143 +103,120 @@ def alerts_of(
     now: datetime,
     policy: Policy = STRICT,
 ) -> tuple[Alert, ...]:
+    """Derive every alert there is, as ``answered`` does of the stories of some verdicts."""
+    return answered(stories_of(judged, policy), decided, now)
+
+
+def answered(
+    stories: Iterable[Story], decided: Mapping[str, Decisions], now: datetime
+) -> tuple[Alert, ...]:
     """Derive every alert there is.
 
     Args:
-        judged: Verdicts in any order. With earlier ones, alerts tell their history; with the newest
-            of each matter alone, what is inconclusive now is no alert, and one that came back
-            counts as still acknowledged. Known-bad controls are not to be among them: they are bad
-            on purpose.
-        decided: What people did, by the key of the matter; others than ``judged`` holds are
-            passed over.
+        stories: What the verdicts tell. Of the newest ones alone, one that came back counts as
+            still acknowledged.
+        decided: What people did, by the key of the matter, and by the keys that single metrics had
+            when each had an alert of its own. Others than ``stories`` hold are passed over.
         now: With a time zone.
-        policy: What becomes of which metric.
 
     Returns:
-        Open ones first, then acknowledged, muted and resolved; within these what blocks before
-        what warns, failed and missing before slow, the newest before older ones.
+        Open ones first, then acknowledged, muted, closed and resolved; within these what blocks
+        before what warns, the most severe area first, the newest before older ones.
     """
-    histories: defaultdict[Matter, list[Judged]] = defaultdict(list)
-    for one in sorted(judged, key=lambda one: one.place):
-        histories[one.matter].append(one)
-    alerts = [
-        _alert(history, decided.get(matter.key, UNDECIDED), now, asked, turns)
-        for matter, history in histories.items()
-        if (turns := _turns(history, asked := policy.rule_for(*_ids(matter)).action))
-    ]
+    alerts = (_alert(story, _decisions(story, decided), now) for story in stories)
     return tuple(sorted(alerts, key=_urgency))
 
 
-def _ids(matter: Matter) -> tuple[str, str]:
-    return matter.scenario, matter.metric
+def _decisions(story: Story, decided: Mapping[str, Decisions]) -> Decisions:
+    if not decided:
+        return UNDECIDED
+    earlier = tuple(_of_metrics(story, decided))
+    own = decided.get(story.matter.key, UNDECIDED)
+    return replace(own, earlier=earlier) if earlier else own
 
 
-def _alert(
-    history: Sequence[Judged],
-    decisions: Decisions,
-    now: datetime,
-    asked: Action,
-    turns: tuple[Turn, ...],
-) -> Alert:
-    bad = next(one for one in reversed(history) if _is_bad(one, asked))
-    muted = decisions.muted_until(now)
-    status = _status(history, decisions, asked, turns, muted=muted is not None)
-    return Alert(
-        matter=bad.matter,
-        status=status,
-        rank=_rank(bad, asked),
-        bad=bad,
-        newest=history[-1],
-        turns=turns,
-        decisions=decisions,
-        muted_until=muted if status is Status.MUTED else None,
-    )
+def _of_metrics(story: Story, decided: Mapping[str, Decisions]) -> Iterator[Entry]:
+    """Yield what was decided about the metrics of an alert when each had one of its own."""
+    for asked in story.questions:
+        for entry in decided.get(asked.key, UNDECIDED).entries:
+            if area_for(asked.metric, entry.seen.verdict) is story.matter.area:
+                part = SeenPart(asked.metric, asked.statistic, entry.seen.effect)
+                yield replace(entry, seen=replace(entry.seen, parts=(part,)))
 
 
-def _turns(history: Iterable[Judged], asked: Action) -> tuple[Turn, ...]:
-    turns: list[Turn] = []
-    for one in history:
-        is_open = bool(turns) and turns[-1].change is not Change.RESOLVED
-        if _is_bad(one, asked) and not is_open:
-            turns.append(Turn(Change.REOPENED if turns else Change.OPENED, one))
-        elif _is_good(one, asked) and is_open:
-            turns.append(Turn(Change.RESOLVED, one))
-    return tuple(turns)
+def _alert(story: Story, decisions: Decisions, now: datetime) -> Alert:
+    if story.is_over and not _is_doubted(story, decisions):
+        return Alert(story, Status.RESOLVED, decisions)
+    stopping = [part for part in story.cause.parts if part.action is Action.BLOCK]
+    needed = stopping or story.cause.parts
+    answers = {_answer(part, story, decisions) for part in needed}
+    if answers <= CLOSING:
+        return Alert(story, Status.CLOSED, decisions)
+    silences = [decisions.about(p.metric, p.statistic).muted_until(now) for p in needed]
+    ends = [until for until in silences if until is not None]
+    if len(ends) == len(silences):
+        return Alert(story, Status.MUTED, decisions, min(ends))
+    status = Status.OPEN if None in answers else Status.ACKNOWLEDGED
+    return Alert(story, status, decisions)
 
 
-def _status(
-    history: Sequence[Judged],
-    decisions: Decisions,
-    asked: Action,
-    turns: Sequence[Turn],
-    *,
-    muted: bool,
-) -> Status:
-    if turns[-1].change is Change.RESOLVED and not _is_doubted(history, decisions, asked):
-        return Status.RESOLVED
-    if muted:
-        return Status.MUTED
-    attitude = decisions.attitude
-    if attitude is None or attitude.act.deed is Deed.REOPEN:
-        return Status.OPEN
-    return Status.ACKNOWLEDGED if _still_holds(attitude, history, asked) else Status.OPEN
+def _answer(part: Part, story: Story, decisions: Decisions) -> Deed | None:
+    """Say how a bad metric was answered; ``None`` if it was not, or the answer no longer holds."""
+    entry = decisions.about(part.metric, part.statistic).answer
+    if entry is None or entry.act.deed is Deed.REOPEN:
+        return None
+    known = {seen.key for seen in entry.seen.parts}
+    if known and part.action is Action.BLOCK and (part.metric, part.statistic) not in known:
+        return None  # it joined later
+    return entry.act.deed if _still_holds(entry, part, story) else None
 
 
-def _is_doubted(history: Sequence[Judged], decisions: Decisions, asked: Action) -> bool:
-    """Whether somebody reopened the alert and no verdict has been good since."""
-    return any(
-        entry.act.deed is Deed.REOPEN
-        and not any(_is_good(one, asked) for one in _after(entry, history))
-        for entry in decisions.entries
-    )
+def _still_holds(entry: Entry, part: Part, story: Story) -> bool:
+    """Whether an answer covers what came after it."""
+    after = list(_after(entry, story))
+    if entry.act.deed is Deed.INVALID:
+        return not any(one.cause is not None or one.recovers for one in after)
+    if entry.act.deed is not Deed.ACCEPT and any(one.recovers for one in after):
+        return False  # what comes back after a recovery is news, unless it is the new level
+    return not any(_is_worse(one, part, entry.seen) for one in after)
 
 
-def _still_holds(entry: Entry, history: Sequence[Judged], asked: Action) -> bool:
-    """Whether it is still the trouble that was acknowledged: no other, no worse, never gone."""
-    return not any(
-        _is_good(one, asked) or (_is_bad(one, asked) and _is_other(one, entry.seen, asked))
-        for one in _after(entry, history)
-    )
-
-
-def _after(entry: Entry, history: Iterable[Judged]) -> Iterator[Judged]:
+def _after(entry: Entry, story: Story) -> Iterator[Ruling]:
     seen = (entry.seen.started_at, entry.seen.run_id)
-    return (one for one in history if one.place > seen)
+    return (one for one in story.rulings if one.place > seen)
 
 
-def _is_other(one: Judged, seen: Seen, asked: Action) -> bool:
-    if one.verdict is not seen.verdict:
-        return True
-    if _rank(one, asked) is Action.BLOCK and seen.rank is not Action.BLOCK:
-        return True
-    if one.effect is None or seen.effect is None:
+def _is_worse(one: Ruling, part: Part, seen: Seen) -> bool:
+    """Whether a run is worse than what somebody saw, as far as this metric goes."""
+    if one.cause is None:
         return False
-    return abs(one.effect) > _GREW * abs(seen.effect)
-
-
-def _rank(one: Judged, asked: Action) -> Action:
-    return outcome(one.verdict, asked, sure=one.sure)
-
-
-def _is_bad(one: Judged, asked: Action) -> bool:
-    return _rank(one, asked) is not Action.WATCH
-
-
-def _is_good(one: Judged, asked: Action) -> bool:
-    found = one.verdict
-    if asked is Action.WATCH and (found is Verdict.REGRESSION or found is Verdict.INCONCLUSIVE):
+    if one.cause.action is Action.BLOCK and seen.rank is not Action.BLOCK:
         return True
-    return found is Verdict.EQUIVALENT or found is Verdict.IMPROVEMENT
+    lead = one.cause.lead
+    if (lead.metric, lead.statistic) != (part.metric, part.statistic) or lead.effect is None:
+        return False
+    effects = {each.key: each.effect for each in seen.parts}
+    before = effects.get((lead.metric, lead.statistic), seen.effect)
+    return before is not None and abs(lead.effect) > _GREW * abs(before)
+
+
+def _is_doubted(story: Story, decisions: Decisions) -> bool:
+    """Whether somebody reopened the alert and no run has shown all well since."""
+    return any(
+        entry.act.deed is Deed.REOPEN and not any(one.recovers for one in _after(entry, story))
+        for entry in decisions.all
+    )
 
 
 _READING: Final = {status: place for place, status in enumerate(Status)}
+_SEVERITY: Final = {area: place for place, area in enumerate(Area)}
 
 
-def _urgency(alert: Alert) -> tuple[int, bool, bool, float, Matter]:
+def _urgency(alert: Alert) -> tuple[int, bool, int, float, tuple[str, ...]]:
     return (
         _READING[alert.status],
         alert.rank is not Action.BLOCK,
-        alert.bad.verdict is Verdict.REGRESSION,
+        _SEVERITY[alert.matter.area],
         -alert.opened_by.started_at.timestamp(),
-        alert.matter,
+        tuple(alert.matter.facts().values()),
     )

@@ -6,9 +6,11 @@ overruling somebody it never heard of.
 """
 
 import contextlib
+import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
@@ -26,6 +28,7 @@ from sqlalchemy import (
     event,
     inspect,
     select,
+    update,
 )
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
@@ -35,11 +38,22 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import TriageError
 from hybridwatch.triage.act import Act, Deed, checked_name
 from hybridwatch.triage.alerts import Alert
-from hybridwatch.triage.decisions import Decisions, Entry, Seen, TriageConflict
+from hybridwatch.triage.decisions import (
+    UNDECIDED,
+    Decisions,
+    Entry,
+    Seen,
+    SeenPart,
+    TriageConflict,
+)
 from hybridwatch.triage.place import secrets_of, shown, url_of
 
-TRIAGE_SCHEMA: Final = 1
-"""Version of the tables; they are made when the first act is kept."""
+TRIAGE_SCHEMA: Final = 2
+"""Version of the tables; they are made when the first act is kept.
+
+In version 1 every metric had an alert of its own. The tables are the same: acts of that time stay
+under the keys of their metrics (``Question.key``), and the first new act raises the version.
+"""
 
 _PATIENCE_S: Final = 10
 """How long to wait for other writers, or for a server to answer."""
@@ -77,7 +91,11 @@ class _Schema(_Base):
 
 
 class _Row(_Base):
-    """One act. ``about`` is the matter as JSON, so that the table can be read without us."""
+    """One act.
+
+    ``about`` is JSON, so that the table can be read without us: the matter, and since version 2
+    under ``parts`` the metrics that were bad when the person acted.
+    """
 
     __tablename__ = "triage_act"
 
@@ -116,6 +134,8 @@ class Triage:
     def decisions(self) -> Mapping[str, Decisions]:
         """Read what people did, by the key of the alert. Makes no database where there is none.
 
+        What was done when every metric had an alert of its own stands under the metric's old key.
+
         Raises:
             TriageError: The database cannot be read, or is of a newer hybridwatch.
         """
@@ -142,12 +162,16 @@ class Triage:
         """
         checked_name("who", who)
         key = alert.matter.key
+        if act.deed is Deed.DUPLICATE and act.text == key:
+            raise TriageError("duplicate of: expected another alert, found this one")
         with self._told(), Session(self._engine) as session:
             session.connection().exec_driver_sql(_TURN[self._engine.dialect.name])
             if not self._is_made(session):
                 _Base.metadata.create_all(session.connection())
                 session.add(_Schema(version=TRIAGE_SCHEMA))
-            known = self._read(session, key).get(key, Decisions())
+            elif session.scalar(select(_Schema.version)) != TRIAGE_SCHEMA:
+                session.execute(update(_Schema).values(version=TRIAGE_SCHEMA))
+            known = self._read(session, key).get(key, UNDECIDED)
             seen = alert.decisions.version
             if known.version != seen:
                 raise TriageConflict(known, seen)
@@ -155,6 +179,33 @@ class Triage:
             session.add(_row(alert, entry))
             session.commit()
         return Decisions((*known.entries, entry))
+
+    def decide_all(
+        self, alerts: Iterable[Alert], act: Act, who: str, now: datetime
+    ) -> Mapping[str, TriageError]:
+        """Keep one answer to many alerts; what cannot be kept of one is kept of the others.
+
+        Args:
+            alerts: As the person saw them.
+            act: What was done.
+            who: The name that the person gives.
+            now: With a time zone.
+
+        Returns:
+            Why nothing was kept (``TriageConflict`` if somebody was faster), by the key of the
+            alert; everything else is kept.
+
+        Raises:
+            TriageError: There is no such name; nothing was kept.
+        """
+        checked_name("who", who)
+        failed: dict[str, TriageError] = {}
+        for alert in alerts:
+            try:
+                self.decide(alert, act, who, now)
+            except TriageError as error:
+                failed[alert.matter.key] = error
+        return failed
 
     def close(self) -> None:
         """Let go of connections; the next call makes new ones."""
@@ -199,7 +250,7 @@ class Triage:
         for row in session.scalars(wanted.where(_Row.alert == key) if key else wanted):
             try:
                 entries[row.alert].append(_entry(row))
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise TriageError(
                     f"{self.name}: act {row.number} on alert {row.alert}: {error}"
                 ) from error
@@ -250,7 +301,7 @@ def _row(alert: Alert, entry: Entry) -> _Row:
     return _Row(
         alert=alert.matter.key,
         number=entry.number,
-        about=alert.matter.told(),
+        about=_about(alert, entry.seen),
         at=entry.at,
         who=entry.who,
         deed=entry.act.deed.value,
@@ -264,6 +315,17 @@ def _row(alert: Alert, entry: Entry) -> _Row:
     )
 
 
+def _about(alert: Alert, seen: Seen) -> str:
+    parts = [asdict(part) for part in seen.parts]
+    return json.dumps({**alert.matter.facts(), "parts": parts}, sort_keys=True)
+
+
+def _parts(about: str) -> tuple[SeenPart, ...]:
+    """Read what was bad; unknown for an act of version 1, which is about one metric."""
+    found: Sequence[dict[str, Any]] = json.loads(about).get("parts", ())
+    return tuple(SeenPart(**part) for part in found)
+
+
 def _entry(row: _Row) -> Entry:
     seen = Seen(
         run_id=row.seen_run,
@@ -271,5 +333,6 @@ def _entry(row: _Row) -> Entry:
         verdict=Verdict(row.seen_verdict),
         effect=row.seen_effect,
         rank=Action(row.seen_rank),
+        parts=_parts(row.about),
     )
     return Entry(row.number, row.at, row.who, Act(Deed(row.deed), row.text, row.until), seen)

@@ -11,7 +11,27 @@ from datetime import UTC, datetime
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import TriageError
-from hybridwatch.triage.act import Act, Deed
+from hybridwatch.triage.act import ANSWERS, Act, Deed
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPart:
+    """A bad metric of an alert that a person acted on.
+
+    Attributes:
+        metric: Its id.
+        statistic: What trials were reduced to.
+        effect: Its effect, if it had one.
+    """
+
+    metric: str
+    statistic: str
+    effect: float | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from the other metrics of its alert."""
+        return self.metric, self.statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +41,11 @@ class Seen:
     Attributes:
         run_id: The newest run that had been judged.
         started_at: When that run started.
-        verdict: The newest bad verdict.
+        verdict: The newest bad verdict of the leading metric.
         effect: Its effect, if it has one.
         rank: What the policy made of it.
+        parts: Every bad metric, the leading one first; empty where that is not known, which
+            stands for whatever was bad.
     """
 
     run_id: str
@@ -31,6 +53,7 @@ class Seen:
     verdict: Verdict
     effect: float | None
     rank: Action
+    parts: tuple[SeenPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +77,26 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Every act on one alert, oldest first, and what follows from them."""
+    """Every act on one alert, oldest first, and what follows from them.
+
+    Attributes:
+        entries: Acts on the alert.
+        earlier: Acts on single metrics of it, from when each had an alert of its own; each has
+            seen the one metric that it is about.
+    """
 
     entries: tuple[Entry, ...] = ()
+    earlier: tuple[Entry, ...] = ()
 
     @property
     def version(self) -> int:
-        """How many acts there are; who acts next names it, so that no act in between is missed."""
+        """How many acts on the alert there are; who acts next names it, so that none is missed."""
         return len(self.entries)
 
     @property
-    def attitude(self) -> Entry | None:
-        """The newest act that acknowledges or reopens."""
-        return self._newest(Deed.ACKNOWLEDGE, Deed.REOPEN)
+    def all(self) -> tuple[Entry, ...]:
+        """Every act, those on single metrics too, oldest first."""
+        return (*sorted(self.earlier, key=lambda entry: entry.at), *self.entries)
 
     @property
     def issue(self) -> str:
@@ -81,7 +111,17 @@ class Decisions:
     @property
     def notes(self) -> tuple[Entry, ...]:
         """Every note, oldest first."""
-        return tuple(entry for entry in self.entries if entry.act.deed is Deed.NOTE)
+        return tuple(entry for entry in self.all if entry.act.deed is Deed.NOTE)
+
+    @property
+    def answer(self) -> Entry | None:
+        """The newest act that says what is to become of the alert."""
+        return self._newest(*ANSWERS)
+
+    def about(self, metric: str, statistic: str) -> "Decisions":
+        """Leave out the acts on other single metrics."""
+        kept = (e for e in self.earlier if (metric, statistic) in {p.key for p in e.seen.parts})
+        return Decisions(self.entries, tuple(kept))
 
     def muted_until(self, now: datetime) -> datetime | None:
         """When the silence ends that holds now; ``None`` if none does."""
@@ -90,7 +130,7 @@ class Decisions:
         return until if until and now < until else None
 
     def _newest(self, *deeds: Deed) -> Entry | None:
-        fitting = (entry for entry in reversed(self.entries) if entry.act.deed in deeds)
+        fitting = (entry for entry in reversed(self.all) if entry.act.deed in deeds)
         return next(fitting, None)
 
     def _text(self, deed: Deed) -> str:

@@ -126,11 +126,10 @@ def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[Contro
         scenarios: Those that are known, by id. One that is not is taken to guard whatever its
             runs take out, and to speak of answers.
     """
-    known = (_Known(name, told.fix, told.harm) for name, told in scenarios.items())
-    return _controls(index, frozenset(known))
+    return controls_among(index, known_in(scenarios))
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """Of a scenario, what makes a run a control of it and says what it must show."""
 
     scenario: str
@@ -138,8 +137,14 @@ class _Known(NamedTuple):
     harm: str
 
 
+def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[Known]:
+    """Take from scenarios what controls depend on: little, and fit to be the key of a cache."""
+    return frozenset(Known(name, told.fix, told.harm) for name, told in scenarios.items())
+
+
 @lru_cache(maxsize=1)
-def _controls(index: Index, known: frozenset[_Known]) -> tuple[ControlRun, ...]:
+def controls_among(index: Index, known: frozenset[Known]) -> tuple[ControlRun, ...]:
+    """List the controls among the runs, as ``controls_of``."""
     sides, roles, told = _sides(index), roles_of(index), _told(index)
     scenarios = {one.scenario: one for one in known}
     runs = index.runs()
@@ -182,7 +187,7 @@ def _control(
     role: Role,
     sides: tuple[Engine, Engine],
     told: Sequence[Told],
-    scenarios: Mapping[str, _Known],
+    scenarios: Mapping[str, Known],
 ) -> ControlRun | None:
     scenario = scenarios.get(row.scenario)
     lost = lost_fixes(*sides) if role is Role.KNOWN_BAD else ()

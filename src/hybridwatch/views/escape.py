@@ -15,6 +15,7 @@ only a character in between stops it."""
 _MARKUP: Final = re.compile(r"[\\`*_\[\]|~]")
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&dollar;"}
 _LINKS: Final = re.compile(r"[@#]|GH-|://|www\.", re.IGNORECASE)
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _LIST_START: Final = re.compile(r"([-+=]|\d+[.)])")
 
 
@@ -67,3 +68,36 @@ def fenced(command: str) -> str:
     while fence in command:
         fence += "`"
     return f"{fence}\n{one_line(command)}\n{fence}"
+
+
+def fenced_lines(text: str, most: int, longest: int = 200) -> str:
+    """Put the last lines of a text into a code block that none of them can close.
+
+    Args:
+        text: Anything, such as a log.
+        most: Lines that are kept, from the end.
+        longest: Characters of a line that are kept.
+    """
+    shown = last_lines(text, most, longest)
+    fence = "```"
+    while any(fence in line for line in shown):
+        fence += "`"
+    return "\n".join([fence, *shown, fence])
+
+
+def last_lines(text: str, most: int, longest: int = 200) -> list[str]:
+    """Give the last lines of a text that are not empty, each harmless on a display.
+
+    Args:
+        text: Anything, such as a log.
+        most: Lines that are kept, from the end.
+        longest: Characters of a line that are kept.
+    """
+    lines = [_visible(line) for line in text.splitlines() if line.strip()][-most:]
+    return [line if len(line) <= longest else line[:longest] + _ELLIPSIS for line in lines]
+
+
+def _visible(line: str) -> str:
+    """Keep the indentation of a line, and drop what steers a display: colours, directions."""
+    plain = _COLOUR.sub("", line).expandtabs(4).rstrip()
+    return "".join(mark for mark in plain if not unicodedata.category(mark).startswith("C"))

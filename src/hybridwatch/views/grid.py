@@ -80,6 +80,7 @@ class Standing:
         started_at: When that was.
         stale: Whether a later run no longer tells.
         medians: The contender's last ones, oldest first.
+        question: What makes another verdict an answer to the same.
     """
 
     scenario: str
@@ -94,6 +95,7 @@ class Standing:
     started_at: datetime
     stale: bool
     medians: tuple[float, ...]
+    question: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,7 @@ def _standing(row: Told, medians: Sequence[float]) -> Standing:
         started_at=row.started_at.to_pydatetime(),
         stale=row.stale,
         medians=tuple(medians),
+        question=row.question,
     )
 
 
@@ -226,3 +229,15 @@ def _medians(index: Index, runs_back: int) -> Mapping[tuple[str, ...], list[floa
     lines = index.sparklines(runs_back).sort_values("version")
     keys = zip(*(lines[name] for name in STANDING), strict=True)
     return dict(zip(keys, lines["medians"], strict=True))
+
+
+@lru_cache(maxsize=1)  # what an index says never changes
+def since_when(index: Index) -> Mapping[tuple[str, ...], datetime]:
+    """Say of each question since when its newest verdict holds without another between."""
+    told = index.verdicts()
+    asked = told.groupby(list(STANDING), observed=True, sort=False)
+    turned = told[told["verdict"] != asked["verdict"].shift()]
+    last = turned.drop_duplicates(list(STANDING), keep="last")
+    questions = zip(*(last[name].tolist() for name in STANDING), strict=True)
+    moments = (moment.to_pydatetime() for moment in last["started_at"])
+    return dict(zip(questions, moments, strict=True))

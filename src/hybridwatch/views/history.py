@@ -15,6 +15,7 @@ from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Verdict
 from hybridwatch.metric import Metric
+from hybridwatch.record.lasting import lasting_label
 from hybridwatch.record.run import Answer, Run
 from hybridwatch.views.sentence import headline, name_of, open_questions, repeat_command
 
@@ -126,7 +127,7 @@ def repeat_command_of(entry: Entry) -> str:
         return repeat_command(entry.report)
     words = ["hybridwatch", "run", entry.run.scenario.id]
     for build in entry.run.builds:
-        words += ["--build", build.label]
+        words += ["--build", lasting_label(build)]
     return shlex.join(words)
 
 

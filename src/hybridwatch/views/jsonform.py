@@ -8,9 +8,12 @@ import math
 from dataclasses import asdict
 from typing import Any, Final
 
+from hybridwatch.analysis.cause import Cause, causes_in
 from hybridwatch.analysis.control import Control
+from hybridwatch.analysis.death import Death, death_of
 from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.gate import GateResult
+from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.verdict import (
     Attribution,
@@ -23,6 +26,7 @@ from hybridwatch.analysis.verdict import (
 )
 from hybridwatch.record.identity import EngineBuild, Testbed
 from hybridwatch.record.run import Answer, Looks
+from hybridwatch.views.cause_text import cause_sentence
 
 REPORT_SCHEMA: Final = 1
 
@@ -50,14 +54,24 @@ def to_json(report: Report) -> dict[str, Any]:
     }
 
 
-def gate_to_json(result: GateResult, report: Report) -> dict[str, Any]:
+def comparison_to_json(report: Report, policy: Policy = STRICT) -> dict[str, Any]:
+    """Turn a report and its causes into plain values.
+
+    Causes are words about what the report holds. A stored verdict (``to_json``) is without them,
+    since it is to be had again to the letter by a later hybridwatch with better words.
+    """
+    causes = [_cause(cause, report) for cause in causes_in(report, policy)]
+    return {**to_json(report), "causes": causes}
+
+
+def gate_to_json(result: GateResult, report: Report, policy: Policy = STRICT) -> dict[str, Any]:
     """Turn a gate's answer and the report behind it into plain values."""
     return {
         "schema_version": REPORT_SCHEMA,
         "passed": result.passed,
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
-        "report": to_json(report),
+        "report": comparison_to_json(report, policy),
     }
 
 
@@ -69,7 +83,45 @@ def findings_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
         "absent": [{"scenario": one.scenario, "reason": one.reason} for one in findings.absent],
-        "reports": [to_json(report) for report in findings.reports],
+        "reports": [comparison_to_json(report, findings.policy) for report in findings.reports],
+    }
+
+
+def _cause(cause: Cause, report: Report) -> dict[str, Any]:
+    death = death_of(report, cause)
+    return {
+        "area": cause.area.value,
+        "better": cause.is_better,
+        "action": cause.action.value,
+        "sentence": cause_sentence(cause, report),
+        "parts": [
+            {
+                "metric": part.metric,
+                "statistic": part.statistic,
+                "verdict": part.verdict.value,
+                "effect": _number(part.effect),
+                "action": part.action.value,
+            }
+            for part in cause.parts
+        ],
+        "failure": None if death is None else _failure(death),
+    }
+
+
+def _failure(death: Death) -> dict[str, Any]:
+    trial = death.trial
+    return {
+        "reason": death.reason,
+        "sides": list(death.sides),
+        "trials": death.trials,
+        "first": {
+            "side": trial.side,
+            "phase": trial.phase.value,
+            "index": trial.index,
+            "reason": trial.reason,
+            "engine_died": trial.engine_died,
+            "log_tail": trial.log_tail,
+        },
     }
 
 

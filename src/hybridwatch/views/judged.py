@@ -8,7 +8,7 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
 from hybridwatch.index.queries import STANDING
-from hybridwatch.triage import Judged, Matter
+from hybridwatch.triage import Judged, Question
 from hybridwatch.views.controls import bad_on_purpose
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
@@ -16,24 +16,24 @@ _TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
 
 
 def judged_from(index: Index) -> list[Judged]:
-    """Give every verdict on every matter that ever had bad news, oldest first.
+    """Give every verdict on every question that ever had bad news, oldest first.
 
     Known-bad controls (``record.role``) are left out: they are bad on purpose.
 
     Args:
-        index: A whole store; other matters than these never had an alert.
+        index: A whole store; other questions than these never had an alert.
     """
     verdicts = index.verdicts()
     verdicts = verdicts[~verdicts["record"].isin(bad_on_purpose(index))]
-    matters = verdicts.loc[verdicts["verdict"].isin(_BAD), list(STANDING)].drop_duplicates()
-    told = verdicts.merge(matters, on=list(STANDING))[_TOLD]
+    asked = verdicts.loc[verdicts["verdict"].isin(_BAD), list(STANDING)].drop_duplicates()
+    told = verdicts.merge(asked, on=list(STANDING))[_TOLD]
     return [_judged(row) for row in told.itertuples(index=False)]
 
 
 def _judged(row: Any) -> Judged:
     verdict = Verdict(row.verdict)
     return Judged(
-        matter=Matter(**{part: getattr(row, part) for part in STANDING}),
+        question=Question(**{part: getattr(row, part) for part in STANDING}),
         verdict=verdict,
         effect=None if pd.isna(row.effect) else float(row.effect),
         run_id=row.run,

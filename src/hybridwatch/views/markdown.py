@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Final
 
+from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.views import numbers, sentence
+from hybridwatch.views.cause_rows import cell, render_log
 from hybridwatch.views.escape import as_item, escape, fenced, in_html
 
 _SHOWN_FLIPS: Final = 5
@@ -23,16 +25,20 @@ _HEADING: Final = (
 )
 
 
-def render_comment(report: Report) -> str:
+def render_comment(report: Report, *, with_log: bool = True) -> str:
     """Write the comment.
+
+    Args:
+        report: What to tell.
+        with_log: Whether to show the end of the log of an engine that died.
 
     Returns:
         GitHub-flavoured Markdown, ending in a newline.
     """
-    return "\n\n".join(part for part in _parts(report) if part) + "\n"
+    return "\n\n".join(part for part in _parts(report, with_log=with_log) if part) + "\n"
 
 
-def _parts(report: Report) -> Iterator[str]:
+def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     yield f"**{escape(sentence.headline(report), 1000)}**"
     yield escape(sentence.unsure(report), 1000)
     if report.attribution is not None:
@@ -41,8 +47,8 @@ def _parts(report: Report) -> Iterator[str]:
         f"{_code(report.scenario.id)}: {_code(report.baseline.build.label)} (baseline) against "
         f"{_code(report.contender.build.label)} (contender)"
     )
-    lost = [c for c in report.comparisons if c.verdict in {Verdict.FAILED, Verdict.MISSING}]
-    yield _bullets(sentence.line_of(comparison) for comparison in lost)
+    if with_log:
+        yield from map(render_log, deaths_in(report))
     yield _folded(f"Failed trials ({len(report.failures)})", _bullets(report.failures))
     prominent = [c for c in report.comparisons if c.verdict in _PROMINENT]
     rest = [c for c in report.comparisons if c.verdict not in _PROMINENT]
@@ -72,9 +78,9 @@ def _row(comparison: Comparison) -> str:
     cells = (
         sentence.MARKS[comparison.verdict],
         _code(sentence.name_of(comparison)),
-        *map(escape, sentence.centers_of(comparison)),
-        escape(sentence.change_of(comparison)),
-        escape(numbers.p_value(comparison.p_adjusted)),
+        *map(cell, sentence.centers_of(comparison)),
+        cell(sentence.change_of(comparison)),
+        cell(numbers.p_value(comparison.p_adjusted)),
         numbers.n(comparison),
         comparison.verdict.value,
     )

@@ -1,7 +1,7 @@
 """Everything that was found out about a change as one comment on its pull request.
 
-The verdict first, then what failed or is missing, then the gated changes; each scenario's own
-report (``markdown``) is folded away below. As there, text from records passes through ``escape``.
+What changed in one line, then a few rows (``cause_rows``); each scenario's own report
+(``markdown``) is folded away below. As there, text from records passes through ``escape``.
 
 The last line is a hidden marker. By it the comment is found again, and it says what kind of news
 the comment told, so that its successor can say whether that is over.
@@ -15,11 +15,13 @@ from enum import Enum
 from importlib.metadata import version
 from typing import Final
 
-from hybridwatch.analysis.findings import Absent, Findings, Told
-from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.findings import Absent, Findings, Found, Told
 from hybridwatch.analysis.verdict import Report, Side, Verdict
-from hybridwatch.views import numbers, sentence
-from hybridwatch.views.escape import as_item, escape, fenced, in_html
+from hybridwatch.views import sentence
+from hybridwatch.views.blind_text import blind_sentence, settling
+from hybridwatch.views.cause_rows import code, first_death, grouped, render_log, render_rows
+from hybridwatch.views.cause_text import cause_text
+from hybridwatch.views.escape import as_item, escape, fenced, in_html, one_line
 from hybridwatch.views.markdown import render_comment
 from hybridwatch.views.page import Page, Part, page_of
 
@@ -30,14 +32,10 @@ SUMMARY_LIMIT: Final = 1_000_000
 """GitHub takes 1 MiB in the summary of a step."""
 
 _NAMED: Final = 4
-_ROWS: Final = 40
 _LINES: Final = 20
-_REASONS: Final = 3
 _COMMANDS: Final = 3
 _LONGEST_NAME: Final = 100
-
-_RANK: Final = {verdict: place for place, verdict in enumerate(sentence.MARKS)}
-_ACTIONS: Final = {Action.BLOCK: "stops", Action.WARN: "warns", Action.WATCH: ""}
+_NOTHING: Final = "nothing was measured"
 
 
 class News(Enum):
@@ -49,18 +47,40 @@ class News(Enum):
     """Bad news before, none any more."""
     GONE = "gone"
     """Good news before, none any more."""
+    BLIND = "blind"
+    """Nothing can be told: changes that matter would have passed unseen."""
+    BLIND_TO_BAD = "blind-to-bad"
+    """The same, after bad news of which nobody knows whether it is over."""
+    SEEING = "seeing"
+    """Blind before, no longer so, and nothing to tell."""
 
     @property
     def over(self) -> "News":
         """What there is to tell once this is no longer seen."""
-        return News.RECOVERED if self in {News.BAD, News.RECOVERED} else News.GONE
+        return _OVER[self]
+
+    @property
+    def blind(self) -> "News":
+        """What there is to tell when after this nothing can be told."""
+        return News.BLIND_TO_BAD if self in {News.BAD, News.BLIND_TO_BAD} else News.BLIND
 
 
+_OVER: Final = {
+    News.BAD: News.RECOVERED,
+    News.BLIND_TO_BAD: News.RECOVERED,
+    News.RECOVERED: News.RECOVERED,
+    News.GOOD: News.GONE,
+    News.GONE: News.GONE,
+    News.BLIND: News.SEEING,
+    News.SEEING: News.SEEING,
+}
 _FAREWELLS: Final = {
     News.RECOVERED: "**Recovered: the bad news told here before is no longer seen.**",
     News.GONE: "**The improvement told here before is no longer seen.**",
+    News.SEEING: "**Measured well enough this time: what could not be seen before is seen now.**",
+    News.BLIND_TO_BAD: "Nobody can say yet whether the bad news told here before is over.",
 }
-_MARKER: Final = re.compile(r"<!-- hybridwatch: (\w+) -->\s*\Z")
+_MARKER: Final = re.compile(r"<!-- hybridwatch: ([\w-]+) -->\s*\Z")
 
 
 def news_in(body: str) -> News | None:
@@ -77,69 +97,108 @@ def render(findings: Findings, before: News | None = None, limit: int = LIMIT) -
         before: What the comment that stands there now tells, if there is one.
         limit: Bytes that the text may have; parts that do not fit are named instead.
     """
-    if findings.has_news:
-        news = News.GOOD if findings.gate.passed and not findings.gate.warnings else News.BAD
-    else:
-        news = News.GONE if before is None else before.over
-    farewell = "" if before is None or findings.has_news else _FAREWELLS[news]
-    parts = [Part(farewell, "", 0), *_parts(findings)]
+    news = _news(findings, before)
+    farewell = _FAREWELLS.get(news, "") if before is not None else ""
+    first, *rest = _parts(findings)
+    told = Part(farewell, "", 0)
+    # What is over heads the comment; a doubt about it follows the verdict.
+    parts = [first, told, *rest] if news is News.BLIND_TO_BAD else [told, first, *rest]
     return page_of(parts, f"<!-- hybridwatch: {news.value} -->\n", limit)
 
 
+def _news(findings: Findings, before: News | None) -> News:
+    if not findings.has_news:
+        return News.GONE if before is None else before.over
+    result = findings.gate
+    if not result.passed or result.warnings:
+        return News.BAD
+    if any(told.is_better for told in findings.gated):
+        return News.GOOD
+    return News.BLIND if before is None else before.blind
+
+
 def title_of(findings: Findings) -> str:
-    """Say in one plain line what was found."""
-    return _sentence(findings)
+    """Say in one plain line what was found: what changed, by how much, and what comes of it."""
+    return one_line(_verdict(findings))
 
 
 def _parts(findings: Findings) -> Iterator[Part]:
-    bad = sorted((told for told in findings.gated if told.is_bad), key=_rank)
-    better = [told for told in findings.gated if told.is_better]
-    many = len(findings.reports) + len(findings.absent) > 1
-    yield Part(f"**{escape(_sentence(findings), 1000)}**", "the verdict", 0)
-    yield Part(_bullets(_losses(findings, bad, many=many)), "what failed or is missing", 1)
-    yield Part(_table([*bad, *better], many=many), "the table of changes", 2)
-    for report in sorted(findings.reports, key=lambda report: _worst(report, bad)):
-        yield _folded(report)
-    yield Part(_next_steps(findings, bad), "what to do next", 1)
+    many = _many(findings)
+    yield Part(f"**{escape(title_of(findings), 1000)}**", "the verdict", 0)
+    yield Part(render_rows(findings), "what changed", 1)
+    yield Part(_blind(findings, many=many), "what could not be seen", 1)
+    dead = first_death(findings)
+    if dead is not None:
+        report, death = dead
+        text = render_log(death, report.scenario.id if many else "")
+        yield Part(text, "the end of the engine's log", 3)
+    ranked = _ranked(findings)
+    for report in ranked:
+        yield _folded(report, with_log=dead is None or report is not dead[0])
+    yield Part(_next_steps(findings, ranked), "what to do next", 1)
     yield Part(_measured(findings.reports, many=many), "what was measured", 3)
     yield Part(_footer(findings.reports), "the footer", 1)
 
 
-def _sentence(findings: Findings) -> str:
-    told = findings.gated
-    bad = sorted((one for one in told if one.is_bad), key=_rank)
-    better = [one for one in told if one.is_better]
-    named = _named([*bad, *better], many=len(findings.reports) > 1)
-    counted = _counts(findings)
-    result = findings.gate
-    if bad or findings.absent:
-        regressed = any(one.comparison.verdict is Verdict.REGRESSION for one in bad)
-        word = "Mixed" if regressed and better else "Bad news"
-        absent = _not_judged(findings)
-        end = "the gate only warns" if result.passed else "the gate stops this"
-        return f"{word}: {'; '.join(filter(None, (absent, named, counted, end)))}."
-    if not result.passed:
-        return f"Not comparable, so the gate stops this: {counted or 'nothing was measured'}."
-    if better:
-        return f"Improved, nothing regressed: {named}; {counted}."
-    if all(one.comparison.verdict is Verdict.EQUIVALENT for one in told):
-        return f"Equivalent, all within the margins: {counted}."
-    return f"No regression shown, but not all settled: {counted}."
+def _many(findings: Findings) -> bool:
+    return len(findings.reports) + len(findings.absent) > 1
 
 
-def _not_judged(findings: Findings) -> str:
+def _changes(findings: Findings) -> Iterator[str]:
+    """One sentence for each kind of cause, the scenarios counted and the worst one named."""
     number = len(findings.absent)
-    return f"{sentence.plural(number, 'scenario')} not judged" if number else ""
+    if number:
+        name = f": {findings.absent[0].scenario}" if number == 1 else ""
+        yield f"{sentence.plural(number, 'scenario')} not judged{name}"
+    groups = grouped(findings)
+    for group in groups[:_NAMED]:
+        worst = group[0]
+        yield cause_text(worst.cause, worst.report).sentence(_place(group, findings))
+    if len(groups) > _NAMED:
+        yield f"{len(groups) - _NAMED} more below"
 
 
-def _named(told: Sequence[Told], *, many: bool) -> str:
-    said = []
-    for one in told[:_NAMED]:
-        place = f"{one.report.scenario.id} " if many else ""
-        change = f" ({numbers.change(one.comparison)})" if one.comparison.effect else ""
-        name, verdict = sentence.name_of(one.comparison), one.comparison.verdict.value
-        said.append(f"{place}{name} {verdict}{change}")
-    return " ".join([", ".join(said), *_more(told, _NAMED)])
+def _place(group: Sequence[Found], findings: Findings) -> str:
+    """In which scenarios, or in how many and where it is worst."""
+    if not _many(findings):
+        return ""
+    worst, number, of = group[0], len(group), len(findings.reports)
+    if number == 1:
+        return f" in {worst.report.scenario.id}"
+    place = f" in all {of} scenarios" if number == of else f" in {number} of {of} scenarios"
+    if len({cause_text(found.cause, found.report) for found in group}) == 1:
+        return place
+    sized = worst.cause.lead.effect is not None
+    return f"{place}, {'most' if sized else 'for one'} in {worst.report.scenario.id}"
+
+
+def _verdict(findings: Findings) -> str:
+    told, result, blindness = findings.gated, findings.gate, findings.blindness
+    changes = "".join(f"{change}. " for change in _changes(findings))
+    if not result.passed:
+        if changes:
+            return f"{changes}The gate stops this."
+        return f"Not comparable, so the gate stops this: {_counts(findings) or _NOTHING}."
+    if result.warnings:
+        return f"{changes}The gate only warns."
+    if blindness.spots:
+        if changes:
+            return f"{changes}Nothing regressed."
+        return f"{blind_sentence(blindness, many=_many(findings))}. No regression shown."
+    if changes:
+        open_ones = _unsettled(findings)
+        rest = f"; {len(open_ones)} of {_gated(findings)} not settled" if open_ones else ""
+        return f"{changes}Nothing regressed{rest}."
+    if all(one.comparison.verdict is Verdict.EQUIVALENT for one in told):
+        return f"Equivalent, all within the margins: {_counts(findings)}."
+    return f"No regression shown, but not all settled: {_counts(findings)}."
+
+
+def _blind(findings: Findings, *, many: bool) -> str:
+    """What could not be seen, where the first line is about something else."""
+    if not findings.blindness.spots or not (findings.absent or findings.causes):
+        return ""
+    return escape(f"{blind_sentence(findings.blindness, many=many)}.", 1000)
 
 
 def _counts(findings: Findings) -> str:
@@ -147,7 +206,11 @@ def _counts(findings: Findings) -> str:
     if not found:
         return ""
     place = sentence.plural(len(findings.reports), "scenario")
-    return f"{_tally(found)} of {sentence.plural(len(found), 'gated comparison')} in {place}"
+    return f"{_tally(found)} of {_gated(findings)} in {place}"
+
+
+def _gated(findings: Findings) -> str:
+    return sentence.plural(len(findings.gated), "gated comparison")
 
 
 def _tally(verdicts: Iterable[Verdict]) -> str:
@@ -161,81 +224,50 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
     )
 
 
-def _losses(findings: Findings, bad: Sequence[Told], *, many: bool) -> Iterator[str]:
-    for one in findings.absent:
-        yield f"{one.scenario}: not judged: {one.reason}"
-    for told in bad:
-        comparison = told.comparison
-        if comparison.verdict in {Verdict.FAILED, Verdict.MISSING}:
-            place = f"{told.report.scenario.id}: " if many else ""
-            newly = "newly " if comparison.baseline is not None else ""
-            old, new = sentence.centers_of(comparison)
-            said = f"{newly}{comparison.verdict.value}, {old} -> {new}"
-            yield f"{place}{sentence.name_of(comparison)}: {said}"
-    for report in findings.reports:
-        if any(c.verdict is Verdict.FAILED for c in report.comparisons):
-            place = f"{report.scenario.id}: " if many else ""
-            yield from (f"{place}{reason}" for reason in report.failures[:_REASONS])
-    for report in findings.incomparable:
-        yield f"{report.scenario.id}: {sentence.headline(report)}"
-
-
-def _table(told: Sequence[Told], *, many: bool) -> str:
-    if not told:
-        return ""
-    names = [
-        "",
-        "metric",
-        "baseline",
-        "contender",
-        "change (95 % interval)",
-        "n",
-        "verdict",
-        "gate",
-    ]
-    lines = ["-", "-", "-:", "-:", "-:", "-:", "-", "-"]
-    if many:
-        names.insert(1, "scenario")
-        lines.insert(1, "-")
-    rows = [_cells(one, many=many) for one in told[:_ROWS]]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in (names, lines, *rows))
-    return "\n\n".join([table, *_more(told, _ROWS)])
-
-
-def _cells(told: Told, *, many: bool) -> list[str]:
-    comparison = told.comparison
-    return [
-        sentence.MARKS[comparison.verdict],
-        *([_code(told.report.scenario.id)] if many else []),
-        _code(sentence.name_of(comparison)),
-        *map(escape, sentence.centers_of(comparison)),
-        escape(sentence.change_of(comparison)),
-        numbers.n(comparison),
-        comparison.verdict.value,
-        _ACTIONS[told.action],
-    ]
-
-
-def _folded(report: Report) -> Part:
+def _folded(report: Report, *, with_log: bool) -> Part:
     name = in_html(report.scenario.id, _LONGEST_NAME)
     tally = _tally(comparison.verdict for comparison in report.comparisons) or "no measurement"
     summary = f"<summary>Report on <code>{name}</code>: {tally}</summary>"
-    text = f"<details>{summary}\n\n{render_comment(report).rstrip()}\n\n</details>"
-    return Part(text, f"the report on {_code(report.scenario.id)}", 4)
+    text = (
+        f"<details>{summary}\n\n{render_comment(report, with_log=with_log).rstrip()}\n\n</details>"
+    )
+    return Part(text, f"the report on {code(report.scenario.id)}", 4)
 
 
-def _next_steps(findings: Findings, bad: Sequence[Told]) -> str:
-    moved = [*dict.fromkeys(told.report.scenario.id for told in bad)]
-    open_ones = {*moved, *(report.scenario.id for report in findings.incomparable)}
-    again = [report for report in findings.reports if report.scenario.id in open_ones]
-    if again or findings.absent:
-        hint = "**Next:** measure this again, interleaved, on one machine; what stays is real:"
+def _next_steps(findings: Findings, ranked: Sequence[Report]) -> str:
+    bad = {told.report.scenario.id for told in findings.gated if told.is_bad}
+    bad |= {report.scenario.id for report in findings.incomparable}
+    blind = {spot.report.scenario.id for spot in findings.blindness.spots}
+    unsettled = {told.report.scenario.id for told in _unsettled(findings)}
+    if first_death(findings) is not None:
+        again = bad
+        hint = "the engine's log is above; once that is mended, measure this again, interleaved:"
+    elif bad or findings.absent:
+        again = bad
+        hint = "measure this again, interleaved, on one machine; what stays is real:"
+    elif blind:
+        again = blind
+        hint = f"what would settle it: {settling(findings.blindness)}. Measure again, interleaved:"
+    elif unsettled:
+        again = unsettled
+        hint = (
+            f"nothing stops this; {len(_unsettled(findings))} of {_gated(findings)} not settled. "
+            "To measure again, interleaved:"
+        )
     else:
-        again = list(findings.reports)
-        hint = "**Next:** nothing has to be done. To see it again, interleaved:"
+        again = {report.scenario.id for report in findings.reports}
+        hint = "nothing has to be done. To see it again, interleaved:"
     commands = [_first_run(one, findings.reports) for one in findings.absent]
-    commands += map(sentence.repeat_command, again)
-    return "\n\n".join([hint, *map(fenced, commands[:_COMMANDS]), *_more(commands, _COMMANDS)])
+    commands += [
+        sentence.repeat_command(report) for report in ranked if report.scenario.id in again
+    ]
+    shown = map(fenced, commands[:_COMMANDS])
+    return "\n\n".join([f"**Next:** {hint}", *shown, *_more(commands, _COMMANDS)])
+
+
+def _unsettled(findings: Findings) -> list[Told]:
+    settled = {Verdict.EQUIVALENT, Verdict.IMPROVEMENT}
+    return [told for told in findings.gated if told.comparison.verdict not in settled]
 
 
 def _first_run(absent: Absent, reports: Sequence[Report]) -> str:
@@ -258,7 +290,7 @@ def _measured(reports: Sequence[Report], *, many: bool) -> str:
         groups.setdefault((*lines, *more), []).append(report.scenario.id)
     told = []
     for (sides, *differences), scenarios in groups.items():
-        names = [*map(_code, scenarios[:_NAMED]), *_more(scenarios, _NAMED)]
+        names = [*map(code, scenarios[:_NAMED]), *_more(scenarios, _NAMED)]
         place = f" ({', '.join(names)})" if many else ""
         what = "\n".join(differences) or "- nothing differs between the sides"
         told.append(f"{sides}{place}; what differs:\n\n{what}")
@@ -274,7 +306,7 @@ def _sides(report: Report) -> str:
 
 def _build(side: Side) -> str:
     build = side.build
-    return f"{_code(build.label)} ({escape(f'{build.distribution} {build.release}', 100)})"
+    return f"{code(build.label)} ({escape(f'{build.distribution} {build.release}', 100)})"
 
 
 def _testbed(side: Side) -> str:
@@ -282,7 +314,7 @@ def _testbed(side: Side) -> str:
     gpus = f", {', '.join(bed.gpus)}" if bed.gpus else ""
     size = f"{sentence.plural(bed.cores, 'core')}, {bed.memory_bytes / 2**30:.0f} GiB"
     facts = f"{bed.cpu_model}, {size}{gpus}, kernel {bed.kernel}"
-    return f"{_code(bed.id)} ({escape(facts)})"
+    return f"{code(bed.id)} ({escape(facts)})"
 
 
 def _footer(reports: Sequence[Report]) -> str:
@@ -292,19 +324,13 @@ def _footer(reports: Sequence[Report]) -> str:
     return f"<sub>{told}; `hybridwatch comment` wrote this</sub>"
 
 
-def _worst(report: Report, bad: Sequence[Told]) -> int:
-    return min((_rank(told) for told in bad if told.report is report), default=len(_RANK))
+def _ranked(findings: Findings) -> list[Report]:
+    """The reports, that with the worst verdict first."""
+    ranks = {verdict: place for place, verdict in enumerate(sentence.MARKS)}
+    bad = [told for told in findings.gated if told.is_bad]
 
+    def worst(report: Report) -> int:
+        mine = (ranks[told.comparison.verdict] for told in bad if told.report is report)
+        return min(mine, default=len(ranks))
 
-def _rank(told: Told) -> int:
-    return _RANK[told.comparison.verdict]
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    every = list(lines)
-    more = (f"- {rest}" for rest in _more(every, _LINES))
-    return "\n".join([*map(as_item, every[:_LINES]), *more])
-
-
-def _code(text: str) -> str:
-    return f"<code>{escape(text, _LONGEST_NAME)}</code>"
+    return sorted(findings.reports, key=worst)

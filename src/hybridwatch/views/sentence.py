@@ -5,12 +5,19 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.gate import is_sure
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.metric import Kind
+from hybridwatch.record.lasting import lasting_label
 from hybridwatch.record.run import Looks
 from hybridwatch.views import numbers
+from hybridwatch.views.cause_text import cause_sentence
+from hybridwatch.views.labels import centers_of as centers_of
+from hybridwatch.views.labels import change_of as change_of
+from hybridwatch.views.labels import name_of as name_of
+from hybridwatch.views.labels import plural as plural
 
 MARKS: Final = {
     Verdict.REGRESSION: "\u2716",
@@ -24,7 +31,7 @@ MARKS: Final = {
 """Colour is never the only carrier of a verdict."""
 
 _NAMED: Final = 4
-"""As many comparisons a headline names before it only counts."""
+"""As many causes a headline names before it only counts."""
 
 _FACTORS: Final[Mapping[str, tuple[str, str, str]]] = {
     "engine_step_rate": ("steps per second", "fewer steps per second", "more steps per second"),
@@ -45,12 +52,16 @@ _MOST_TRIALS: Final = 30
 
 
 def headline(report: Report) -> str:
-    """Say the verdict of a whole report in one sentence, the worst first."""
+    """Say what became of a whole report: what changed and by how much, the worst first."""
     comparisons = report.comparisons
     if not comparisons:
         return "Nothing to compare: the runs hold no measurement."
-    if report.bad_news:
-        return f"Bad news: {_named(report.bad_news)}; {_counts(report)}."
+    causes = causes_in(report)
+    if causes:
+        told = [f"{cause_sentence(cause, report)}." for cause in causes[:_NAMED]]
+        more = len(causes) - _NAMED
+        told += [f"And {more} more."] if more > 0 else []
+        return " ".join(told if report.bad_news else [*told, "Nothing regressed."])
     verdicts = {comparison.verdict for comparison in comparisons}
     if verdicts == {Verdict.NOT_COMPARABLE}:
         return (
@@ -59,9 +70,6 @@ def headline(report: Report) -> str:
     if verdicts == {Verdict.EQUIVALENT}:
         counted = plural(len(comparisons), "comparison")
         return f"Equivalent: {counted}, all within the margins."
-    improved = [c for c in comparisons if c.verdict is Verdict.IMPROVEMENT]
-    if improved:
-        return f"Improved, nothing regressed: {_named(improved)}; {_counts(report)}."
     return f"No regression shown, but not all settled: {_counts(report)}."
 
 
@@ -83,38 +91,16 @@ def _moved(factor: Factor) -> str:
     return rose if factor.effect > 0 else fell
 
 
-def name_of(comparison: Comparison) -> str:
-    """Name a comparison: the metric, and the statistic where a metric has more than one."""
-    plain = comparison.metric.kind is not Kind.TIME
-    return comparison.metric.id if plain else f"{comparison.metric.id} {comparison.statistic}"
-
-
-def change_of(comparison: Comparison) -> str:
-    """Write the change with its interval: ``+20.1 % (+15.0 to +25.3)``."""
-    change = numbers.change(comparison)
-    interval = numbers.interval(comparison)
-    return f"{change} ({interval})" if interval else change
-
-
-def plural(number: int, noun: str) -> str:
-    """Write a number with its noun: ``1 test``, ``2 tests``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def centers_of(comparison: Comparison) -> tuple[str, str]:
-    """Write the centers of both sides with their unit, ``-`` where a side has none."""
-    sides = (comparison.baseline, comparison.contender)
-    left, right = (
-        numbers.value(side.center if side else None, comparison.metric) for side in sides
-    )
-    return left, right
-
-
 def line_of(comparison: Comparison) -> str:
-    """Tell a comparison in one line."""
+    """Tell a comparison in one line; a side without a value is left out."""
     old, new = centers_of(comparison)
-    said = f"{name_of(comparison)}: {comparison.verdict.value}, {old} -> {new}"
-    return said if comparison.effect is None else f"{said}, {change_of(comparison)}"
+    said = f"{name_of(comparison)}: {comparison.verdict.value}"
+    if comparison.contender is None:
+        return said if comparison.baseline is None else f"{said}, was {old}"
+    if comparison.baseline is None:
+        return f"{said}, the contender has {new}"
+    told = f"{said}, {old} -> {new}"
+    return told if comparison.effect is None else f"{told}, {change_of(comparison)}"
 
 
 def notes(report: Report) -> tuple[str, ...]:
@@ -173,7 +159,7 @@ def unsure(report: Report) -> str:
 
 
 def repeat_command(report: Report) -> str:
-    """Give the command line that measures both builds again, interleaved."""
+    """Give the command line that measures both builds again, interleaved, tomorrow too."""
     needed = [
         comparison.trials_needed
         for comparison in report.comparisons
@@ -181,7 +167,7 @@ def repeat_command(report: Report) -> str:
     ]
     words = ["hybridwatch", "run", report.scenario.id]
     for side in (report.baseline, report.contender):
-        words += ["--build", side.build.label]
+        words += ["--build", lasting_label(side.build)]
     if needed:
         words += ["--trials", str(min(max(needed), _MOST_TRIALS))]
     return shlex.join(" ".join(word.split()) for word in words)
@@ -203,19 +189,6 @@ def _what_it_takes(needed: int, kind: Kind) -> str:
     if needed > _PRACTICAL_TRIALS:
         return "too noisy here for any practical number of trials: quieten the machine first"
     return f"about {needed} trials a side would settle it"
-
-
-def _named(comparisons: list[Comparison] | tuple[Comparison, ...]) -> str:
-    said = [
-        f"{name_of(c)} {c.verdict.value}" + (f" {_change(c)}" if c.effect else "")
-        for c in comparisons[:_NAMED]
-    ]
-    rest = len(comparisons) - _NAMED
-    return ", ".join(said) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _change(comparison: Comparison) -> str:
-    return f"({numbers.change(comparison)})"
 
 
 def _counts(report: Report) -> str:

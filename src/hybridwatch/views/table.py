@@ -13,12 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.analysis.compare import summarize
+from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.record.run import Run
 from hybridwatch.views import numbers, sentence
-from hybridwatch.views.escape import one_line
+from hybridwatch.views.escape import last_lines, one_line
 
 STYLES: Final = {
     Verdict.REGRESSION: "bold red",
@@ -31,6 +32,10 @@ STYLES: Final = {
 }
 _NAME_WIDTH: Final = 22
 """Longer names are broken at their dot or space, to leave room for the numbers at 80 columns."""
+_LOG_LINES: Final = 8
+"""Of the log of an engine that died."""
+_FAILURES: Final = 5
+"""Failed trials that are listed: an engine that died fails them all."""
 _WIDE: Final = 120
 """From this many columns on the two sides stand beside each other, below it one over the other."""
 
@@ -87,7 +92,10 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
     yield from _listed("Not settled:", sentence.open_questions(report))
     yield from _listed("Judged by:", sentence.rules(report))
     yield from _listed("Differences between the sides:", report.differences)
-    yield from _listed("Failed trials:", report.failures)
+    yield from _listed("Failed trials:", _failures(report))
+    for death in deaths_in(report):
+        lines = last_lines(death.trial.log_tail, _LOG_LINES)
+        yield from _listed(f"The end of the engine's log ({death.trial.place}):", lines)
     yield Text(one_line(sentence.headline(report)), style=_overall_style(report))
     if unsure := sentence.unsure(report):
         yield Text(one_line(unsure), style=STYLES[Verdict.INCONCLUSIVE])
@@ -137,6 +145,11 @@ def _broken_name(comparison: Comparison) -> Text:
         return Text(name)
     family, dot, member = name.partition(".")
     return Text(f"{family}.\n  {member}" if dot else name.replace(" ", "\n  "))
+
+
+def _failures(report: Report) -> list[str]:
+    shown, more = list(report.failures[:_FAILURES]), len(report.failures) - _FAILURES
+    return [*shown, f"and {more} more"] if more > 0 else shown
 
 
 def _listed(heading: str, lines: tuple[str, ...] | list[str]) -> Iterator[RenderableType]:

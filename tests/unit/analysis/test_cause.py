@@ -85,6 +85,7 @@ def test_a_report_of_five_regressions_has_three_causes():
 
 def test_a_part_knows_its_comparison():
     cause = causes_in(regression())[-1]
+    assert cause.lead.comparison is not None
     assert cause.lead.comparison.metric.id == cause.lead.metric == "output_throughput"
 
 

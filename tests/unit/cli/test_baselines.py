@@ -80,7 +80,7 @@ def test_of_a_folder_a_lone_build_is_judged_against_the_pin_and_never_against_it
     assert "padded_rows_prefilling" in told.output
     assert told.exit_code == 1
     comment = call("comment", "--dry-run", *words)
-    assert "**Bad news: contract.padded" in comment.output
+    assert "**A contract broke: contract.padded" in comment.output
     store("3f0a9c3e", GOOD, started_at=first.started_at + timedelta(days=2))
     assert call("gate", *words).exit_code == 0
 

@@ -13,6 +13,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.main import VERBS, cli, main
 from hybridwatch.errors import EngineError
 from hybridwatch.store import write_run
+from tests.broken_engines import dead_contender
 from tests.builders import a_run, noisy
 
 PADDED = "contract.padded_rows_prefilling"
@@ -62,8 +63,8 @@ def test_a_gate_warns_of_what_is_not_sure_and_passes(call, stored) -> None:
     assert call("compare", record).exit_code == 1
     answer = call("gate", record)
     assert answer.exit_code == 0
-    assert answer.output.count("  warning: ") == 5
-    assert "pass with 5 warnings: Bad news" in answer.output
+    assert answer.output.count("  warning: Slower: ttft +5.0 % and 2 more metrics\n") == 1
+    assert "pass with 5 warnings: Slower: ttft +5.0 % and 2 more metrics. " in answer.output
     told = json.loads(call("gate", record, "--json").stdout)
     assert (told["passed"], told["reasons"], len(told["warnings"])) == (True, [], 5)
 
@@ -126,11 +127,55 @@ def test_wrong_calls_are_one_line_and_status_2(call, stored, verb, words, told) 
 def test_gate_tells_why(call, stored) -> None:
     answer = call("gate", stored(GOOD, BAD))
     assert answer.exit_code == 1
-    assert f"  {PADDED}: regression, 0 -> 4, +4\n" in answer.output
-    assert "fail: Bad news" in answer.output
+    assert f"  A contract broke: {PADDED} 0 -> 4\n" in answer.output
+    assert f"      {PADDED}: regression, 0 -> 4, +4\n" in answer.output
+    assert f"fail: A contract broke: {PADDED} 0 -> 4. The gate stops this.\n" in answer.output
     told = json.loads(call("gate", "latest", "--json").stdout)
     assert told["passed"] is False
     assert told["reasons"] == [f"{PADDED} value: regression"]
+
+
+def test_a_gate_tells_a_dead_engine_in_one_line_with_the_end_of_its_log(call, tmp_path) -> None:
+    write_run(tmp_path, dead_contender())
+    answer = call("gate", "latest")
+    assert answer.exit_code == 1
+    first, *rest = answer.output.splitlines()
+    assert first == (
+        "  The engine died: CUDA error: an illegal memory access was encountered; "
+        "all 12 metrics failed"
+    )
+    assert sum(line.startswith("      | ") for line in rest) == 5
+    assert "ttft" not in answer.output
+
+
+def test_the_json_of_compare_and_gate_speaks_of_causes(call, stored, tmp_path) -> None:
+    write_run(tmp_path, dead_contender())
+    told = json.loads(call("compare", "latest", "--json").stdout)
+    (cause,) = told["causes"]
+    assert (cause["area"], cause["better"], cause["action"]) == ("engine", False, "block")
+    assert cause["failure"]["reason"].startswith("CUDA error: an illegal memory access")
+    assert "CUDA error" in cause["failure"]["first"]["log_tail"]
+    assert len(cause["parts"]) == len(told["comparisons"])
+    assert json.loads(call("gate", "latest", "--json").stdout)["report"]["causes"] == told["causes"]
+
+
+def test_the_causes_of_a_gate_follow_its_policy(call, stored, tmp_path) -> None:
+    record = stored(GOOD, {**GOOD, "tpot": noisy(1.2, 7, 0.01)})
+    policy = tmp_path / "own.toml"
+    policy.write_text('[[rule]]\nmetric = "*"\naction = "warn"\n')
+    told = json.loads(call("gate", record, "--policy", str(policy), "--json").stdout)
+    (cause,) = told["report"]["causes"]
+    assert (cause["action"], cause["failure"]) == ("warn", None)
+    policy.write_text('[[rule]]\nmetric = "*"\naction = "watch"\n')
+    told = json.loads(call("gate", record, "--policy", str(policy), "--json").stdout)
+    assert told["report"]["causes"] == []
+
+
+def test_a_stored_verdict_holds_no_words_about_causes(call, stored, tmp_path) -> None:
+    """They may be said better one day, and a verdict has to be had again to the letter."""
+    call("compare", stored(GOOD, BAD), "--save")
+    (verdict,) = (tmp_path / "verdicts").rglob("*.json")
+    assert "causes" not in json.loads(verdict.read_text())["report"]
 
 
 def test_gate_passes(call, stored) -> None:
@@ -142,7 +187,7 @@ def test_a_dry_comment_prints_markdown_and_posts_nothing(call, stored) -> None:
     record = stored(GOOD, BAD)
     answer = call("comment", record, "--dry-run")
     assert answer.exit_code == 0
-    assert answer.stdout.startswith("**Bad news")
+    assert answer.stdout.startswith("**A contract broke: ")
     refused = call("comment", record)
     assert refused.exit_code == 2
     assert "--dry-run prints only" in refused.stderr
@@ -160,7 +205,12 @@ def test_a_gate_does_what_the_policy_says(call, stored, tmp_path, action) -> Non
     policy = tmp_path / "own.toml"
     policy.write_text(f'[[rule]]\nmetric = "*"\naction = "{action}"\n')
     answer = call("gate", record, "--policy", str(policy))
-    said = {"block": "fail: Bad news", "warn": "pass with 1 warning: Bad news", "watch": "pass: "}
+    slower = "Slower: tpot +20"
+    said = {
+        "block": f"fail: {slower}",
+        "warn": f"pass with 1 warning: {slower}",
+        "watch": "pass: ",
+    }
     assert answer.exit_code == (1 if action == "block" else 0)
     assert said[action] in answer.output
     assert ("tpot median: regression" in answer.output) is (action != "watch")

@@ -3,20 +3,24 @@
 import os
 from datetime import UTC, datetime, timedelta
 
+from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.triage import Alert, Decisions, Judged, Matter, alerts_of
+from hybridwatch.triage import Alert, Decisions, Judged, Matter, Question, alerts_of
 
 TEST_VARIABLE = "HYBRIDWATCH_TEST_TRIAGE"
 """Names a PostgreSQL server on which these tests run as well; each in a schema of its own."""
 TEAM = os.environ.get(TEST_VARIABLE, "")
 
-MATTER = Matter(
+QUESTION = Question(
     scenario="smoke/padded-graph-rows",
     metric="output_throughput",
     statistic="median",
     baseline="cpu-0.27.1",
     contender="cpu-0.28.0",
     testbed="epyc-9654-2c-linux",
+)
+MATTER = Matter(
+    QUESTION.scenario, Area.SPEED, QUESTION.baseline, QUESTION.contender, QUESTION.testbed
 )
 MONDAY = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
 """The first night."""
@@ -32,10 +36,10 @@ def noon(number: int) -> datetime:
     return night(number) + timedelta(hours=9)
 
 
-def nights(*verdicts: Verdict, effect=-0.1, matter=MATTER) -> list[Judged]:
+def nights(*verdicts: Verdict, effect=-0.1, about=QUESTION) -> list[Judged]:
     """One verdict a night, from the first on."""
     return [
-        Judged(matter, verdict, effect, f"{number:08x}", night(number))
+        Judged(about, verdict, effect, f"{number:08x}", night(number))
         for number, verdict in enumerate(verdicts)
     ]
 

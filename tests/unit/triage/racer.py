@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.triage import Alert, Matter, TriageConflict, acknowledge, alerts_of
+from hybridwatch.triage import Alert, TriageConflict, acknowledge, alerts_of
 from hybridwatch.triage.database import Triage, open_triage
-from tests.unit.triage.builders import MATTER, nights, noon
+from tests.unit.triage.builders import QUESTION, nights, noon
 
 
-def look(triage: Triage, matter: Matter) -> Alert:
-    judged = nights(Verdict.REGRESSION, matter=matter)
+def look(triage: Triage, scenario: str) -> Alert:
+    judged = nights(Verdict.REGRESSION, about=replace(QUESTION, scenario=scenario))
     (alert,) = alerts_of(judged, triage.decisions(), noon(0))
     return alert
 
@@ -27,7 +27,7 @@ def act(triage: Triage, alert: Alert, name: str) -> str:
 def overrule(triage: Triage, alert: Alert, name: str) -> str:
     """The planted defect: whoever is told acts again without asking anybody."""
     while act(triage, alert, name) != "won":
-        alert = look(triage, alert.matter)
+        alert = look(triage, alert.matter.scenario)
     return "won"
 
 
@@ -39,7 +39,7 @@ def say(line: str) -> None:
 def main(place: str, name: str, rounds: int, planted: bool) -> None:
     with open_triage(Path(), place) as triage:
         for number in range(rounds):
-            alert = look(triage, replace(MATTER, scenario=f"round-{number}"))
+            alert = look(triage, f"round-{number}")
             say("ready")
             sys.stdin.readline()
             say((overrule if planted else act)(triage, alert, name))

@@ -5,7 +5,19 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from hybridwatch.errors import TriageError
-from hybridwatch.triage import Deed, acknowledge, assign, link, mute, note, reopen, unmute
+from hybridwatch.triage import (
+    Deed,
+    accept,
+    acknowledge,
+    assign,
+    duplicate,
+    invalid,
+    link,
+    mute,
+    note,
+    reopen,
+    unmute,
+)
 from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_TEXT, checked_name
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -27,7 +39,7 @@ def test_texts_are_taken_as_they_were_written(text) -> None:
         assert act.text == text
 
 
-@pytest.mark.parametrize("say", [acknowledge, note])
+@pytest.mark.parametrize("say", [acknowledge, note, accept, invalid])
 @pytest.mark.parametrize("empty", ["", " ", "\n\t", "\u00a0"])
 def test_a_reason_and_a_note_need_words(say, empty) -> None:
     with pytest.raises(TriageError, match="expected some words, found none"):
@@ -125,3 +137,30 @@ def test_a_mute_that_does_not_end_in_time_is_refused(until) -> None:
 def test_a_mute_needs_to_know_where_on_earth() -> None:
     with pytest.raises(TriageError, match="with a time zone, found 2026-12-01T00:00:00"):
         mute(datetime(2026, 12, 1), NOW)  # noqa: DTZ001 (what is refused)
+
+
+KEY = "0123456789abcdef" * 2
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        KEY,
+        f" {KEY}\n",
+        f"http://127.0.0.1:8501/alerts?alert={KEY}",
+        f"https://watch.example.org/alerts?status=open&alert={KEY}&page=2",
+    ],
+)
+def test_a_duplicate_names_the_other_alert_by_key_or_address(of) -> None:
+    assert duplicate(of).text == KEY
+
+
+def test_a_duplicate_may_name_an_issue() -> None:
+    issue = "https://github.com/vllm-project/vllm/issues/1"
+    assert duplicate(issue).text == issue
+
+
+@pytest.mark.parametrize("of", ["", "the other one", "javascript:boom()", KEY[:-1]])
+def test_a_duplicate_of_nothing_is_refused(of) -> None:
+    with pytest.raises(TriageError, match=r"^duplicate of: expected .* found"):
+        duplicate(of)

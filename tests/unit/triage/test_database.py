@@ -20,11 +20,17 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import TriageError
 from hybridwatch.triage import (
     Act,
+    Deed,
+    Judged,
+    Status,
     TriageConflict,
+    accept,
     acknowledge,
     alerts_of,
     assign,
     database,
+    duplicate,
+    invalid,
     link,
     mute,
     note,
@@ -33,11 +39,12 @@ from hybridwatch.triage import (
 )
 from hybridwatch.triage.database import Triage, open_triage
 from hybridwatch.triage.place import url_of
-from tests.unit.triage.builders import MATTER, alert_of, nights, noon
+from tests.unit.triage.builders import MATTER, QUESTION, alert_of, nights, noon
 from tests.unit.triage.test_act import HOSTILE
 
 BAD = Verdict.REGRESSION
 SECRET = "correct-horse-battery"  # noqa: S105 (of no account)
+VERSION_1 = Path(__file__).parents[2] / "fixtures" / "triage" / "version-1.sql"
 RACER = Path(__file__).with_name("racer.py")
 
 
@@ -62,6 +69,9 @@ def acts() -> list[Act]:
         unmute(),
         note("line one\nline two"),
         reopen("again"),
+        accept("the new level"),
+        invalid("somebody compiled beside it"),
+        duplicate("0" * 32),
     ]
 
 
@@ -73,18 +83,18 @@ def test_every_act_is_read_back_by_another(triage, place, tmp_path) -> None:
     with open_triage(tmp_path, place) as other:
         assert other.decisions() == {MATTER.key: known}
     assert [entry.act for entry in known.entries] == acts()
-    assert [entry.number for entry in known.entries] == list(range(1, 8))
+    assert [entry.number for entry in known.entries] == list(range(1, 11))
     assert known.entries[3].at == noon(3)
     assert {entry.seen for entry in known.entries} == {alert_of(BAD).seen}
 
 
 @pytest.mark.parametrize("words", HOSTILE)
 def test_hostile_texts_come_back_as_they_were(triage, words) -> None:
-    odd = replace(MATTER, contender=f"{words}\x00\ud800")
-    (alert,) = alerts_of(nights(BAD, matter=odd), {}, noon(0))
+    odd = replace(QUESTION, contender=f"{words}\x00\ud800")
+    (alert,) = alerts_of(nights(BAD, about=odd), {}, noon(0))
     who = words.replace("\n", "").replace("\t", "")
     triage.decide(alert, note(words), who, noon(0))
-    (entry,) = triage.decisions()[odd.key].entries
+    (entry,) = triage.decisions()[alert.matter.key].entries
     assert (entry.act.text, entry.who) == (words, who)
 
 
@@ -179,10 +189,11 @@ def test_the_race_would_see_somebody_overruled(tmp_path) -> None:
 
 def test_threads_share_one(triage) -> None:
     def work(number: int) -> int:
-        matter = replace(MATTER, scenario=f"s{number}")
+        about = replace(QUESTION, scenario=f"s{number}")
+        matter = replace(MATTER, scenario=about.scenario)
         for _ in range(5):
             decided = triage.decisions()
-            (alert,) = alerts_of(nights(BAD, matter=matter), decided, noon(0))
+            (alert,) = alerts_of(nights(BAD, about=about), decided, noon(0))
             triage.decide(alert, note("x"), f"thread {number}", noon(0))
         version: int = triage.decisions()[matter.key].version
         return version
@@ -232,8 +243,8 @@ def test_half_made_tables_are_completed(triage, place) -> None:
 
 def test_newer_tables_are_left_alone(triage, place) -> None:
     triage.decide(alert_of(BAD), note("x"), "Ann", noon(0))
-    by_hand(place, "UPDATE triage_schema SET version = 2")
-    said = "schema version: found 2, but this hybridwatch reads up to 1: upgrade hybridwatch"
+    by_hand(place, "UPDATE triage_schema SET version = 3")
+    said = "schema version: found 3, but this hybridwatch reads up to 2: upgrade hybridwatch"
     with pytest.raises(TriageError, match=said):
         triage.decisions()
     with pytest.raises(TriageError, match=said):
@@ -335,3 +346,73 @@ def test_a_missing_driver_is_named_with_its_remedy(tmp_path, monkeypatch) -> Non
     ) as error:
         open_triage(tmp_path, f"postgresql://me:{SECRET}@localhost/x")
     assert SECRET not in everything(error.value)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A folder with a database of the first version, when every metric had an alert of its own."""
+    with closing(sqlite3.connect(tmp_path / "triage.sqlite")) as made:
+        made.executescript(VERSION_1.read_text(encoding="utf-8"))
+    return tmp_path
+
+
+def of_metrics(*metrics: str, verdict: Verdict = BAD) -> list[Judged]:
+    return [
+        one for metric in metrics for one in nights(verdict, about=replace(QUESTION, metric=metric))
+    ]
+
+
+def test_what_was_decided_about_metrics_belongs_to_the_alert_that_has_them(old) -> None:
+    with open_triage(old) as triage:
+        decided = triage.decisions()
+    slow = of_metrics("output_throughput", "ttft")
+    dead = of_metrics("itl", verdict=Verdict.FAILED)
+    engine, speed = alerts_of([*slow, *dead], decided, noon(0))
+    told = [(entry.who, entry.act.deed) for entry in speed.decisions.all]
+    assert told == [
+        ("Ann", Deed.ACKNOWLEDGE),
+        ("Ann", Deed.LINK),
+        ("Ben", Deed.ASSIGN),
+        ("Ben", Deed.MUTE),
+    ]
+    assert [entry.act.text for entry in engine.decisions.notes] == ["the driver was new"]
+    assert (speed.decisions.assignee, speed.decisions.version) == ("Bob", 0)
+    assert speed.decisions.issue.endswith("/41873")
+
+
+def test_an_old_answer_covers_its_metric_and_no_other(old) -> None:
+    with open_triage(old) as triage:
+        decided = triage.decisions()
+    (alone,) = alerts_of(of_metrics("output_throughput"), decided, noon(0))
+    (both,) = alerts_of(of_metrics("output_throughput", "tpot"), decided, noon(0))
+    assert (alone.status, both.status) == (Status.ACKNOWLEDGED, Status.OPEN)
+
+
+def test_acting_on_an_old_database_loses_nothing_and_is_read_back(old) -> None:
+    judged = of_metrics("output_throughput", "ttft")
+    with open_triage(old) as triage:
+        (alert,) = alerts_of(judged, triage.decisions(), noon(0))
+        triage.decide(alert, acknowledge("as before"), "Dora", noon(1))
+        (alert,) = alerts_of(judged, triage.decisions(), noon(1))
+    assert [entry.who for entry in alert.decisions.all] == ["Ann", "Ann", "Ben", "Ben", "Dora"]
+    with closing(sqlite3.connect(old / "triage.sqlite")) as plain:
+        assert plain.execute("SELECT version FROM triage_schema").fetchall() == [(2,)]
+        assert plain.execute("SELECT count(*) FROM triage_act").fetchone() == (6,)
+
+
+def test_one_answer_for_many_is_kept_where_nobody_was_faster(triage) -> None:
+    about = [replace(QUESTION, scenario=f"s{number}") for number in range(3)]
+    shown = alerts_of([one for each in about for one in nights(BAD, about=each)], {}, noon(0))
+    first = triage.decide(shown[1], note("mine"), "Bob", noon(0))
+    failed = triage.decide_all(shown, accept("the new level"), "Ann", noon(0))
+    assert list(failed) == [shown[1].matter.key]
+    conflict = failed[shown[1].matter.key]
+    assert isinstance(conflict, TriageConflict)
+    assert conflict.meanwhile == first.entries
+    kept = triage.decisions()
+    assert {kept[shown[at].matter.key].answer.act for at in (0, 2)} == {accept("the new level")}
+
+
+def test_an_alert_is_no_duplicate_of_itself(triage) -> None:
+    with pytest.raises(TriageError, match="expected another alert, found this one"):
+        triage.decide(alert_of(BAD), duplicate(MATTER.key), "Ann", noon(0))

@@ -24,7 +24,7 @@ def alerts(results):
 def test_a_store_tells_the_whole_history_of_an_alert(tmp_path) -> None:
     for number, slower in enumerate((1.0, 2.0, 2.0, 0.5, 2.0)):
         add(tmp_path, number, slower=slower, builds=UPGRADE)
-    median = next(alert for alert in alerts(tmp_path) if alert.matter.statistic == "median")
+    (median,) = alerts(tmp_path)
     assert (median.status, median.rank) == (Status.OPEN, Action.BLOCK)
     assert [(turn.change, turn.by.run_id) for turn in median.turns] == [
         (Change.OPENED, "00000001"),
@@ -32,12 +32,12 @@ def test_a_store_tells_the_whole_history_of_an_alert(tmp_path) -> None:
         (Change.REOPENED, "00000004"),
     ]
     assert (median.matter.baseline, median.matter.contender) == (BASELINE.label, "cpu-0.28.0")
-    assert median.bad.effect == pytest.approx(1.0, rel=0.1)
+    assert median.cause.lead.effect == pytest.approx(1.0, rel=0.1)
 
 
 def test_matters_without_bad_news_are_left_out(tmp_path) -> None:
     add(tmp_path, 1, slower=2.0, builds=UPGRADE)
-    assert {judged.matter.metric for judged in judged_from(opened(tmp_path).index)} == {"ttft"}
+    assert {judged.question.metric for judged in judged_from(opened(tmp_path).index)} == {"ttft"}
 
 
 @pytest.mark.parametrize(

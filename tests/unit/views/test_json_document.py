@@ -11,6 +11,7 @@ from hybridwatch.analysis.control import Control, ControlKind
 from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, Replay
+from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
@@ -27,6 +28,7 @@ from hybridwatch.views.jsonform import (
 )
 from hybridwatch.views.replay import replay_to_json
 from hybridwatch.views.sentence import headline
+from tests.broken_engines import dead_contender
 from tests.situations import SITUATIONS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
@@ -75,6 +77,8 @@ def test_gpus_have_fields_of_their_own_and_processors_do_not() -> None:
 def test_every_field_is_documented_and_exists(tmp_path) -> None:
     report = SITUATIONS["regression"]()
     fields = set(keys_of(gate_to_json(gate(report), report)))
+    dead = report_of(dead_contender())
+    fields |= set(keys_of(gate_to_json(gate(dead), dead)))
     fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
     fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))

@@ -9,8 +9,12 @@ import pytest
 from markdown_it import MarkdownIt
 
 from hybridwatch.analysis.findings import Absent, Findings
+from hybridwatch.analysis.report import report_of
+from hybridwatch.record.run import Failure
 from hybridwatch.views.escape import in_html
 from hybridwatch.views.pull_request import LIMIT, SUMMARY_LIMIT, News, news_in, render, title_of
+from tests.broken_engines import healthy, with_deaths
+from tests.builders import a_run
 from tests.findings import CASES, named
 from tests.situations import HOSTILE, SITUATIONS
 
@@ -43,7 +47,7 @@ class Elements(HTMLParser):
 
 
 def outside_fences(text: str) -> str:
-    return re.sub(r"^(`{3,})\n.*\n\1$", "", text, flags=re.MULTILINE)
+    return re.sub(r"^(`{3,})\n.*?\n\1$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -98,6 +102,10 @@ def test_a_stranger_cannot_write_our_marker() -> None:
         ("improvement", News.GOOD),
         ("recovered", News.RECOVERED),
         ("gone", News.GONE),
+        ("dead", News.BAD),
+        ("blind", News.BLIND),
+        ("blind_after_bad", News.BLIND_TO_BAD),
+        ("seeing", News.SEEING),
     ],
 )
 def test_the_marker_says_what_was_told(case, news) -> None:
@@ -111,6 +119,9 @@ def test_the_marker_says_what_was_told(case, news) -> None:
         (News.RECOVERED, News.RECOVERED),
         (News.GOOD, News.GONE),
         (News.GONE, News.GONE),
+        (News.BLIND, News.SEEING),
+        (News.SEEING, News.SEEING),
+        (News.BLIND_TO_BAD, News.RECOVERED),
     ],
 )
 def test_news_that_is_over_is_called_by_its_name(before, after) -> None:
@@ -120,7 +131,7 @@ def test_news_that_is_over_is_called_by_its_name(before, after) -> None:
     assert text.startswith("**Recovered") is (after is News.RECOVERED)
     loud = render(Findings((SITUATIONS["regression"](),)), before).text
     assert news_in(loud) is News.BAD
-    assert loud.startswith("**Bad news")
+    assert loud.startswith("**Answers were lost: ")
 
 
 def test_the_verdict_comes_first_then_what_is_lost_then_the_table_then_the_rest() -> None:
@@ -128,10 +139,10 @@ def test_the_verdict_comes_first_then_what_is_lost_then_the_table_then_the_rest(
     reports = named("regression", "smoke/x"), named("failed", "smoke/y")
     text = render(Findings(reports, (lost,))).text
     first = (
-        "**Bad news: 1 scenario not judged",
+        "**1 scenario not judged: smoke/dummy-run. The engine hung for 60 s in smoke/y",
         "- smoke/dummy-run: not judged",
-        "- smoke/y: accuracy.recall: newly failed",
-        "|  | scenario | metric |",
+        "- smoke/y: The engine hung for 60 s",
+        "|  | scenario | what |",
         "<details>",
     )
     last = (
@@ -145,6 +156,78 @@ def test_the_verdict_comes_first_then_what_is_lost_then_the_table_then_the_rest(
     for part, words in ((text, first), (rest, last)):
         places = [part.index(word) for word in words]
         assert places == sorted(places)
+
+
+def before_the_fold(case: str) -> list[str]:
+    """The lines above the first report, without the one that heads a table."""
+    text = CASES[case]().page().text.partition("<details>")[0]
+    lines = [line for line in text.splitlines() if line]
+    return [line for line in lines if not line.startswith(("|  |", "| - |"))]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_there_are_at_most_five_rows_before_the_fold(case) -> None:
+    rows = [line for line in before_the_fold(case) if line.startswith(("| ", "- "))]
+    assert len(rows) <= 5
+
+
+@pytest.mark.parametrize("case", set(CASES) - {"hostile"})
+def test_no_cell_of_a_comment_is_a_dash(case) -> None:
+    assert not re.search(
+        r"\| -(?= \|)", re.sub(r"^[|: -]+$", "", CASES[case]().page().text, flags=re.M)
+    )
+
+
+def test_a_dead_engine_is_one_line_one_row_and_the_end_of_its_log() -> None:
+    first, *rows = before_the_fold("dead")
+    assert first == (
+        "**The engine died: CUDA error: an illegal memory access was encountered; all 12 metrics "
+        "failed. The gate stops this.**"
+    )
+    assert len(rows) == 1
+    text = CASES["dead"]().page().text
+    assert text.count("EngineDeadError") == 1, "the log is shown once"
+    assert text.index("end of the engine's log") < text.index("Report on")
+
+
+def test_a_slow_down_of_ten_rows_is_one_row() -> None:
+    first, *rows = before_the_fold("slower")
+    assert first.startswith("**Slower: output\\_throughput -5.4 % and 6 more metrics.")
+    assert len(rows) == 1
+
+
+def test_a_cause_in_many_scenarios_is_told_once_and_listed_five_times() -> None:
+    first, *rows = before_the_fold("dead_in_many")
+    assert first.startswith("**The engine died in all 7 scenarios: CUDA error")
+    assert rows[5:] == ["and 2 more, in the reports below"]
+
+
+def test_nothing_has_to_be_done_only_when_everything_gated_is_settled() -> None:
+    done = {case for case in CASES if "nothing has to be done" in CASES[case]().page().text}
+    assert done == {"equivalent", "recovered", "seeing"}
+
+
+def test_what_could_not_be_seen_names_the_metric_the_worst_and_what_settles_it() -> None:
+    text = CASES["blind"]().page().text
+    assert re.match(
+        r"\*\*Could only have seen changes above \d+\.\d % in \w+, "
+        r"at worst above \d+\.\d % in \w+; "
+        r"nothing can be told of 3 of 3 comparisons that can stop a change\.",
+        text.replace("\\", ""),
+    )
+    assert re.search(r"what would settle it: about \d+ trials a side, or a quieter machine", text)
+
+
+@pytest.mark.parametrize("log", [HOSTILE * 40, "```\n# x\n````\n</details>", "\x1b[31m@x"])
+def test_a_log_from_a_stranger_stays_inside_its_block(log) -> None:
+    run = with_deaths(a_run(healthy(), {}), 1, Failure("it died", log, engine_died=True))
+    text = render(Findings((report_of(run),))).text
+    page = Elements(text)
+    assert {tag for tag, _ in page.found} <= OURS
+    assert not page.crossed
+    assert page.open == []
+    assert "\x1b" not in text
+    assert "\u202e" not in text
 
 
 def test_a_command_from_a_record_is_one_word_for_a_shell() -> None:
@@ -162,7 +245,7 @@ def test_no_comment_is_longer_than_the_host_takes(number) -> None:
     assert len(page.text.encode()) <= LIMIT
     assert bool(page.left_out) is (number > 12)
     assert news_in(page.text) is News.BAD
-    assert page.text.startswith("**Bad news: ")
+    assert page.text.startswith("**Answers were lost")
     assert len(page.text.encode()) > LIMIT / 2 or not page.left_out, "what fits is there"
 
 
@@ -190,7 +273,7 @@ def test_hostile_floods_fit_too() -> None:
     )
     page = render(Findings(worse, tuple(Absent(flood, flood) for _ in range(50))))
     assert len(page.text.encode()) <= LIMIT
-    assert page.text.startswith("**Bad news: 50 scenarios not judged")
+    assert page.text.startswith("**50 scenarios not judged. ")
 
 
 def test_a_title_is_one_line() -> None:

@@ -57,7 +57,12 @@ def test_json_of_a_gate() -> None:
     answer = gate_to_json(gate(report), report)
     assert answer["passed"] is False
     assert len(answer["reasons"]) == len(report.bad_news)
-    assert answer["report"] == to_json(report)
+    assert answer["report"] == {**to_json(report), "causes": answer["report"]["causes"]}
+    assert [cause["area"] for cause in answer["report"]["causes"]] == [
+        "answers",
+        "contract",
+        "speed",
+    ]
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -76,7 +81,7 @@ def test_every_verdict_has_mark_and_colour() -> None:
 
 def test_a_comment_begins_with_the_verdict_and_ends_in_what_to_do() -> None:
     text = render_comment(SITUATIONS["regression"]())
-    assert text.startswith("**Bad news: contract.padded")
+    assert text.startswith("**Answers were lost: accuracy.recall -10.0 points")
     command = "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1 --build"
     assert command in text
     assert text.count("- document") == 5

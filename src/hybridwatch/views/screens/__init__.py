@@ -21,7 +21,7 @@ SCREENS: Final[Mapping[str, Screen]] = {
         Screen("scenario", "Scenario", figures=True),
         Screen("compare", "Compare", figures=True),
         Screen("sync", "CPU sync", figures=True),
-        Screen("alerts", "Alerts"),
+        Screen("alerts", "Alerts", figures=True),
         Screen("builds", "Builds and fixes", "Evidence"),
         Screen("sees", "Does the suite see?", "Evidence"),
         Screen("runs", "Runs and testbeds", "Evidence"),

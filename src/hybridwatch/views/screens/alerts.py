@@ -1,61 +1,51 @@
-"""Alerts: what is bad, since when, and who does what about it."""
+"""Alerts: what is bad, since when, and who does what about it; one of them in ``alert``."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
-from hybridwatch.triage import Alert, Change, Deed, Entry, Judged, Status
-from hybridwatch.views import numbers
-from hybridwatch.views.address import Address, address
+from hybridwatch.triage import Alert, Entry, Status
+from hybridwatch.views.address import Address
+from hybridwatch.views.alert_words import (
+    NOBODY,
+    alert_text,
+    change_of,
+    entry_line,
+    rank_of,
+    status_line,
+)
 from hybridwatch.views.asked import Asked
-from hybridwatch.views.controls import kind_of
 from hybridwatch.views.document import (
     Block,
     Cell,
     Choice,
     Column,
     Document,
-    Facts,
     Filters,
-    Folded,
     Inline,
     Line,
     Link,
     Paragraph,
-    Section,
     Table,
     When,
 )
 from hybridwatch.views.history import age
-from hybridwatch.views.screens.alerting import CONTROL, alerts_here
+from hybridwatch.views.screens.alert import alert_page
+from hybridwatch.views.screens.alerting import alerts_here, since
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.pager import Part, part_of
+from hybridwatch.views.screens.pair import rows_in
 from hybridwatch.views.screens.screen import Source
+from hybridwatch.views.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.views.sentence import plural
 
 _STANDING: Final = "standing"
+_SETTLED: Final = frozenset({Status.CLOSED, Status.RESOLVED})
 _ALL: Final = "all"
-_NOBODY: Final = "nobody"
 _NONE: Final = "none picked"
-_STORY_OPEN: Final = 8
 _QUOTED: Final = 160
 """Characters of what somebody wrote that a list shows; the alert's own page shows all."""
-
-DONE: Final[Mapping[Deed, str]] = {
-    Deed.ACKNOWLEDGE: "acknowledged",
-    Deed.LINK: "linked an issue",
-    Deed.ASSIGN: "assigned",
-    Deed.MUTE: "muted",
-    Deed.UNMUTE: "unmuted",
-    Deed.NOTE: "noted",
-    Deed.REOPEN: "reopened",
-}
-"""What somebody did, after the name."""
-_CHANGED: Final[Mapping[Change, str]] = {
-    Change.OPENED: "opened",
-    Change.RESOLVED: "resolved",
-    Change.REOPENED: "came back",
-}
 
 
 def show(source: Source, asked: Asked) -> Document:
@@ -71,43 +61,41 @@ def show(source: Source, asked: Asked) -> Document:
         return Document("Alerts", empty_store(source))
     if picked.value:
         here = _without_alert(asked.resolved())
-        return _one(by_key[picked.value], picked, chosen, here, source)
+        alert = by_key[picked.value]
+        return alert_page(alert, picked, _way(alert, chosen, here), source)
     count = plural(len(chosen), "alert")
     listed = tuple(_list(part, count, asked.resolved(), source))
     choices = Filters((*filters, picked))
-    return Document("Alerts", (*broken_in(source), choices, *listed), lead=lead)
+    loud = (*gaps_notice(gaps_here(source)), *broken_in(source))
+    return Document("Alerts", (*loud, choices, *listed), lead=lead)
 
 
-def entry_line(entry: Entry) -> str:
-    """Tell one act in a line: who did what, and the words that came with it."""
-    act = entry.act
-    if act.deed is Deed.ASSIGN:
-        return f"{entry.who} {f'assigned {act.text}' if act.text else 'took it from everybody'}"
-    until = f" until {act.until:%Y-%m-%d}" if act.until else ""
-    return f"{entry.who} {DONE[act.deed]}{until}" + (f": {act.text}" if act.text else "")
+def listed(source: Source, address: Address) -> tuple[Alert, ...]:
+    """Give the alerts that the list at an address shows; none where it shows one of them."""
+    asked = Asked(address)
+    alerts = alerts_here(source)
+    picked = asked.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
+    filters = _filters(alerts, asked)
+    part = part_of([alert for alert in alerts if _is_chosen(alert, filters)], asked)
+    return () if picked.value else tuple(part.shown)
+
+
+def name_of(alert: Alert) -> str:
+    """Name an alert where there is one line for it."""
+    matter, text = alert.matter, alert_text(alert)
+    return f"{matter.scenario}: {text.what.lower()} \N{MIDDLE DOT} {matter.contender}"
 
 
 def _named(alerts: Iterable[Alert]) -> dict[str, str]:
     """Name alerts for a list of choices."""
-    named: dict[str, str] = {}
-    for alert in alerts:
-        matter = alert.matter
-        words = (
-            matter.scenario,
-            matter.metric,
-            matter.statistic,
-            "\N{MIDDLE DOT}",
-            matter.contender,
-        )
-        named[matter.key] = " ".join(filter(None, words))
-    return named
+    return {alert.matter.key: name_of(alert) for alert in alerts}
 
 
 def _filters(alerts: Sequence[Alert], asked: Asked) -> tuple[Choice, ...]:
     counts = {status.value: sum(a.status is status for a in alerts) for status in Status}
-    standing = len(alerts) - counts[Status.RESOLVED.value]
+    standing = sum(alert.status not in _SETTLED for alert in alerts)
     statuses = {
-        _STANDING: f"not resolved ({standing})",
+        _STANDING: f"neither closed nor resolved ({standing})",
         **{status: f"{status} ({count})" for status, count in counts.items()},
         _ALL: f"all ({len(alerts)})",
     }
@@ -115,7 +103,7 @@ def _filters(alerts: Sequence[Alert], asked: Asked) -> tuple[Choice, ...]:
     return (
         asked.one("Show", "status", statuses, _STANDING),
         asked.many("Scenario", "scenario", _same({alert.matter.scenario for alert in alerts})),
-        asked.many("Assigned to", "assigned", {"": _NOBODY, **_same(names)}),
+        asked.many("Assigned to", "assigned", {"": NOBODY, **_same(names)}),
     )
 
 
@@ -125,7 +113,7 @@ def _same(names: Iterable[str]) -> dict[str, str]:
 
 def _is_chosen(alert: Alert, filters: Sequence[Choice]) -> bool:
     status, scenario, assigned = filters
-    fits = {_STANDING: alert.status is not Status.RESOLVED, _ALL: True}
+    fits = {_STANDING: alert.status not in _SETTLED, _ALL: True}
     return (
         fits.get(status.value, alert.status.value == status.value)
         and (not scenario.chosen or alert.matter.scenario in scenario.chosen)
@@ -137,8 +125,8 @@ def _without_alert(here: Address) -> Address:
     return Address(here.screen, tuple(pair for pair in here.parameters if pair[0] != "alert"))
 
 
-def _to(alert: Alert, here: Address) -> Address:
-    """The page of one alert, which remembers the list that it was chosen from."""
+def address_of(alert: Alert, here: Address) -> Address:
+    """Lead to the page of one alert, which remembers the list that it was chosen from."""
     kept = tuple(pair for pair in here.parameters if pair[0] not in {"alert", "page"})
     return Address(here.screen, (("alert", alert.matter.key), *kept))
 
@@ -161,78 +149,49 @@ def _list(part: Part[Alert], count: str, here: Address, source: Source) -> Itera
         return
     columns = (
         Column("verdict"),
-        Column("scenario, metric"),
-        Column("change", number=True),
+        Column("scenario, what happened", wide=True),
+        Column("change", number=True, title="Of the metric that is named"),
         Column("build"),
         Column("since, run"),
         Column("status"),
         Column("who did what", wide=True),
     )
     yield Table("Alerts", columns, tuple(_row(alert, here, source) for alert in part.shown))
-    hint = "Open an alert to see its story; the dashboard asks there what you do about it."
-    yield Paragraph(hint, quiet=True)
+    hint = (
+        "One alert stands for one cause; its page has the metrics that show it, what changed and "
+    )
+    yield Paragraph(f"{hint}its story. The dashboard asks what you do about it.", quiet=True)
     yield from part.ways(count, here, ("worse", "further"))
 
 
 def _row(alert: Alert, here: Address, source: Source) -> tuple[Cell | Inline, ...]:
-    matter, opened, last = alert.matter, alert.opened_by, alert.decisions.entries[-1:]
+    matter, last = alert.matter, alert.decisions.all[-1:]
     return (
-        alert.bad.verdict,
-        Cell(
-            Link(matter.scenario, _to(alert, here)),
-            f"{matter.metric} {matter.statistic}".strip(),
-        ),
-        Cell(_change(alert.bad), raw=alert.bad.effect),
+        alert.cause.lead.verdict,
+        Cell(Link(matter.scenario, address_of(alert, here)), _happened(alert, source)),
+        Cell(change_of(alert.cause.lead), raw=alert.cause.lead.effect),
         Cell(matter.contender, f"against {matter.baseline}, {matter.testbed}"),
-        Cell(_ago(opened, source), _run(opened)),
-        Cell(_status(alert), _rank(alert)),
+        since(alert.opened_by, source),
+        Cell(status_line(alert), rank_of(alert)),
         _did(last[0], source) if last else "nobody yet",
     )
 
 
-def _status(alert: Alert) -> Line:
-    if alert.muted_until is not None:
-        return ("muted until ", When(alert.muted_until, f"{alert.muted_until:%Y-%m-%d}"))
-    return alert.status.value
-
-
-def _rank(alert: Alert) -> str:
-    return "blocks" if alert.rank is Action.BLOCK else "warns"
+def _happened(alert: Alert, source: Source) -> str:
+    """Say what happened; of an engine that failed as its run's headline does, with the reason."""
+    if alert.matter.area is Area.ENGINE:
+        row = rows_in(source.index).get(alert.bad.run_id)
+        if row is not None and row.said:
+            return _short(row.said)
+    return _short(alert_text(alert).sentence())
 
 
 def _did(entry: Entry, source: Source) -> Cell:
-    said = entry_line(entry)
-    short = said if len(said) <= _QUOTED else said[:_QUOTED].rstrip() + "…"
-    return Cell(short, When(entry.at, age(entry.at, source.now)))
+    return Cell(_short(entry_line(entry)), When(entry.at, age(entry.at, source.now)))
 
 
-def _change(judged: Judged) -> str:
-    kind = kind_of(judged.matter.metric)
-    return numbers.effect(judged.effect, kind) if kind else numbers.ABSENT
-
-
-def _ago(judged: Judged, source: Source) -> When:
-    return When(judged.started_at, age(judged.started_at, source.now))
-
-
-def _run(judged: Judged) -> Link:
-    return Link(f"run\N{NO-BREAK SPACE}{judged.run_id}", address("run", run=judged.run_id))
-
-
-def _one(
-    alert: Alert, picked: Choice, chosen: Sequence[Alert], here: Address, source: Source
-) -> Document:
-    matter = alert.matter
-    blocks = (
-        Filters((picked,)),
-        Paragraph(_way(alert, chosen, here), quiet=True),
-        Paragraph((alert.bad.verdict, "  ", *_sentence(alert, source))),
-        Facts(tuple(_facts(alert, source))),
-        *_story(alert, source),
-    )
-    metric = f"{matter.metric} {matter.statistic}".strip()
-    lead = f"{matter.contender} against {matter.baseline} on {matter.testbed}"
-    return Document(f"{matter.scenario}: {metric}", blocks, lead=lead)
+def _short(said: str) -> str:
+    return said if len(said) <= _QUOTED else said[:_QUOTED].rstrip() + "…"
 
 
 def _way(alert: Alert, chosen: Sequence[Alert], here: Address) -> tuple[Inline, ...]:
@@ -244,51 +203,5 @@ def _way(alert: Alert, chosen: Sequence[Alert], here: Address) -> tuple[Inline, 
         line.append(f" · {place + 1} of {len(chosen)}")
         for text, to in (("previous", place - 1), ("next", place + 1)):
             if 0 <= to < len(chosen):
-                line += [" · ", Link(text, _to(chosen[to], here))]
+                line += [" · ", Link(text, address_of(chosen[to], here))]
     return tuple(line)
-
-
-def _sentence(alert: Alert, source: Source) -> tuple[Inline, ...]:
-    opened = alert.opened_by
-    since = ("since ", _ago(opened, source), ", ", _run(opened), ".")
-    if alert.matter.metric == CONTROL:
-        told = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
-        return (f"{told} this scenario is green whatever happens, ", *since)
-    return (f"{_change(alert.bad)}, " if alert.bad.effect else "", *since)
-
-
-def _facts(alert: Alert, source: Source) -> Iterator[tuple[str, Line]]:
-    decided = alert.decisions
-    yield "Status", _status(alert)
-    yield "By the gate's policy it", _rank(alert)
-    yield "Assigned to", decided.assignee or _NOBODY
-    yield "Issue", Link(decided.issue, decided.issue) if decided.issue else "none"
-    yield "Newest verdict", (alert.newest.verdict, " ", _ago(alert.newest, source))
-    if alert.newest != alert.opened_by:
-        yield "Newest run", _run(alert.newest)
-
-
-def _story(alert: Alert, source: Source) -> Iterator[Block]:
-    """Tell what the verdicts and the people did, the newest first."""
-    happened: list[tuple[When, Line]] = [
-        (
-            _ago(turn.by, source),
-            (f"{_CHANGED[turn.change]} by ", _run(turn.by), f": {_told(turn.by)}"),
-        )
-        for turn in alert.turns
-    ]
-    happened += [
-        (When(entry.at, age(entry.at, source.now)), entry_line(entry))
-        for entry in alert.decisions.entries
-    ]
-    happened.sort(key=lambda one: one[0].moment, reverse=True)
-    columns = (Column("when"), Column("what happened"))
-    rows = tuple((when, Cell(line)) for when, line in happened)
-    table = Table("What happened, the newest first", columns, rows)
-    title = f"What happened ({len(rows)})"
-    yield Folded(title, (table,)) if len(rows) > _STORY_OPEN else Section(title, (table,))
-
-
-def _told(judged: Judged) -> str:
-    change = _change(judged)
-    return judged.verdict.value + ("" if change == numbers.ABSENT else f", {change}")

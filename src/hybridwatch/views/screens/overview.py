@@ -1,19 +1,20 @@
 """What the person on duty reads first: what is broken, what is new, where everything stands."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 import pandas as pd
 
-from hybridwatch.analysis.policy import covers
+from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.errors import TriageError
 from hybridwatch.record.role import Role
+from hybridwatch.triage import Status
 from hybridwatch.views import numbers
-from hybridwatch.views.address import Address, address
+from hybridwatch.views.address import address
+from hybridwatch.views.alert_words import alert_text
 from hybridwatch.views.asked import Asked
-from hybridwatch.views.checkout import Checkout
 from hybridwatch.views.comparisons import comparisons_of
 from hybridwatch.views.controls import ControlRun, Sight, controls_of, newest_of
 from hybridwatch.views.document import (
@@ -38,8 +39,6 @@ from hybridwatch.views.document import (
 from hybridwatch.views.grid import (
     COLUMNS,
     LOUDEST,
-    GridRow,
-    Standing,
     Told,
     current,
     grid_of,
@@ -48,18 +47,19 @@ from hybridwatch.views.grid import (
     told_in,
 )
 from hybridwatch.views.history import age
+from hybridwatch.views.screens.alerting import alerts_here
 from hybridwatch.views.screens.empty import broken_in, checkout_notice, empty_store
+from hybridwatch.views.screens.overview_grid import history_of, several, standings
 from hybridwatch.views.screens.screen import Source
+from hybridwatch.views.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.views.sentence import plural
 
 _RUNS_BACK: Final = 16
 _NEWS: Final = 12
 """Changes that are shown at once; a bad night has hundreds."""
 _NEWS_FOLDED: Final = 100
-_ROWS: Final = 30
 _NAMED: Final = 3
 _SINCE: Final[Mapping[str, str]] = {"1": "yesterday", "7": "a week ago", "30": "a month ago"}
-_QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)
 _TITLE: Final = "hybridwatch"
 
 
@@ -74,9 +74,10 @@ def show(source: Source, asked: Asked) -> Document:
     )
     since = asked.one("Changed since", "since", _SINCE, "1")
     checkout = source.checkout()
-    loud = (*_unmeasured(checkout, runs), *broken_in(source), *checkout_notice(checkout))
+    unmeasured = gaps_here(source)
+    loud = (*gaps_notice(unmeasured), *broken_in(source), *checkout_notice(checkout))
     if runs.empty:
-        return Document(_TITLE, (*empty_store(source), *_unmeasured(checkout, runs)))
+        return Document(_TITLE, (*empty_store(source), *gaps_notice(unmeasured)))
     controls = controls_of(index, checkout.scenarios)
     comparisons = comparisons_of(index)
     latest = _chosen(comparisons.latest, filters)
@@ -84,11 +85,12 @@ def show(source: Source, asked: Asked) -> Document:
     moment = source.now - timedelta(days=int(since.value))
     news = _chosen(comparisons.changed_since(moment), filters)
     blocks: tuple[Block, ...] = (
+        *_open_alerts(source),
         *loud,
         *_missed(controls),
         Filters((*filters, since)),
         *_news(news, since, source),
-        *_grid(rows, latest, source),
+        *standings(rows, latest, unmeasured, source),
         *_controls(controls, source, folded=bool(rows)),
     )
     return Document(_TITLE, blocks, _lead(runs, source))
@@ -121,19 +123,29 @@ def _lead(runs: pd.DataFrame, source: Source) -> Line:
     )
 
 
-def _unmeasured(checkout: Checkout, runs: pd.DataFrame) -> Iterator[Notice]:
-    """Name the scenarios that the gate expects and that have no record: never green."""
-    there = set(runs["scenario"])
-    absent = [
-        scenario
-        for scenario in sorted(checkout.scenarios)
-        if scenario not in there
-        and any(covers(name, scenario) for name in checkout.policy.expected)
+def _open_alerts(source: Source) -> Iterator[Block]:
+    """Count the alerts that nobody has answered, and lead to them."""
+    try:
+        alerts = [alert for alert in alerts_here(source) if alert.status is Status.OPEN]
+    except TriageError as error:
+        yield Notice(Kind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
+        return
+    every = address("alerts")
+    if not alerts:
+        yield Paragraph(("No ", Link("alert", every), " is open."), quiet=True)
+        return
+    blocking = sum(alert.rank is Action.BLOCK for alert in alerts)
+    line: list[Inline] = [
+        Link(f"{plural(len(alerts), 'open alert')}", every),
+        f", {blocking} of them would block: ",
     ]
-    if absent:
-        title = f"{plural(len(absent), 'expected scenario')} without a record"
-        lines = (*absent, "Measure them: hybridwatch run " + " ".join(absent))
-        yield Notice(Kind.LOUD, title, lines)
+    for nth, alert in enumerate(alerts[:_NAMED]):
+        opened = alert.opened_by.started_at
+        name = f"{alert.matter.scenario}: {alert_text(alert).what.lower()}"
+        line += [", " if nth else "", Link(name, address("alerts", alert=alert.matter.key))]
+        line += [" (since ", When(opened, age(opened, source.now)), ")"]
+    more = f" and {len(alerts) - _NAMED} more" if len(alerts) > _NAMED else ""
+    yield Paragraph((*line, f"{more}."))
 
 
 def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
@@ -196,10 +208,10 @@ def _changed(before: str, rows: Sequence[Told], source: Source) -> tuple[Any, ..
     names = list(dict.fromkeys(_named(row) for row in sorted(rows, key=_column)))
     named = [f"{name}{sizes[name]}" for name in names[:_NAMED]]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    view = _history(first, names[:_NAMED])
+    view = history_of(first, names[:_NAMED])
     return (
         Verdict(first.verdict),
-        Cell(Link(first.scenario, view), _several(pairs)),
+        Cell(Link(first.scenario, view), several(pairs)),
         ", ".join(named) + more,
         Verdict(before) if before else "first time",
         Cell(When(when, age(when, source.now)), Link("run", address("run", run=first.run))),
@@ -210,13 +222,8 @@ def _column(row: Told) -> int:
     return list(COLUMNS).index(heading_of(row.metric))
 
 
-def _pair(found: Told | Standing) -> str:
+def _pair(found: Told) -> str:
     return f"{found.baseline} → {found.contender}"
-
-
-def _several(pairs: Iterable[str]) -> str:
-    first, *rest = pairs
-    return f"{first} and {len(rest)} more" if rest else first
 
 
 def _named(row: Told) -> str:
@@ -227,110 +234,6 @@ def _named(row: Told) -> str:
 def _size(row: Told) -> str:
     metric, _ = name_of(row.metric, row.statistic)
     return f" {numbers.effect(row.effect, metric.kind)}" if metric and row.effect else ""
-
-
-def _history(found: Told | Standing, names: Sequence[str]) -> Address:
-    """The history of some metrics of the two builds of a verdict."""
-    builds = dict.fromkeys((found.baseline, found.contender))
-    return address(
-        "scenario",
-        scenario=found.scenario,
-        testbed=found.testbed,
-        metric=names,
-        build=builds,
-    )
-
-
-def _grid(rows: Sequence[GridRow], latest: pd.DataFrame, source: Source) -> Iterator[Block]:
-    if not rows:
-        yield Paragraph(
-            "Apart from controls, no run compares two builds yet, or none that was asked for."
-        )
-        return
-    loud = [row for row in rows if row.loudest.verdict not in _QUIET]
-    calm = [row for row in rows if row.loudest.verdict in _QUIET]
-    blocks: list[Block] = [Paragraph(_counted(rows))]
-    if shown := loud[:_ROWS]:
-        blocks.append(_table("Where everything stands", shown, source))
-    for title, rest in (
-        (f"{plural(len(loud) - _ROWS, 'more scenario')} not settled", loud[_ROWS:]),
-        (f"{plural(len(calm), 'scenario')} without trouble", calm),
-    ):
-        if rest:
-            blocks.append(Folded(title, (_table(title, rest, source),)))
-    pairs = len(latest[["scenario", "baseline", "contender", "testbed"]].drop_duplicates())
-    counted = sum(len(row.pairs) for row in rows)
-    said = "A cell is the loudest verdict of its metrics, over all builds measured within a day of "
-    said += "the scenario's newest run; the line is the contender's last medians. "
-    if pairs > counted:
-        said += f"{plural(pairs - counted, 'older pair')} of builds: choose a build above."
-    blocks.append(Paragraph(said, quiet=True))
-    yield Section("Where everything stands", tuple(blocks))
-
-
-def _counted(rows: Sequence[GridRow]) -> Line:
-    """How many scenarios have which verdict as their loudest."""
-    found = Counter(row.loudest.verdict for row in rows)
-    said: list[Inline] = []
-    for verdict in LOUDEST:
-        if found[verdict]:
-            said += [Grade(verdict, plural(found[verdict], "scenario")), "  "]
-    return tuple(said)
-
-
-def _table(title: str, rows: Sequence[GridRow], source: Source) -> Table:
-    columns = (Column("loudest"), Column("scenario"), *map(Column, COLUMNS))
-    told = len({row.testbed for row in rows}) > 1
-    return Table(title, columns, tuple(_row(row, source, told_testbed=told) for row in rows))
-
-
-def _row(row: GridRow, source: Source, *, told_testbed: bool) -> tuple[Cell | Inline, ...]:
-    pairs = [" → ".join(pair) for pair in row.pairs]
-    builds = f" · {_several(contender for _, contender in row.pairs)}"
-    place = f" · {row.testbed}" if told_testbed else ""
-    view = address("scenario", scenario=row.scenario, testbed=row.testbed)
-    return (
-        row.loudest.verdict,
-        Cell(
-            Link(row.scenario, view),
-            (When(row.newest, age(row.newest, source.now)), builds + place),
-            title="\n".join(pairs),
-        ),
-        *(_cell(row, name) for name in COLUMNS),
-    )
-
-
-def _cell(row: GridRow, name: str) -> Cell | Inline:
-    standing = row.cells.get(name)
-    if standing is None:
-        return Cell(numbers.ABSENT, title="not measured")
-    alike = row.counted[name]
-    said = [f"{standing.baseline} → {standing.contender}"]
-    if alike > 1:
-        said.append(f"the loudest of {alike}")
-    if standing.stale:
-        said.append("a later run no longer tells")
-    view = _history(standing, (standing.name,))
-    return Cell(
-        Grade(standing.verdict, _effect(standing)),
-        Link(_short(standing, name) + (" (old)" if standing.stale else ""), view),
-        title="\n".join(said),
-        sparkline=standing.medians if len(standing.medians) > 1 else (),
-    )
-
-
-def _short(standing: Standing, heading: str) -> str:
-    """Name a standing below a heading that says half of it."""
-    wanted = COLUMNS[heading]
-    if wanted == standing.name:
-        return "history"
-    return standing.name.removeprefix(wanted.rstrip("*")).strip()
-
-
-def _effect(standing: Standing) -> str:
-    metric = standing.metric
-    told = numbers.effect(standing.effect, metric.kind) if metric else numbers.ABSENT
-    return standing.verdict.value if told == numbers.ABSENT else told
 
 
 def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -> Iterator[Block]:

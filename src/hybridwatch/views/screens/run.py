@@ -6,6 +6,8 @@ from typing import Final
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.store import Broken
 from hybridwatch.views import numbers
+from hybridwatch.views.address import address
+from hybridwatch.views.alert_words import alert_text
 from hybridwatch.views.asked import Asked
 from hybridwatch.views.document import (
     Block,
@@ -22,6 +24,7 @@ from hybridwatch.views.document import (
     Inline,
     Kind,
     Line,
+    Link,
     Notice,
     Paragraph,
     Section,
@@ -38,6 +41,7 @@ from hybridwatch.views.history import (
     verdict_of,
     worst_first,
 )
+from hybridwatch.views.screens.alerting import stories_with
 from hybridwatch.views.screens.empty import broken_notice, empty_store
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.screens.table_of_runs import Row, rows_of
@@ -65,7 +69,12 @@ def show(source: Source, asked: Asked) -> Document:
         return Document("Run", (Filters((chosen,)), broken_notice([entry])))
     everything = series_of([entry])
     metric = _metric({label_of(s.metric, s.statistic): s for s in everything}, entry, asked)
-    blocks = (Filters((chosen,)), *_entry(entry), *_trials(everything, metric))
+    blocks = (
+        Filters((chosen,)),
+        _ways(entry, metric.default or metric.value, source),
+        *_entry(entry),
+        *_trials(everything, metric),
+    )
     return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
 
 
@@ -96,6 +105,28 @@ def _lead(entry: Entry) -> Line:
         When(run.started_at),
         f" · {run.testbed.id} · run {run.id}",
     )
+
+
+def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
+    """Lead to what else is known of the run: its history, its comparison and its alerts."""
+    run = entry.run
+    history = address(
+        "scenario",
+        scenario=run.scenario.id,
+        testbed=run.testbed.id,
+        version=run.scenario.version,
+        metric=metric if metric != ALL else None,
+        build=dict.fromkeys(build.label for build in run.builds),
+    )
+    line: list[Inline] = ["See ", Link("the history of these builds", history)]
+    if len(run.builds) > 1:
+        sides = {role: f"{run.id}#{at}" for at, role in enumerate(("baseline", "contender"))}
+        compared = address("compare", scenario=run.scenario.id, **sides)
+        line += [", ", Link("the comparison of its two sides", compared)]
+    for story in stories_with(run.id, source):
+        way = address("alerts", alert=story.matter.key)
+        line += [", ", Link(f"alert: {alert_text(story).what.lower()}", way)]
+    return Paragraph((*line, "."), quiet=True)
 
 
 def _entry(entry: Entry) -> Iterator[Block]:
@@ -182,13 +213,14 @@ def _trials(everything: list[Series], metric: Choice) -> Iterator[Block]:
     chosen = [s for s in everything if metric.value in {ALL, label_of(s.metric, s.statistic)}]
     if chosen:
         hint = "A point is a trial, a bar the median of a side."
-        charts = tuple((_chart(series),) for series in chosen)
+        charts = tuple((trials_chart(series),) for series in chosen)
         yield Section(
             "Every trial", (Filters((metric,)), Paragraph(hint, quiet=True), Columns(charts))
         )
 
 
-def _chart(series: Series) -> Chart:
+def trials_chart(series: Series) -> Chart:
+    """Draw every trial of one metric of one run."""
     name = label_of(series.metric, series.statistic)
     told = ", ".join(
         f"{level.build} {numbers.value(level.value, series.metric)}" for level in series.levels

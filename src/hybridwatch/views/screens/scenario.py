@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, Final
 
 import pandas as pd
 
 from hybridwatch.analysis.change_point import State
+from hybridwatch.analysis.culprit import commits_between
+from hybridwatch.analysis.freshness import Gap
 from hybridwatch.index import Index, Series
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.views import numbers
@@ -37,10 +40,12 @@ from hybridwatch.views.document import (
 from hybridwatch.views.history import age
 from hybridwatch.views.line_figures import change_of
 from hybridwatch.views.lines import Line, is_worse, lines_of, medians_of, names_of, verdict_of
+from hybridwatch.views.marks import mark_gap
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.histories import Subject, chart_of, charts_of
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.screens.table_of_runs import rows_of
+from hybridwatch.views.screens.unmeasured import gap_of, gaps_notice
 from hybridwatch.views.sentence import plural
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
@@ -98,9 +103,18 @@ class _Histories:
             builds=names,
         )
 
-    def _chart(self, place: _Place, subject: Subject, names: tuple[str, ...]) -> Chart:
+    def _chart(
+        self,
+        place: _Place,
+        subject: Subject,
+        names: tuple[str, ...],
+        gap: tuple[datetime, datetime] | None,
+    ) -> Chart:
         lines = self.lines(place, subject, names)
-        return chart_of(subject, lines, place.scenario, over_releases=place.over_releases)
+        chart = chart_of(subject, lines, place.scenario, over_releases=place.over_releases)
+        if gap and not place.over_releases:
+            mark_gap(chart.figure, *gap, "not measured")
+        return chart
 
     def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
         series = self.series(place.scenario, place.version, place.testbed, subject)
@@ -139,12 +153,15 @@ def show(source: Source, asked: Asked) -> Document:
         metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
     choices = [scenario, metric, builds, along, newest]
     choices += [choice for choice in (testbed, version) if len(choice.options) > 1]
+    gap = gap_of(place.scenario, place.testbed, source)
+    hole = _hole(gap, source)
     drawn = [
-        (subject, lines, histories.chart(place, subject, names))
+        (subject, lines, histories.chart(place, subject, names, hole))
         for subject in map(subjects.__getitem__, metric.chosen)
         if (lines := histories.lines(place, subject, names))
     ]
     blocks = (
+        *(gaps_notice([gap]) if gap else ()),
         *broken_in(source),
         Filters(tuple(choices)),
         *_changed(drawn, source),
@@ -154,6 +171,13 @@ def show(source: Source, asked: Asked) -> Document:
     )
     likely = (_turned(asked.resolved(), along), _turned(asked.resolved(), newest))
     return Document(scenario.value, blocks, lead=_lead(runs, place, source), likely=likely)
+
+
+def _hole(gap: Gap | None, source: Source) -> tuple[datetime, datetime] | None:
+    """Say from when to when nothing was measured; to the hour, so that charts can be kept."""
+    if gap is None or gap.last is None or gap.testbed != gap.last.testbed:
+        return None
+    return gap.last.started_at, source.now.replace(minute=0, second=0, microsecond=0)
 
 
 def _turned(here: Address, choice: Choice) -> Address:
@@ -265,7 +289,6 @@ def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[C
     when = at["started_at"].to_pydatetime()
     worse = "worse" if is_worse(point, subject.metric) else "better"
     confirmed = point.state is State.CONFIRMED
-    step = next((step.said for step in line.steps if step.at == point.index), "")
     return (
         Cell(
             Grade(verdict_of(point, subject.metric), worse) if confirmed else f"suspected {worse}",
@@ -277,8 +300,23 @@ def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[C
             Link(at["run"], address("run", run=at["run"])),
             When(when, age(when, source.now)),
         ),
-        step or "nothing that the records know of",
+        _suspects(point, line),
     )
+
+
+def _suspects(point: Any, line: Line) -> Cell:
+    """Say what changed between the last run on the old level and the first on the new one."""
+    old: Any = line.levels.iloc[point.index - 1]
+    new: Any = line.levels.iloc[point.index]
+    step = next((step.said for step in line.steps if step.at == point.index), "")
+    said: list[Inline] = [step or "release and fixes are the same"]
+    if commits := commits_between(old["release"], new["release"]):
+        said += [" \N{MIDDLE DOT} ", Link(commits.said, commits.url)]
+    sides = {"baseline": old, "contender": new}
+    both = {role: f"{side['run']}#{side['side']}" for role, side in sides.items()}
+    way = Link("everything that differs", address("compare", **both))
+    last = f"since run\N{NO-BREAK SPACE}{old['run']} of {old['release']}: "
+    return Cell(tuple(said), (last, way))
 
 
 def _others(

@@ -1,0 +1,114 @@
+"""One answer for several alerts: what somebody says who has understood a whole list."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import streamlit as st
+from draw import draw_more
+from triage import LABELS, act_of, ask, ask_name, next_round, round_of_forms, who_answers
+
+from hybridwatch.errors import TriageError
+from hybridwatch.triage import Alert, Deed, TriageConflict
+from hybridwatch.triage.database import open_triage
+from hybridwatch.views.address import Address
+from hybridwatch.views.alert_words import DONE, entry_line
+from hybridwatch.views.document import Kind, Line, Link, Notice, Section, When
+from hybridwatch.views.screens import Source
+from hybridwatch.views.screens.alerts import address_of, listed, name_of
+from hybridwatch.views.sentence import plural
+
+_SHOWN: Final = "triage list shown"
+_OUTCOME: Final = "triage list outcome"
+_FEWEST: Final = 2
+"""Alerts that make a list; a single one is answered on its page."""
+
+
+def listed_here(source: Source) -> tuple[Alert, ...]:
+    """Give the alerts that the page lists; none on the page of one.
+
+    To be asked before the page is drawn, as ``triage.picked``.
+    """
+    names = dict.fromkeys(st.query_params)
+    pairs = [(name, value) for name in names for value in st.query_params.get_all(name)]
+    try:
+        return listed(source, Address("alerts", tuple(pairs)))
+    except TriageError:
+        return ()  # the page says so
+
+
+def offer_many(alerts: Sequence[Alert], source: Source) -> None:
+    """Draw the form under a list.
+
+    Args:
+        alerts: As they were shown.
+        source: Where they belong.
+    """
+    with st.container():  # there also when empty: what stands below stays what it is
+        if (outcome := st.session_state.pop(_OUTCOME, None)) is not None:
+            draw_more((outcome,), "list outcome")
+    if len(alerts) < _FEWEST:
+        return
+    st.session_state[_SHOWN] = alerts
+    draw_more((Section("Answer several at once", ()),), "answer many")
+    ask_name()
+    deed = st.selectbox(
+        "What you do",
+        [deed for deed in LABELS if deed is not Deed.UNMUTE],
+        format_func=LABELS.__getitem__,
+        key="triage list deed",
+        width=320,
+    )
+    place = f"{deed.value} list {round_of_forms()}"
+    with st.form(f"form {place}", border=False):
+        everything = f"All {len(alerts)} shown"
+        st.checkbox(everything, key=f"all {place}")
+        with st.expander("Or some of them"):
+            for alert in alerts:
+                # A label is read as Markdown: what a record says must not be.
+                st.checkbox(_plain(name_of(alert)), key=f"{alert.matter.key} {place}")
+        ask(deed, place)
+        st.form_submit_button("Answer", on_click=_decide, args=(deed, place, source))
+
+
+def _plain(text: str) -> str:
+    """Write a text so that Markdown shows it as it is."""
+    return "".join(f"\\{mark}" if mark in "\\`*_{}[]()<>#+-.!|~:$^&" else mark for mark in text)
+
+
+def _decide(deed: Deed, place: str, source: Source) -> None:
+    """Keep one answer to every alert that is ticked, as it was shown before the click."""
+    shown: Sequence[Alert] = st.session_state[_SHOWN]
+    state, now, who = st.session_state, datetime.now(UTC), who_answers()
+    ticked = [a for a in shown if state[f"all {place}"] or state[f"{a.matter.key} {place}"]]
+    if not ticked:
+        state[_OUTCOME] = Notice(Kind.LOUD, "Nothing was kept", ("Tick at least one alert.",))
+        return
+    try:
+        act = act_of(deed, place, now)
+        with open_triage(source.results, source.triage) as triage:
+            failed = triage.decide_all(ticked, act, who, now)
+    except TriageError as error:
+        outcome = Notice(Kind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
+    else:
+        kept = f"{who} {DONE[deed]}: {plural(len(ticked) - len(failed), 'alert')}"
+        lost = tuple(_lost(ticked, failed))
+        title = f"Kept: {kept}; not kept: {len(failed)}" if failed else f"Kept: {kept}."
+        outcome = Notice(Kind.LOUD if failed else Kind.QUIET, title, lost)
+        next_round()
+    state[_OUTCOME] = outcome
+
+
+def _lost(alerts: Sequence[Alert], failed: Mapping[str, TriageError]) -> Iterator[Line]:
+    """Say of each alert why its answer was not kept, with the way to it."""
+    here = Address("alerts", ())
+    for alert in alerts:
+        error = failed.get(alert.matter.key)
+        if error is None:
+            continue
+        way = Link(name_of(alert), address_of(alert, here))
+        if isinstance(error, TriageConflict) and error.meanwhile:
+            last = error.meanwhile[-1]
+            yield (way, ": somebody was faster: ", entry_line(last), ", ", When(last.at))
+        else:
+            yield (way, f": {error}")

@@ -1,0 +1,126 @@
+"""What verdicts and alerts are about.
+
+A verdict answers a question about one metric. An alert is about a matter: everything in one area
+that is bad for the same reason, so that an engine that died is one alert and not one for each
+metric that it took along.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Final
+
+from hybridwatch.analysis.cause import Area, area_of
+from hybridwatch.analysis.verdict import Verdict
+
+CONTROL: Final = "known-bad control"
+"""Stands where a metric stands in what a control says that was, or was not, caught."""
+_KEY: Final = 32
+"""Hexadecimal digits of a key."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Question:
+    """The same things compared, whichever runs measured them.
+
+    Attributes:
+        scenario: Its id.
+        metric: Its id.
+        statistic: What trials were reduced to.
+        baseline: Label of the first side's build.
+        contender: Label of the second side's build.
+        testbed: Its id.
+    """
+
+    scenario: str
+    metric: str
+    statistic: str
+    baseline: str
+    contender: str
+    testbed: str
+
+    @property
+    def key(self) -> str:
+        """The key of the alert that this had when every metric had one of its own."""
+        return _key(_json(asdict(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """What an alert is about.
+
+    Attributes:
+        scenario: Its id.
+        area: What is affected.
+        baseline: Label of the first side's build.
+        contender: Label of the second side's build.
+        testbed: Its id.
+    """
+
+    scenario: str
+    area: Area
+    baseline: str
+    contender: str
+    testbed: str
+
+    @property
+    def key(self) -> str:
+        """A name for addresses and tables; equal for equal matters, on every machine."""
+        return _key(_json(self.facts()))
+
+    def facts(self) -> dict[str, str]:
+        """Give each part by its name, as texts."""
+        return {
+            "area": self.area.value,
+            "baseline": self.baseline,
+            "contender": self.contender,
+            "scenario": self.scenario,
+            "testbed": self.testbed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One verdict on a question.
+
+    Attributes:
+        question: What was compared.
+        verdict: What it says.
+        effect: Relative change, or the difference; ``None`` when there is none.
+        run_id: The contender's run.
+        started_at: When that run started, with a time zone.
+        sure: Whether it stands under Holm's control (``gate.is_sure``).
+    """
+
+    question: Question
+    verdict: Verdict
+    effect: float | None
+    run_id: str
+    started_at: datetime
+    sure: bool = True
+
+    @property
+    def place(self) -> tuple[datetime, str]:
+        """Where its run stands in time among those of the same builds."""
+        return self.started_at, self.run_id
+
+    @property
+    def area(self) -> Area:
+        """What the verdict is about."""
+        return area_for(self.question.metric, self.verdict)
+
+
+def area_for(metric: str, verdict: Verdict) -> Area:
+    """Say what a verdict is about, as ``area_of``; a control that failed is no engine that did."""
+    return Area.OTHER if metric == CONTROL else area_of(metric, verdict)
+
+
+def _json(facts: Mapping[str, str]) -> str:
+    """Write facts in plain ASCII, whatever is in them, so that none can be taken for another."""
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
+
+
+def _key(told: str) -> str:
+    return hashlib.sha256(told.encode()).hexdigest()[:_KEY]

@@ -1,0 +1,214 @@
+"""What the verdicts of one matter tell: when it went bad, and when it was good again.
+
+Pure, and without what people said about it: a story depends on the records and the policy alone,
+so it can be kept as long as these stay the same.
+
+=================  ==============================  =============================================
+area               bad                             shown good
+=================  ==============================  =============================================
+engine             a trial of a metric failed      that metric was measured: the engine lived
+measurement        a metric is missing             that metric was measured
+every other        a regression, as the policy     equivalent or improved
+                   says: *block*, *warn* (lower),
+                   *watch* not
+=================  ==============================  =============================================
+
+A matter is over when every metric that was bad since it opened has been shown good. What shows
+nothing (inconclusive, not comparable, not in the run) leaves it as it was.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from itertools import groupby
+from typing import Final, TypeAlias
+
+from hybridwatch.analysis.cause import Area, Cause, Part, causes_of
+from hybridwatch.analysis.gate import outcome
+from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.triage.matter import CONTROL, Judged, Matter, Question, area_for
+
+_Bad: TypeAlias = tuple[Judged, Action]
+_UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING, Verdict.NOT_COMPARABLE})
+_GOOD: Final = frozenset({Verdict.EQUIVALENT, Verdict.IMPROVEMENT})
+_BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
+"""Areas in which measuring anything at all is the good news."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What one run says of a matter.
+
+    Attributes:
+        run_id: The contender's run.
+        started_at: When it started, with a time zone.
+        cause: What was bad in it; ``None`` if nothing was.
+        is_good: Whether it showed a metric of the matter good.
+        is_over: Whether nothing that was bad is left to be shown good.
+    """
+
+    run_id: str
+    started_at: datetime
+    cause: Cause | None
+    is_good: bool
+    is_over: bool
+
+    @property
+    def place(self) -> tuple[datetime, str]:
+        """Where it stands in time."""
+        return self.started_at, self.run_id
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of its leading metric; inconclusive where nothing was shown."""
+        if self.cause is not None:
+            return self.cause.lead.verdict
+        return Verdict.EQUIVALENT if self.is_good else Verdict.INCONCLUSIVE
+
+    @property
+    def recovers(self) -> bool:
+        """Whether it shows that all is well again."""
+        return self.is_good and self.is_over
+
+
+class Change(Enum):
+    """What a run did to a matter."""
+
+    OPENED = "opened"
+    RESOLVED = "resolved"
+    REOPENED = "reopened"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A change of a matter, and the run that made it."""
+
+    change: Change
+    by: Ruling
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Everything that the verdicts tell of one matter that was bad at least once.
+
+    Attributes:
+        matter: What it is about.
+        rulings: What each run of these builds says, oldest first.
+        turns: How it opened, resolved and reopened; never empty.
+        cause: What is bad and was not shown good since; once it is over, what was bad last.
+        questions: What was ever bad, the oldest first.
+    """
+
+    matter: Matter
+    rulings: tuple[Ruling, ...]
+    turns: tuple[Turn, ...]
+    cause: Cause
+    questions: tuple[Question, ...]
+
+    @property
+    def bad(self) -> Ruling:
+        """The newest run that was bad."""
+        return next(one for one in reversed(self.rulings) if one.cause is not None)
+
+    @property
+    def newest(self) -> Ruling:
+        """The newest run."""
+        return self.rulings[-1]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the verdicts say that all is well again."""
+        return self.turns[-1].change is Change.RESOLVED
+
+    @property
+    def opened_by(self) -> Ruling:
+        """The run that opened it last."""
+        opening = (turn for turn in reversed(self.turns) if turn.change is not Change.RESOLVED)
+        return next(opening).by
+
+
+def stories_of(judged: Iterable[Judged], policy: Policy = STRICT) -> tuple[Story, ...]:
+    """Put verdicts together by matter.
+
+    Args:
+        judged: Verdicts in any order. With earlier ones, stories tell when it began; with the
+            newest of each question alone, what is inconclusive now is no story. Known-bad controls
+            are not to be among them: they are bad on purpose.
+        policy: What becomes of which metric.
+
+    Returns:
+        One for each matter that was ever bad.
+    """
+    pairs: defaultdict[tuple[str, ...], list[Judged]] = defaultdict(list)
+    for one in judged:
+        asked = one.question
+        pairs[asked.scenario, asked.baseline, asked.contender, asked.testbed].append(one)
+    return tuple(
+        story
+        for (scenario, *sides), found in pairs.items()
+        for story in _stories(scenario, sides, sorted(found, key=lambda one: one.place), policy)
+    )
+
+
+def _stories(
+    scenario: str, sides: Sequence[str], judged: Sequence[Judged], policy: Policy
+) -> Iterator[Story]:
+    runs = [list(run) for _, run in groupby(judged, key=lambda one: one.place)]
+    actions = {
+        one.question.metric: policy.rule_for(scenario, one.question.metric).action for one in judged
+    }
+    bad: list[list[_Bad]] = [
+        [(one, rank) for one in run if (rank := _rank(one, actions)) is not Action.WATCH]
+        for run in runs
+    ]
+    for area in dict.fromkeys(one.area for run in bad for one, _ in run):
+        mine = [[each for each in run if each[0].area is area] for run in bad]
+        matter = Matter(scenario, area, *sides)
+        yield _story(matter, zip(runs, mine, strict=True))
+
+
+def _rank(one: Judged, actions: Mapping[str, Action]) -> Action:
+    return outcome(one.verdict, actions[one.question.metric], sure=one.sure)
+
+
+def _story(matter: Matter, runs: Iterable[tuple[list[Judged], list[_Bad]]]) -> Story:
+    left: dict[Question, Part] = {}
+    last: dict[Question, Part] = {}
+    ever: dict[Question, None] = {}
+    rulings: list[Ruling] = []
+    turns: list[Turn] = []
+    for run, bad in runs:
+        worse = {one.question: _part(one, rank) for one, rank in bad}
+        good = {one.question for one in run if _is_good(one, matter.area)}
+        left = {asked: part for asked, part in left.items() if asked not in good} | worse
+        last = left or last
+        ever |= dict.fromkeys(worse)
+        cause = _cause(worse.values(), matter.area) if bad else None
+        ruling = Ruling(run[0].run_id, run[0].started_at, cause, bool(good) and not bad, not left)
+        rulings.append(ruling)
+        is_open = bool(turns) and turns[-1].change is not Change.RESOLVED
+        if left and not is_open:
+            turns.append(Turn(Change.REOPENED if turns else Change.OPENED, ruling))
+        elif is_open and not left:
+            turns.append(Turn(Change.RESOLVED, ruling))
+    cause = _cause(last.values(), matter.area)
+    return Story(matter, tuple(rulings), tuple(turns), cause, tuple(ever))
+
+
+def _part(one: Judged, rank: Action) -> Part:
+    return Part(one.question.metric, one.question.statistic, one.verdict, one.effect, rank)
+
+
+def _cause(parts: Iterable[Part], area: Area) -> Cause:
+    # ``causes_of`` knows nothing of controls, which fail without an engine that did.
+    found = tuple(part for cause in causes_of(parts) for part in cause.parts)
+    return Cause(area, is_better=False, parts=found)
+
+
+def _is_good(one: Judged, area: Area) -> bool:
+    if area in _BY_ABSENCE:
+        return one.question.metric != CONTROL and one.verdict not in _UNMEASURED
+    return one.verdict in _GOOD and area_for(one.question.metric, Verdict.REGRESSION) is area

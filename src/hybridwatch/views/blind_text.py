@@ -1,0 +1,50 @@
+"""What a measurement could not have seen, in words, and what would settle it."""
+
+from typing import Final
+
+from hybridwatch.analysis.blindness import Blindness, BlindSpot
+from hybridwatch.analysis.power import ENOUGH
+from hybridwatch.views import numbers
+from hybridwatch.views.labels import name_of, plural
+
+MOST_TRIALS: Final = 1000
+"""The most that one run makes."""
+
+
+def blind_sentence(blindness: Blindness, *, many: bool) -> str:
+    """Say how large a change would have passed unseen, of what, and of how much.
+
+    Args:
+        blindness: At least one spot.
+        many: Whether there are several scenarios, so that these have to be named.
+    """
+    spots, of = blindness.spots, blindness.of
+    seen = [spot for spot in spots if spot.reach is not None]
+    if seen:
+        least, worst = seen[0], seen[-1]
+        said = f"Could only have seen changes above {_reach(least)} in {_name(least, many=many)}"
+        if _reach(worst) != _reach(least):
+            said += f", at worst above {_reach(worst)} in {_name(worst, many=many)}"
+    else:
+        said = f"Could not have seen any change in {_name(spots[0], many=many)}: too few trials"
+    counted = f"{len(spots)} of {plural(of, 'comparison')} that can stop a change"
+    return f"{said}; nothing can be told of {counted}"
+
+
+def settling(blindness: Blindness) -> str:
+    """Say what would settle it."""
+    needed = blindness.trials_needed
+    if needed is None:
+        return f"at least {ENOUGH} trials a side, and a quiet machine"
+    if needed > MOST_TRIALS:
+        return "a quieter machine: no practical number of trials settles it on this one"
+    return f"about {needed} trials a side, or a quieter machine"
+
+
+def _reach(spot: BlindSpot) -> str:
+    return numbers.size(spot.comparison, spot.reach or 0.0)
+
+
+def _name(spot: BlindSpot, *, many: bool) -> str:
+    place = f" ({spot.report.scenario.id})" if many else ""
+    return f"{name_of(spot.comparison).removesuffix(' median')}{place}"

@@ -1,0 +1,99 @@
+"""Runs of engines that died, with logs in the shape that vLLM writes them."""
+
+from dataclasses import replace
+
+from hybridwatch.record.run import Failure, Phase, Run, Trial
+from tests.builders import STARTED, Trials, a_run, noisy
+
+CORE = "(EngineCore_DP0 pid=71) ERROR 02-14 09:30:41 [core.py:844] "
+SERVER = "(APIServer pid=12) ERROR 02-14 09:30:41 [async_llm.py:525] "
+CUDA_LOG = "\n".join(
+    [
+        "(APIServer pid=12) INFO:     127.0.0.1:52114 - \"POST /v1/completions HTTP/1.1\" 200 OK",
+        f"{CORE}EngineCore encountered a fatal error.",
+        f"{CORE}Traceback (most recent call last):",
+        f'{CORE}  File "/opt/engine/vllm/v1/worker/model_runner.py", line 27, in step',
+        f"{CORE}    raise RuntimeError(message)",
+        f"{CORE}torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
+        f"{CORE}CUDA kernel errors might be asynchronously reported at some other API call.",
+        f"{CORE}For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        f"{SERVER}AsyncLLM output_handler failed.",
+        f"{SERVER}Traceback (most recent call last):",
+        f"{SERVER}vllm.v1.engine.exceptions.EngineDeadError: See stack trace for the root cause.",
+        "(EngineCore_DP0 pid=71) Process EngineCore_DP0:",
+        "terminate called after throwing an instance of 'c10::AcceleratorError'",
+        "  what():  CUDA error: an illegal memory access was encountered",
+    ]
+)  # fmt: skip
+DEATH = Failure(
+    "a request was not answered: RemoteProtocolError('Server disconnected')",
+    CUDA_LOG,
+    engine_died=True,
+)
+AGAIN = Failure("engine healthy was started 3 times and died again", "")
+
+
+def healthy() -> dict[str, Trials]:
+    """A side that measured whatever a scenario measures."""
+    times = ("ttft", "tpot", "itl", "e2el")
+    rates = ("output_throughput", "total_token_throughput", "request_throughput")
+    return {
+        "contract.wrong_tokens": (0.0,) * 3,
+        "contract.padded_rows_prefilling": (0.0,) * 3,
+        "accuracy.recall": "1" * 40,
+        **{name: noisy(0.04, 10, 0.01, at) for at, name in enumerate(times, 1)},
+        **{name: noisy(800.0, 10, 0.01, at) for at, name in enumerate(rates, 11)},
+        "metadata_build_time": noisy(0.0003, 5, 0.05),
+        "host_syncs_per_step": (3.0,) * 5,
+    }
+
+
+def with_deaths(run: Run, side: int, *failures: Failure) -> Run:
+    """The same run where every phase of a side failed: first the death, then nothing but that."""
+    phases = (Phase.CONTRACT, Phase.CONTRACT, Phase.ACCURACY, Phase.PERFORMANCE, Phase.HOST_SYNC)
+    start = len(run.trials)
+    lost = tuple(
+        Trial(
+            index=start + number,
+            side=side,
+            phase=phase,
+            started_at=STARTED,
+            duration_s=1.0,
+            failure=failures[min(number, len(failures) - 1)],
+        )
+        for number, phase in enumerate(phases)
+    )
+    return replace(run, trials=run.trials + lost)
+
+
+def dead_contender() -> Run:
+    """The contender ends in its first trial and never lives for long again."""
+    return with_deaths(a_run(healthy(), {}), 1, DEATH, DEATH, AGAIN)
+
+
+def slow_contender() -> Run:
+    """Every time and rate is worse by a few per cent; contracts and answers hold."""
+    slower = healthy()
+    for name, values in slower.items():
+        if isinstance(values, tuple) and name.endswith("throughput"):
+            slower[name] = tuple(value / 1.057 for value in values)
+        elif isinstance(values, tuple) and name in {"ttft", "tpot", "itl", "e2el"}:
+            slower[name] = tuple(value * 1.057 for value in values)
+    return a_run(healthy(), slower)
+
+
+def restless(seed: int = 1) -> Run:
+    """Two sides alike on a machine with 12 % of noise."""
+    sides = (
+        {
+            **healthy(),
+            **{
+                name: noisy(level, 10, 0.12, seed + at)
+                for at, (name, level) in enumerate(
+                    {"ttft": 0.04, "tpot": 0.01, "output_throughput": 800.0}.items(), start
+                )
+            },
+        }
+        for start in (100, 200)
+    )
+    return a_run(*sides)

@@ -1,0 +1,142 @@
+"""The reason of an engine's death, out of what its processes logged one after the other."""
+
+import pytest
+
+from hybridwatch.analysis.cause import causes_in
+from hybridwatch.analysis.death import LONGEST, bounded, death_of, deaths_in, plain, root_of
+from hybridwatch.analysis.report import report_of
+from hybridwatch.record.run import Failure
+from tests.broken_engines import AGAIN, CORE, CUDA_LOG, SERVER, dead_contender, healthy, with_deaths
+from tests.builders import Trials, a_run
+
+CUDA = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
+DEAD = f"{SERVER}vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."
+
+
+def death_in(*failures: Failure, side: int = 1):
+    sides = (healthy(), {}) if side else ({}, healthy())
+    (death,) = deaths_in(report_of(with_deaths(a_run(*sides), side, *failures)))
+    return death
+
+
+@pytest.mark.parametrize(
+    ("line", "root"),
+    [
+        (f"{CORE}{CUDA}", CUDA),
+        (f"(EngineCore_0 pid=7) (VllmWorker TP1 pid=9) {CUDA}", CUDA),
+        (f"[rank0]: {CUDA}", CUDA),
+        ("ERROR 09-27 06:46:46 engine.py:157] RuntimeError: no", "RuntimeError: no"),
+        ("ERROR 05-04 08:51:40 [a/.../serving.py:12] KeyError: 'x'", "KeyError: 'x'"),
+        ("\x1b[1;36m(EngineCore pid=7)\x1b[0;0m ValueError: bad", "ValueError: bad"),
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried",
+        ),
+        ("AssertionError", "AssertionError"),
+        ("  what():  CUDA error: misaligned address", "CUDA error: misaligned address"),
+        ("Fatal Python error: Aborted", "Fatal Python error: Aborted"),
+        (
+            "RuntimeError: Worker failed with error 'CUDA error: unspecified launch failure",
+            "CUDA error: unspecified launch failure",
+        ),
+    ],
+)
+def test_the_root_is_found_behind_every_prefix(line, root):
+    assert root_of(f"{CORE}Traceback (most recent call last):\n{line}\n{DEAD}") == root
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{CORE}    raise ValueError('shape')",
+        f"{CORE}EngineCore encountered a fatal error.",
+        "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above.",
+        f"{SERVER}vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+        "Exception: WorkerProc initialization failed due to an exception in a background process.",
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+        "asyncio.exceptions.CancelledError",
+        "INFO: 127.0.0.1 - POST /v1/completions 500 Internal Server Error",
+        "",
+    ],
+)
+def test_what_only_points_at_an_error_is_no_root(line):
+    assert root_of(line) is None
+    assert root_of(f"{line}\n{CORE}ValueError: shape\n{line}") == "ValueError: shape"
+
+
+def test_the_innermost_error_is_the_first():
+    chained = f"{CORE}ValueError: inner\n{CORE}RuntimeError: outer\n{DEAD}"
+    assert root_of(chained) == "ValueError: inner"
+
+
+@pytest.mark.parametrize(
+    ("root", "shown"),
+    [
+        ("RuntimeError: CUDA error: x", "CUDA error: x"),
+        (CUDA, "CUDA error: an illegal memory access was encountered"),
+        ("torch.OutOfMemoryError: CUDA out of memory", "OutOfMemoryError: CUDA out of memory"),
+        ("AssertionError", "AssertionError"),
+        ("RuntimeError", "RuntimeError"),
+    ],
+)
+def test_a_type_that_says_nothing_is_left_out(root, shown):
+    assert plain(root) == shown
+
+
+def test_a_reason_is_one_line_of_a_bounded_length():
+    assert bounded("a\n  b") == "a b"
+    assert len(bounded("x" * 999)) == LONGEST + 1
+
+
+def test_a_dead_engine_is_told_by_the_root_and_not_by_what_the_client_saw():
+    (death,) = deaths_in(report_of(dead_contender()))
+    assert death.reason == "CUDA error: an illegal memory access was encountered"
+    assert death.ended
+    assert (death.sides, death.trials) == (("contender",), 5)
+
+
+def test_a_later_trial_tells_why_where_the_first_does_not():
+    known = Failure("no answer", CUDA_LOG, engine_died=True)
+    death = death_in(Failure("no answer", "nothing", engine_died=True), known)
+    assert death.reason.startswith("CUDA error")
+
+
+def test_without_a_root_the_failure_says_what_it_knows():
+    death = death_in(Failure("requests still ran after 60 s", "no error here"))
+    assert death.reason == "requests still ran after 60 s"
+    assert not death.ended
+
+
+def test_an_engine_that_answers_nothing_in_time_hung():
+    death = death_in(Failure("a request was not answered: ReadTimeout('')", "x", engine_died=True))
+    assert death.hung
+    assert not death.ended
+
+
+def test_both_sides_that_died_are_named():
+    run = with_deaths(with_deaths(a_run({}, {}), 0, AGAIN), 1, AGAIN)
+    report = report_of(run)
+    (cause,) = causes_in(report)
+    death = death_of(report, cause)
+    assert death is not None
+    assert death.sides == ("baseline", "contender")
+
+
+def test_failures_of_another_phase_are_not_the_reason():
+    old: dict[str, Trials] = {"ttft": (0.1,) * 5}
+    new: dict[str, Trials] = {"ttft": (0.1,) * 5, "accuracy.recall": "1"}
+    report = report_of(with_deaths(a_run(old, new), 0, Failure("it broke", "log")))
+    (cause, *_) = causes_in(report)
+    assert {part.metric for part in cause.parts} == {"accuracy.recall"}
+    death = death_of(report, cause)
+    assert death is not None
+    assert death.trials == 1
+
+
+def test_a_report_keeps_what_is_known_of_each_failed_trial():
+    report = report_of(dead_contender())
+    first = report.failed_trials[0]
+    assert first.place == "contender, contract trial 19"
+    assert first.engine_died
+    assert first.log_tail == CUDA_LOG
+    assert report.failures[0] == f"{first.place}: {first.reason}"
