@@ -7,6 +7,7 @@ import click
 from rich.console import Console
 
 from hybridwatch.cli.judging import save
+from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.sides import (
     RECORDS_HELP,
     Asked,
@@ -14,6 +15,7 @@ from hybridwatch.cli.sides import (
     takes_baseline,
     takes_records,
 )
+from hybridwatch.views.caught import bugs_caught
 from hybridwatch.views.jsonform import to_json
 from hybridwatch.views.table import print_table
 
@@ -42,6 +44,8 @@ def command(
         click.echo(json.dumps(to_json(report), indent=2, allow_nan=False))
     else:
         print_table(report, Console())
+        if control := known_bad_in(report):
+            click.echo(f"A known-bad control, red on purpose: {bugs_caught([control])}.")
     if path is not None:
         click.echo(f"verdict: {path}\nnext:    hybridwatch explain {path}", err=as_json)
     if report.bad_news:

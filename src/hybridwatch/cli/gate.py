@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +12,7 @@ from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
+from hybridwatch.views.caught import seen_by
 from hybridwatch.views.jsonform import findings_to_json, gate_to_json
 from hybridwatch.views.pull_request import title_of
 from hybridwatch.views.sentence import headline, line_of, plural
@@ -21,7 +23,8 @@ _BAD_NEWS = 1
 @click.command(
     "gate",
     help="Pass or fail: exit status 1 on a regression that stands under Holm's control and that "
-    "the policy blocks, on anything missing or failed.\n\n"
+    "the policy blocks, on anything missing or failed. A known-bad control passes when its bug was "
+    "caught and the healthy engine was clean.\n\n"
     f"{RECORDS_HELP}\n\n{MANY_HELP}",
 )
 @may_take_records
@@ -35,11 +38,7 @@ def command(
     findings = findings_for(records, results, policy, asked)
     result = _result(findings, one=bool(records))
     if as_json:
-        told = (
-            gate_to_json(result, findings.reports[0])
-            if records
-            else findings_to_json(result, findings)
-        )
+        told = _one_to_json(result, findings) if records else findings_to_json(result, findings)
         click.echo(json.dumps(told, indent=2, allow_nan=False))
     else:
         _print(findings)
@@ -49,11 +48,22 @@ def command(
 
 
 def _result(findings: Findings, *, one: bool) -> GateResult:
-    return gate(findings.reports[0], findings.policy) if one else findings.gate
+    if one and findings.reports:
+        return gate(findings.reports[0], findings.policy)
+    return findings.gate
+
+
+def _one_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
+    if findings.controls:
+        (control,) = findings.controls
+        return gate_to_json(result, control.report, control)
+    return gate_to_json(result, findings.reports[0])
 
 
 def _print(findings: Findings) -> None:
     many = len(findings.reports) > 1
+    for control in findings.controls:
+        click.echo(f"  {control.scenario}: {control.sight.value} by {seen_by(control)}")
     for absent in findings.absent:
         click.echo(f"  {absent.scenario}: {absent.reason}")
     for report in findings.incomparable:

@@ -12,6 +12,7 @@ from hybridwatch.analysis.control import Control
 from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.sight import KnownBad
 from hybridwatch.analysis.verdict import (
     Attribution,
     Comparison,
@@ -50,14 +51,34 @@ def to_json(report: Report) -> dict[str, Any]:
     }
 
 
-def gate_to_json(result: GateResult, report: Report) -> dict[str, Any]:
-    """Turn a gate's answer and the report behind it into plain values."""
+def gate_to_json(
+    result: GateResult, report: Report, control: KnownBad | None = None
+) -> dict[str, Any]:
+    """Turn a gate's answer and the report behind it into plain values.
+
+    Args:
+        result: The answer.
+        report: What was judged.
+        control: What the report showed as a known-bad control, if it is one.
+    """
     return {
         "schema_version": REPORT_SCHEMA,
         "passed": result.passed,
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
+        "control": None if control is None else known_bad_to_json(control),
         "report": to_json(report),
+    }
+
+
+def known_bad_to_json(control: KnownBad) -> dict[str, Any]:
+    """Turn what a known-bad control showed into plain values, without its report."""
+    return {
+        "scenario": control.scenario,
+        "lost": list(control.lost),
+        "sight": control.sight.value,
+        "by": [f"{found.metric.id} {found.statistic}" for found in control.by],
+        "blemishes": list(control.blemishes),
     }
 
 
@@ -70,6 +91,10 @@ def findings_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
         "warnings": list(result.warnings),
         "absent": [{"scenario": one.scenario, "reason": one.reason} for one in findings.absent],
         "reports": [to_json(report) for report in findings.reports],
+        "controls": [
+            {**known_bad_to_json(control), "report": to_json(control.report)}
+            for control in findings.controls
+        ],
     }
 
 

@@ -19,6 +19,7 @@ from hybridwatch.analysis.findings import Absent, Findings, Told
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Report, Side, Verdict
 from hybridwatch.views import numbers, sentence
+from hybridwatch.views.caught import bugs_caught
 from hybridwatch.views.escape import as_item, escape, fenced, in_html
 from hybridwatch.views.markdown import render_comment
 from hybridwatch.views.page import Page, Part, page_of
@@ -100,12 +101,21 @@ def _parts(findings: Findings) -> Iterator[Part]:
     yield Part(_table([*bad, *better], many=many), "the table of changes", 2)
     for report in sorted(findings.reports, key=lambda report: _worst(report, bad)):
         yield _folded(report)
+    for control in findings.controls:
+        yield _folded(control.report)
     yield Part(_next_steps(findings, bad), "what to do next", 1)
     yield Part(_measured(findings.reports, many=many), "what was measured", 3)
     yield Part(_footer(findings.reports), "the footer", 1)
 
 
 def _sentence(findings: Findings) -> str:
+    if not findings.controls:
+        return _verdict(findings)
+    caught = f"{bugs_caught(findings.controls)}."
+    return caught if findings.only_controls else f"{_verdict(findings)} Controls: {caught}"
+
+
+def _verdict(findings: Findings) -> str:
     told = findings.gated
     bad = sorted((one for one in told if one.is_bad), key=_rank)
     better = [one for one in told if one.is_better]
@@ -230,6 +240,8 @@ def _next_steps(findings: Findings, bad: Sequence[Told]) -> str:
     again = [report for report in findings.reports if report.scenario.id in open_ones]
     if again or findings.absent:
         hint = "**Next:** measure this again, interleaved, on one machine; what stays is real:"
+    elif findings.only_controls:
+        return ""
     else:
         again = list(findings.reports)
         hint = "**Next:** nothing has to be done. To see it again, interleaved:"

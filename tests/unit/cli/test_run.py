@@ -21,7 +21,7 @@ from hybridwatch.measure import gpus, session, surroundings
 from hybridwatch.measure.phase import Measured, Station
 from hybridwatch.record.run import Looks, Phase, Run, Sample
 from hybridwatch.store import list_records, list_verdicts, read_run
-from tests.builders import BASELINE, CONTENDER, answers
+from tests.builders import BASELINE, NEWER, answers
 from tests.checkout import make_checkout
 from tests.pretended_nvml import GIB, Card, pretend
 
@@ -42,7 +42,7 @@ class MadeUpBench:
         pass
 
     def identify(self, side: int) -> Any:
-        return (BASELINE, CONTENDER)[side]
+        return (BASELINE, NEWER)[side]
 
     def client(self, _side: int) -> Any:
         return SimpleNamespace(make_ready=lambda: None)

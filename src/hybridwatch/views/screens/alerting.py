@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
 from hybridwatch.record.role import Role
 from hybridwatch.triage import Alert, Judged, Matter, alerts_of
 from hybridwatch.triage.database import open_triage
-from hybridwatch.views.controls import ControlRun, Sight, controls_of
+from hybridwatch.views.controls import ControlRun, controls_of
 from hybridwatch.views.judged import judged_from
 from hybridwatch.views.screens.screen import Source
 

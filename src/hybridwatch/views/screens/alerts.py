@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.sight import kind_of
 from hybridwatch.triage import Alert, Change, Deed, Entry, Judged, Status
 from hybridwatch.views import numbers
 from hybridwatch.views.address import Address, address
 from hybridwatch.views.asked import Asked
-from hybridwatch.views.controls import kind_of
 from hybridwatch.views.document import (
     Block,
     Cell,
