@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from hybridwatch.engine.adopt import adopt
 from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
@@ -67,24 +69,33 @@ def adopt_command(into: Path, accelerator: str) -> None:
 
 
 @command.command("list")
+@click.option("--all", "everything", is_flag=True, help="Name the fixes that each one switches.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def list_command(*, as_json: bool) -> None:
+def list_command(*, everything: bool, as_json: bool) -> None:
     """List the engine builds and whether they are installed."""
     builds = tuple(load_builds().values())
     if as_json:
         click.echo(json.dumps({"builds": [_to_json(build) for build in builds]}, indent=2))
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("build", "release", "accelerator", "fixes switched", "environment"):
-        table.add_column(title, no_wrap=title == "build", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for title in ("build", "release", "accelerator", "environment", "fixes switched"):
+        table.add_column(title, no_wrap=True)
     for build in builds:
-        switched = ", ".join(
-            f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.fixes.items()
-        )
-        table.add_row(
-            build.name, build.release, build.accelerator, switched or "none", state(build).value
-        )
-    Console().print(table)
+        known = (build.name, build.release, build.accelerator, state(build).value)
+        table.add_row(*known, _switched(build))
+    console = Console()
+    console.print(table)
+    for build in builds if everything else ():
+        if build.fixes:
+            named = (f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.fixes.items())
+            console.print(f"\n{build.name}", style="bold", markup=False, highlight=False)
+            console.print(Padding(Text(" ".join(named)), (0, 0, 0, 2)))
+
+
+def _switched(build: BuildSpec) -> str:
+    put_in = sum(build.fixes.values())
+    counts = ((put_in, "in"), (len(build.fixes) - put_in, "out"))
+    return ", ".join(f"{count} {way}" for count, way in counts if count) or "none"
 
 
 @command.command("check")

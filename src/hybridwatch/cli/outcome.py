@@ -14,7 +14,7 @@ from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.sight import KnownBad, Sight
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
-from hybridwatch.cli.program import program
+from hybridwatch.cli.program import program, with_results
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.scenario import Scenario
@@ -24,8 +24,6 @@ from hybridwatch.views.jsonform import known_bad_to_json, to_json
 from hybridwatch.views.sentence import MARKS, plural
 from hybridwatch.views.table import STYLES, print_table, print_values
 
-_RESULTS: Final = Path("results")
-"""Where verbs look when nobody says where."""
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
 _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
@@ -157,7 +155,7 @@ def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
 
 def _next(judged: Sequence[Outcome], results: Path) -> Iterator[str]:
     name = program()
-    where = "" if results == _RESULTS else f" --results {shlex.quote(str(results))}"
+    where = with_results(results)
     if judged:
         first = judged[0]
         if len(judged) == 1:

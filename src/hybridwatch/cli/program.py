@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+DEFAULT_RESULTS: Final = Path("results")
+"""Where verbs look for records when nobody says where."""
 _NAME: Final = "hybridwatch"
 
 
@@ -23,6 +25,11 @@ def program() -> str:
     if found is not None and Path(found).resolve() == called.resolve():
         return _NAME
     return _from_here(called)
+
+
+def with_results(results: Path) -> str:
+    """Give the words that name a results folder; none for the one where verbs look anyway."""
+    return "" if results == DEFAULT_RESULTS else f" --results {shlex.quote(str(results))}"
 
 
 def _from_here(path: Path) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
+from hybridwatch.record.side_names import side_names
 from hybridwatch.views import numbers, sentence
 from hybridwatch.views.escape import as_item, escape, fenced, in_html
 
@@ -37,9 +38,11 @@ def _parts(report: Report) -> Iterator[str]:
     yield escape(sentence.unsure(report), 1000)
     if report.attribution is not None:
         yield escape(sentence.reason(report.attribution))
+    labels = [side.build.label for side in (report.baseline, report.contender)]
+    baseline, contender = side_names(labels)  # in full in the command below
     yield (
-        f"{_code(report.scenario.id)}: {_code(report.baseline.build.label)} (baseline) against "
-        f"{_code(report.contender.build.label)} (contender)"
+        f"{_code(report.scenario.id)}: {_code(baseline)} (baseline) against "
+        f"{_code(contender)} (contender)"
     )
     lost = [c for c in report.comparisons if c.verdict in {Verdict.FAILED, Verdict.MISSING}]
     yield _bullets(sentence.line_of(comparison) for comparison in lost)

@@ -11,6 +11,7 @@ from hybridwatch.analysis.control import Control, ControlKind
 from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, Replay
+from hybridwatch.analysis.sight import known_bad_of
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
@@ -23,6 +24,7 @@ from hybridwatch.views.jsonform import (
     control_to_json,
     findings_to_json,
     gate_to_json,
+    known_bad_to_json,
     to_json,
 )
 from hybridwatch.views.replay import replay_to_json
@@ -76,6 +78,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     report = SITUATIONS["regression"]()
     fields = set(keys_of(gate_to_json(gate(report), report)))
     fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
+    fields |= set(keys_of(known_bad_to_json(known_bad_of(report))))
     fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
     fields |= set(keys_of(detections_to_json([DETECTED])))
