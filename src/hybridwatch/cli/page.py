@@ -9,7 +9,7 @@ import click
 
 from hybridwatch.cli.checkout import checkout_here
 from hybridwatch.cli.options import takes_results
-from hybridwatch.errors import ExportError
+from hybridwatch.errors import ExportError, RecordError
 from hybridwatch.index import open_index
 from hybridwatch.views.address import read_query
 from hybridwatch.views.screens import SCREENS, Source, open_view
@@ -35,6 +35,8 @@ def command(screen: str, query: str, results: Path, out: Path) -> None:
     """
     from hybridwatch.views.static_page import static_page
 
+    if not results.is_dir():
+        raise RecordError(f"{results}: no such folder; name one with --results")
     now = datetime.now(UTC)
     triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
     source = Source(

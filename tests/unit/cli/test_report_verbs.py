@@ -123,6 +123,16 @@ def test_wrong_calls_are_one_line_and_status_2(call, stored, verb, words, told) 
     assert answer.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("verb", ["compare", "explain", "gate"])
+def test_where_nothing_was_measured_it_is_not_the_words_fault(call, tmp_path, verb) -> None:
+    answer = call(verb, "latest")
+    assert answer.exit_code == 2
+    assert "yet" in answer.stderr
+    assert "'latest'" not in answer.stderr
+    elsewhere = CliRunner().invoke(cli, [verb, "latest", "--results", str(tmp_path / "x")])
+    assert f"{tmp_path / 'x'}: no such folder" in elsewhere.stderr
+
+
 def test_gate_tells_why(call, stored) -> None:
     answer = call("gate", stored(GOOD, BAD))
     assert answer.exit_code == 1
