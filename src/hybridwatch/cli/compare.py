@@ -8,6 +8,7 @@ from rich.console import Console
 
 from hybridwatch.cli.judging import save
 from hybridwatch.cli.known_bad import known_bad_in
+from hybridwatch.cli.options import examples
 from hybridwatch.cli.program import program
 from hybridwatch.cli.sides import (
     RECORDS_HELP,
@@ -23,7 +24,15 @@ from hybridwatch.views.table import print_table
 _BAD_NEWS = 1
 
 
-@click.command("compare", help=f"Compare two sides and show every verdict.\n\n{RECORDS_HELP}")
+@click.command(
+    "compare",
+    help=f"Compare two sides and show every verdict.\n\n{RECORDS_HELP}",
+    epilog=examples(
+        "hybridwatch compare latest",
+        "hybridwatch compare a5fa7e47 7cbdb7a2",
+        'hybridwatch compare "latest#0" "7cbdb7a2#0" --json',
+    ),
+)
 @takes_records
 @takes_baseline
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")

@@ -8,8 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridwatch.analysis.control import Control, a_a_control, known_bad_control
+from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
+from hybridwatch.cli.options import examples
 from hybridwatch.cli.progress import ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
@@ -25,9 +27,20 @@ _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
 _HEALTHY, _BAD, _SAME = range(3)
 
 
-@click.command("controls")
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
-@click.option("--build", default=DEFAULT_BUILD, show_default=True, metavar="BUILD")
+@click.command(
+    "controls",
+    epilog=examples(
+        "hybridwatch controls smoke/dummy-run --seeds 20",
+    ),
+)
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
+@click.option(
+    "--build",
+    default=DEFAULT_BUILD,
+    show_default=True,
+    metavar="BUILD",
+    shell_complete=completion.builds,
+)
 @click.option("--seeds", type=click.IntRange(1, 1000), help="Contract trials a side.")
 @takes_documents
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")

@@ -11,19 +11,33 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hybridwatch.cli import completion
+from hybridwatch.cli.options import examples
 from hybridwatch.engine.adopt import adopt
 from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import download, install, lock_digest, state
 
 
-@click.group("engine")
+@click.group(
+    "engine",
+    epilog=examples(
+        "hybridwatch engine list",
+        "hybridwatch engine install cpu-0.27.1",
+    ),
+)
 def command() -> None:
     """Make, list and check the environments of engine builds."""
 
 
-@command.command("install")
-@click.argument("name")
+@command.command(
+    "install",
+    epilog=examples(
+        "hybridwatch engine install cpu-0.27.1",
+        "hybridwatch engine install cuda-0.32.0 --no-gpu",
+    ),
+)
+@click.argument("name", shell_complete=completion.builds)
 @click.option(
     "--find-links",
     "wheels",
@@ -42,8 +56,13 @@ def install_command(name: str, *, wheels: tuple[Path, ...], no_gpu: bool) -> Non
     install(named_build(name), say=click.echo, wheels=wheels, needs_gpu=not no_gpu)
 
 
-@command.command("download")
-@click.argument("name")
+@command.command(
+    "download",
+    epilog=examples(
+        "hybridwatch engine download cuda-0.32.0 wheels",
+    ),
+)
+@click.argument("name", shell_complete=completion.builds)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def download_command(name: str, folder: Path) -> None:
     """Fetch every package of build NAME into FOLDER, for `install --find-links` without a network.
@@ -53,7 +72,12 @@ def download_command(name: str, folder: Path) -> None:
     download(named_build(name), folder, say=click.echo)
 
 
-@command.command("adopt")
+@command.command(
+    "adopt",
+    epilog=examples(
+        "hybridwatch engine adopt /tmp/adopted --accelerator cpu",
+    ),
+)
 @click.argument("into", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--accelerator", type=click.Choice(["cpu", "cuda"]), default="cuda", show_default=True
@@ -68,7 +92,13 @@ def adopt_command(into: Path, accelerator: str) -> None:
     click.echo(f"{build.name}: {build.distribution} {build.release} in {sys.prefix}")
 
 
-@command.command("list")
+@command.command(
+    "list",
+    epilog=examples(
+        "hybridwatch engine list",
+        "hybridwatch engine list --all",
+    ),
+)
 @click.option("--all", "everything", is_flag=True, help="Name the fixes that each one switches.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_command(*, everything: bool, as_json: bool) -> None:
@@ -98,8 +128,13 @@ def _switched(build: BuildSpec) -> str:
     return ", ".join(f"{count} {way}" for count, way in counts if count) or "none"
 
 
-@command.command("check")
-@click.argument("name")
+@command.command(
+    "check",
+    epilog=examples(
+        "hybridwatch engine check cpu-0.27.1",
+    ),
+)
+@click.argument("name", shell_complete=completion.builds)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check_command(name: str, *, as_json: bool) -> None:
     """Probe the code of build NAME: which fixes it has, and where that was seen."""

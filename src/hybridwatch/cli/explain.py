@@ -8,8 +8,9 @@ import click
 from rich.console import Console
 
 from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.cli import completion
 from hybridwatch.cli.judging import replay
-from hybridwatch.cli.options import takes_results
+from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.errors import ComparisonError
 from hybridwatch.store import find_verdict
@@ -20,8 +21,14 @@ from hybridwatch.views.table import heading
 _DIFFERS = 1
 
 
-@click.command("explain")
-@click.argument("verdict")
+@click.command(
+    "explain",
+    epilog=examples(
+        "hybridwatch explain latest",
+        'hybridwatch explain latest "ttft p99"',
+    ),
+)
+@click.argument("verdict", shell_complete=completion.verdicts)
 @click.argument("metric", required=False)
 @takes_results("Folder in which ids are looked up, and the records that a verdict names.")
 @click.option("--all", "everything", is_flag=True, help="Lay every comparison open.")

@@ -10,6 +10,7 @@ from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.cli.newest import MANY_HELP, findings_for
+from hybridwatch.cli.options import examples
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
 from hybridwatch.views.caught import seen_by
@@ -26,6 +27,10 @@ _BAD_NEWS = 1
     "the policy blocks, on anything missing or failed. A known-bad control passes when its bug was "
     "caught and the healthy engine was clean.\n\n"
     f"{RECORDS_HELP}\n\n{MANY_HELP}",
+    epilog=examples(
+        "hybridwatch gate latest",
+        "hybridwatch gate --results results --policy ci/gate.toml",
+    ),
 )
 @may_take_records
 @takes_baseline

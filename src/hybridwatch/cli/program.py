@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-DEFAULT_RESULTS: Final = Path("results")
-"""Where verbs look for records when nobody says where."""
+from hybridwatch.cli.options import DEFAULT_RESULTS
+
 _NAME: Final = "hybridwatch"
 
 

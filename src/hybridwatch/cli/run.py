@@ -12,9 +12,11 @@ from rich.console import Console
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
+from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.judging import save
+from hybridwatch.cli.options import examples
 from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.progress import TimeLeft, ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
@@ -87,13 +89,21 @@ class _Losses:
                 self._console.print(error.log_tail, markup=False, highlight=False)
 
 
-@click.command("run")
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
+@click.command(
+    "run",
+    epilog=examples(
+        "hybridwatch run smoke --known-bad",
+        "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1 --build cpu-0.28.0",
+        "hybridwatch run smoke/dummy-run --known-bad --until-decided --max-minutes 20",
+    ),
+)
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
 @click.option(
     "--build",
     "labels",
     multiple=True,
     metavar="BUILD",
+    shell_complete=completion.builds,
     help="Engine build, such as cpu-0.27.1 or cpu-0.27.1~padded-rows-prefilling; give it twice "
     f"to compare two, the same one twice for an A/A run.  [default: {DEFAULT_BUILD}]",
 )

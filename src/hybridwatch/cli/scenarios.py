@@ -10,13 +10,20 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hybridwatch.cli.options import examples
 from hybridwatch.engine.builds import home
 from hybridwatch.scenario import Scenario, Survey, digest, survey
 
 _WRONG = 2  # exit status: a file says something we do not understand
 
 
-@click.command("scenarios")
+@click.command(
+    "scenarios",
+    epilog=examples(
+        "hybridwatch scenarios",
+        "hybridwatch scenarios --check",
+    ),
+)
 @click.option("--check", is_flag=True, help="Only validate every file.")
 @click.option("--all", "everything", is_flag=True, help="Say of each why it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

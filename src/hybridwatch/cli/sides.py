@@ -10,6 +10,7 @@ import click
 
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.cli import completion
 from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import ComparisonError
 from hybridwatch.record.run import Run
@@ -87,7 +88,13 @@ def may_take_records(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 def _takes_records(verb: Callable[..., Any], metavar: str, *, required: bool) -> Callable[..., Any]:
     verb = takes_results("Folder in which run ids are looked up.")(verb)
-    return click.argument("records", nargs=-1, required=required, metavar=metavar)(verb)
+    return click.argument(
+        "records",
+        nargs=-1,
+        required=required,
+        metavar=metavar,
+        shell_complete=completion.records,
+    )(verb)
 
 
 def report_for(

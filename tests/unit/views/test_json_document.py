@@ -15,10 +15,11 @@ from hybridwatch.analysis.sight import known_bad_of
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
+from hybridwatch.cli.records import records_to_json
 from hybridwatch.index import open_index
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
-from hybridwatch.store import Intake
+from hybridwatch.store import Intake, Stored
 from hybridwatch.views.detection import Detection, detections_to_json
 from hybridwatch.views.jsonform import (
     control_to_json,
@@ -29,6 +30,7 @@ from hybridwatch.views.jsonform import (
 )
 from hybridwatch.views.replay import replay_to_json
 from hybridwatch.views.sentence import headline
+from tests.builders import a_run
 from tests.situations import SITUATIONS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
@@ -79,6 +81,8 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields = set(keys_of(gate_to_json(gate(report), report)))
     fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
     fields |= set(keys_of(known_bad_to_json(known_bad_of(report))))
+    stored = Stored(tmp_path / "a.json", a_run({"tpot": (1.0,)}))
+    fields |= set(keys_of(records_to_json([stored], {"b.json": "why"}, more=False)))
     fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
     fields |= set(keys_of(detections_to_json([DETECTED])))
