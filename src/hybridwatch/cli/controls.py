@@ -12,7 +12,7 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.progress import ended_by_sigterm, progress
+from hybridwatch.cli.progress import TimeLeft, ended_by_sigterm, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
@@ -73,8 +73,9 @@ def command(
     with ended_by_sigterm():
         for scenario, sides in plans:
             make_ready(scenario, sides, home() / "models")
+        left = TimeLeft(len(plans))
         for scenario, sides in plans:
-            controls += _control(scenario, sides, console)
+            controls += _control(scenario, sides, console, left)
     if as_json:
         click.echo(
             json.dumps({"controls": [control_to_json(control) for control in controls]}, indent=2)
@@ -109,10 +110,10 @@ def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
 
 
 def _control(
-    scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console
+    scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console, left: TimeLeft
 ) -> Iterator[Control]:
     console.print(f"{scenario.id}: {scenario.fix}", style="bold", markup=False, highlight=False)
-    with progress(console) as tell:
+    with progress(console, left) as tell:
         run = run_session(SessionRequest(scenario, sides, home() / "models", tell, _PHASES))
     yield known_bad_control(scenario, run, _HEALTHY, _BAD)
     yield a_a_control(scenario, run, _HEALTHY, _SAME)
