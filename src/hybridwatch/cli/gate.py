@@ -68,7 +68,8 @@ def _one_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
 def _print(findings: Findings) -> None:
     many = len(findings.reports) > 1
     for control in findings.controls:
-        click.echo(f"  {control.scenario}: {control.sight.value} by {seen_by(control)}")
+        by = seen_by(control, most=1)
+        click.echo(f"  {control.scenario}: {control.sight.value}{by and f' by {by}'}")
     for absent in findings.absent:
         click.echo(f"  {absent.scenario}: {absent.reason}")
     for report in findings.incomparable:

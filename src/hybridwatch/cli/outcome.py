@@ -64,7 +64,7 @@ class Outcome:
         """
         if not whole:
             word, style, by = self.said()
-            console.print(Text(f"  {word}: {by}", style=style))
+            console.print(Text(f"  {word}{by and f': {by}'}", style=style))
         elif self._report is None:
             print_values(self.run, console)
         else:

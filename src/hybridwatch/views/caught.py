@@ -43,7 +43,7 @@ def bugs_caught(controls: Collection[Control]) -> str:
 
 
 def seen_by(control: KnownBad, most: int = _NAMED) -> str:
-    """Name what told the engine without its fix from the healthy one, in few words.
+    """Name what told the engine without its fix from the healthy one; empty when nothing did.
 
     Args:
         control: The control.
@@ -53,7 +53,7 @@ def seen_by(control: KnownBad, most: int = _NAMED) -> str:
     firsts = {found.metric.kind: found for found in reversed(control.by)}.values()
     first = sorted(firsts, key=lambda found: found.metric.kind is not Kind.PROPORTION)
     rest = [found for found in control.by if found not in first]
-    return readings_of([*first, *rest], most) or "nothing"
+    return readings_of([*first, *rest], most)
 
 
 def readings_of(comparisons: Sequence[Comparison], most: int = _NAMED) -> str:

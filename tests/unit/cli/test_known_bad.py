@@ -50,6 +50,7 @@ def test_a_gate_fails_a_control_that_shows_no_sight(call, store, words, sides, s
     answer = call(*words)
     assert answer.exit_code == 1
     assert said in answer.output
+    assert ("not caught\n" in answer.output) is (sides[0] is GOOD)
 
 
 def test_json_of_a_gate_tells_what_a_control_showed(call, store) -> None:
