@@ -18,7 +18,7 @@ help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
 
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad.
-	$(BIN)/hybridwatch run smoke --known-bad
+	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad
 
 test: engine browser contract check ## Everything that continuous integration runs.
 	$(BIN)/python -m pytest -m "not engine and not browser $(PATIENCE)"

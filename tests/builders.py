@@ -44,6 +44,10 @@ CONTENDER = a_build(
     "cpu-0.27.1~padded-rows-prefilling", fixes={"padded-rows-prefilling": FixState.REVERTED}
 )
 
+NEWER = a_build("cpu-0.28.0", release="0.28.0")
+"""A contender that is bad only by what it does; that of a run without other builds is a known-bad
+control by its fixes, and red on purpose."""
+
 
 def answers(task: str, text: str, version: str = "1.0") -> tuple[Answer, ...]:
     """One answer per character, ``1`` for right."""

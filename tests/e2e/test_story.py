@@ -40,6 +40,7 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     said = hybridwatch("run", SCENARIO, "--known-bad", *SHORT, "--results", folder, status=0)
     assert "record: " in said
+    assert "1 of 1 bug caught, the healthy engine clean." in said
     assert "hybridwatch gate" in said
     return folder
 
@@ -70,8 +71,10 @@ def test_record_does_not_tell_where_the_checkout_lies(results):
 
 
 def test_gate_and_comment_say_so(results):
-    assert "regression" in hybridwatch("gate", "latest", "--results", results, status=1)
+    caught = "1 of 1 bug caught, the healthy engine clean"
+    assert caught in hybridwatch("gate", "latest", "--results", results, status=0)
     comment = hybridwatch("comment", "--dry-run", "latest", "--results", results, status=0)
+    assert comment.startswith(f"**{caught}.**")
     assert "accuracy.recall" in comment
     assert "<details>" in comment
 

@@ -8,6 +8,7 @@ from hybridwatch.analysis.blindness import Blindness, blindness_of
 from hybridwatch.analysis.cause import Cause, causes_in
 from hybridwatch.analysis.gate import GateResult, consequence, gate_all
 from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.sight import KnownBad, complaints_about
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
 
@@ -81,17 +82,28 @@ class Findings:
         reports: What was judged.
         absent: What was not.
         policy: The rules of the gate.
+        controls: Known-bad controls, which are red on purpose: what they show is whether the suite
+            sees, and nothing about a build. None of them is among the reports.
     """
 
     reports: tuple[Report, ...]
     absent: tuple[Absent, ...] = ()
     policy: Policy = field(default=STRICT)
+    controls: tuple[KnownBad, ...] = ()
 
     @property
     def gate(self) -> GateResult:
         """Whether the change may go on."""
-        absent = (f"{one.scenario}: {one.reason}" for one in self.absent)
-        return gate_all(self.reports, self.policy, absent)
+        stops = [f"{one.scenario}: {one.reason}" for one in self.absent]
+        stops += (line for control in self.controls for line in complaints_about(control))
+        if self.only_controls:
+            return GateResult(not stops, tuple(stops))
+        return gate_all(self.reports, self.policy, stops)
+
+    @property
+    def only_controls(self) -> bool:
+        """Whether there is nothing else: then only the suite was tried, and no build."""
+        return bool(self.controls) and not self.reports and not self.absent
 
     @property
     def gated(self) -> tuple[Told, ...]:

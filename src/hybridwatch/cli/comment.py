@@ -10,6 +10,7 @@ import click
 from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.newest import MANY_HELP, findings_for
+from hybridwatch.cli.options import examples
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, may_take_records
 from hybridwatch.errors import GithubError, HybridwatchError
@@ -43,6 +44,10 @@ def _fitting(pattern: re.Pattern[str], wanted: str) -> Any:
     help="Comment on a pull request, once: the comment is edited when there is news, and silent "
     "until there is any. The head gets a check. The token comes from the environment "
     f"({_TOKEN}).\n\n{RECORDS_HELP}\n\n{MANY_HELP}",
+    epilog=examples(
+        "hybridwatch comment --dry-run latest",
+        "hybridwatch comment --repo OWNER/NAME --pr 12 --results results",
+    ),
 )
 @may_take_records
 @click.option(

@@ -7,6 +7,9 @@ import click
 from rich.console import Console
 
 from hybridwatch.cli.judging import save
+from hybridwatch.cli.known_bad import known_bad_in
+from hybridwatch.cli.options import examples
+from hybridwatch.cli.program import program
 from hybridwatch.cli.sides import (
     RECORDS_HELP,
     Asked,
@@ -14,13 +17,22 @@ from hybridwatch.cli.sides import (
     takes_baseline,
     takes_records,
 )
+from hybridwatch.views.caught import bugs_caught
 from hybridwatch.views.jsonform import comparison_to_json
 from hybridwatch.views.table import print_table
 
 _BAD_NEWS = 1
 
 
-@click.command("compare", help=f"Compare two sides and show every verdict.\n\n{RECORDS_HELP}")
+@click.command(
+    "compare",
+    help=f"Compare two sides and show every verdict.\n\n{RECORDS_HELP}",
+    epilog=examples(
+        "hybridwatch compare latest",
+        "hybridwatch compare a5fa7e47 7cbdb7a2",
+        'hybridwatch compare "latest#0" "7cbdb7a2#0" --json',
+    ),
+)
 @takes_records
 @takes_baseline
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
@@ -42,7 +54,9 @@ def command(
         click.echo(json.dumps(comparison_to_json(report), indent=2, allow_nan=False))
     else:
         print_table(report, Console())
+        if control := known_bad_in(report):
+            click.echo(f"A known-bad control, red on purpose: {bugs_caught([control])}.")
     if path is not None:
-        click.echo(f"verdict: {path}\nnext:    hybridwatch explain {path}", err=as_json)
+        click.echo(f"verdict: {path}\nnext:    {program()} explain {path}", err=as_json)
     if report.bad_news:
         raise click.exceptions.Exit(_BAD_NEWS)

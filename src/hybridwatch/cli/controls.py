@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridwatch.analysis.control import Control, a_a_control, known_bad_control
+from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
-from hybridwatch.cli.progress import progress
+from hybridwatch.cli.options import examples
+from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
@@ -26,9 +28,20 @@ _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
 _HEALTHY, _BAD, _SAME = range(3)
 
 
-@click.command("controls")
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
-@click.option("--build", default=DEFAULT_BUILD, show_default=True, metavar="BUILD")
+@click.command(
+    "controls",
+    epilog=examples(
+        "hybridwatch controls smoke/dummy-run --seeds 20",
+    ),
+)
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
+@click.option(
+    "--build",
+    default=DEFAULT_BUILD,
+    show_default=True,
+    metavar="BUILD",
+    shell_complete=completion.builds,
+)
 @click.option("--seeds", type=click.IntRange(1, 1000), help="Contract trials a side.")
 @takes_documents
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
@@ -61,8 +74,9 @@ def command(
     with stoppable():
         for scenario, sides in plans:
             make_ready(scenario, sides, home() / "models")
+        left = TimeLeft(len(plans))
         for scenario, sides in plans:
-            controls += _control(scenario, sides, console)
+            controls += _control(scenario, sides, console, left)
     if as_json:
         click.echo(
             json.dumps({"controls": [control_to_json(control) for control in controls]}, indent=2)
@@ -97,10 +111,10 @@ def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
 
 
 def _control(
-    scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console
+    scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console, left: TimeLeft
 ) -> Iterator[Control]:
     console.print(f"{scenario.id}: {scenario.fix}", style="bold", markup=False, highlight=False)
-    with progress(console) as tell:
+    with progress(console, left) as tell:
         run = run_session(SessionRequest(scenario, sides, home() / "models", tell, _PHASES))
     yield known_bad_control(scenario, run, _HEALTHY, _BAD)
     yield a_a_control(scenario, run, _HEALTHY, _SAME)

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from hybridwatch.cli.access import LOGIN, PASSWORD, Access, is_loopback, read_access
+from hybridwatch.cli.options import examples
 from hybridwatch.errors import HybridwatchError
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[3]
@@ -22,7 +23,13 @@ class DashboardError(HybridwatchError):
     """The dashboard cannot be started."""
 
 
-@click.command(name="dashboard")
+@click.command(
+    name="dashboard",
+    epilog=examples(
+        "hybridwatch dashboard",
+        "hybridwatch dashboard --results /srv/hybridwatch --port 8600",
+    ),
+)
 @click.option(
     "--results",
     type=click.Path(path_type=Path),

@@ -7,6 +7,7 @@ import click
 from rich.console import Console
 
 from hybridwatch.analysis.change_point import History, examine
+from hybridwatch.cli.options import examples
 from hybridwatch.errors import HistoryError
 from hybridwatch.ingest.history_csv import WrittenSeries, read_histories
 from hybridwatch.metric import Direction, Kind
@@ -15,7 +16,13 @@ from hybridwatch.views.detection import Detection, detections_to_json, print_det
 _BAD_NEWS = 1
 
 
-@click.command("detect")
+@click.command(
+    "detect",
+    epilog=examples(
+        "hybridwatch detect history.csv",
+        "hybridwatch export --to csv --metric ttft | hybridwatch detect -",
+    ),
+)
 @click.argument("file")
 @click.option(
     "--better",

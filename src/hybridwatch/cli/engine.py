@@ -7,21 +7,37 @@ from pathlib import Path
 import click
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from hybridwatch.cli import completion
+from hybridwatch.cli.options import examples
 from hybridwatch.engine.adopt import adopt
 from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import download, install, lock_digest, state
 
 
-@click.group("engine")
+@click.group(
+    "engine",
+    epilog=examples(
+        "hybridwatch engine list",
+        "hybridwatch engine install cpu-0.27.1",
+    ),
+)
 def command() -> None:
     """Make, list and check the environments of engine builds."""
 
 
-@command.command("install")
-@click.argument("name")
+@command.command(
+    "install",
+    epilog=examples(
+        "hybridwatch engine install cpu-0.27.1",
+        "hybridwatch engine install cuda-0.32.0 --no-gpu",
+    ),
+)
+@click.argument("name", shell_complete=completion.builds)
 @click.option(
     "--find-links",
     "wheels",
@@ -40,8 +56,13 @@ def install_command(name: str, *, wheels: tuple[Path, ...], no_gpu: bool) -> Non
     install(named_build(name), say=click.echo, wheels=wheels, needs_gpu=not no_gpu)
 
 
-@command.command("download")
-@click.argument("name")
+@command.command(
+    "download",
+    epilog=examples(
+        "hybridwatch engine download cuda-0.32.0 wheels",
+    ),
+)
+@click.argument("name", shell_complete=completion.builds)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def download_command(name: str, folder: Path) -> None:
     """Fetch every package of build NAME into FOLDER, for `install --find-links` without a network.
@@ -51,7 +72,12 @@ def download_command(name: str, folder: Path) -> None:
     download(named_build(name), folder, say=click.echo)
 
 
-@command.command("adopt")
+@command.command(
+    "adopt",
+    epilog=examples(
+        "hybridwatch engine adopt /tmp/adopted --accelerator cpu",
+    ),
+)
 @click.argument("into", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--accelerator", type=click.Choice(["cpu", "cuda"]), default="cuda", show_default=True
@@ -66,29 +92,49 @@ def adopt_command(into: Path, accelerator: str) -> None:
     click.echo(f"{build.name}: {build.distribution} {build.release} in {sys.prefix}")
 
 
-@command.command("list")
+@command.command(
+    "list",
+    epilog=examples(
+        "hybridwatch engine list",
+        "hybridwatch engine list --all",
+    ),
+)
+@click.option("--all", "everything", is_flag=True, help="Name the fixes that each one switches.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def list_command(*, as_json: bool) -> None:
+def list_command(*, everything: bool, as_json: bool) -> None:
     """List the engine builds and whether they are installed."""
     builds = tuple(load_builds().values())
     if as_json:
         click.echo(json.dumps({"builds": [_to_json(build) for build in builds]}, indent=2))
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("build", "release", "accelerator", "fixes switched", "environment"):
-        table.add_column(title, no_wrap=title == "build", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for title in ("build", "release", "accelerator", "environment", "fixes switched"):
+        table.add_column(title, no_wrap=True)
     for build in builds:
-        switched = ", ".join(
-            f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.fixes.items()
-        )
-        table.add_row(
-            build.name, build.release, build.accelerator, switched or "none", state(build).value
-        )
-    Console().print(table)
+        known = (build.name, build.release, build.accelerator, state(build).value)
+        table.add_row(*known, _switched(build))
+    console = Console()
+    console.print(table)
+    for build in builds if everything else ():
+        if build.fixes:
+            named = (f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.fixes.items())
+            console.print(f"\n{build.name}", style="bold", markup=False, highlight=False)
+            console.print(Padding(Text(" ".join(named)), (0, 0, 0, 2)))
 
 
-@command.command("check")
-@click.argument("name")
+def _switched(build: BuildSpec) -> str:
+    put_in = sum(build.fixes.values())
+    counts = ((put_in, "in"), (len(build.fixes) - put_in, "out"))
+    return ", ".join(f"{count} {way}" for count, way in counts if count) or "none"
+
+
+@command.command(
+    "check",
+    epilog=examples(
+        "hybridwatch engine check cpu-0.27.1",
+    ),
+)
+@click.argument("name", shell_complete=completion.builds)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check_command(name: str, *, as_json: bool) -> None:
     """Probe the code of build NAME: which fixes it has, and where that was seen."""

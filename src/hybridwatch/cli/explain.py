@@ -1,34 +1,47 @@
 """``hybridwatch explain``: a stored verdict, computed again from its records and laid open."""
 
 import json
+import shlex
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.cli import completion
 from hybridwatch.cli.judging import replay
-from hybridwatch.cli.options import takes_results
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.program import program, with_results
 from hybridwatch.errors import ComparisonError
 from hybridwatch.store import find_verdict
-from hybridwatch.views.explanation import print_explanation
+from hybridwatch.views.explanation import print_explanation, print_reasons
 from hybridwatch.views.replay import print_replay, replay_to_json
 from hybridwatch.views.table import heading
 
 _DIFFERS = 1
 
 
-@click.command("explain")
-@click.argument("verdict")
+@click.command(
+    "explain",
+    epilog=examples(
+        "hybridwatch explain latest",
+        'hybridwatch explain latest "ttft p99"',
+    ),
+)
+@click.argument("verdict", shell_complete=completion.verdicts)
 @click.argument("metric", required=False)
 @takes_results("Folder in which ids are looked up, and the records that a verdict names.")
+@click.option("--all", "everything", is_flag=True, help="Lay every comparison open.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
-def command(*, verdict: str, metric: str | None, results: Path, as_json: bool) -> None:
+def command(
+    *, verdict: str, metric: str | None, results: Path, everything: bool, as_json: bool
+) -> None:
     """Compute a stored VERDICT again from its records and show how it came about.
 
     VERDICT is a file under results/verdicts, the beginning of its last word or of a run's id, or
     "latest"; `run` with two builds stores one, and so does `hybridwatch compare --save`.
-    METRIC, such as ttft or "ttft p99", shows only that.
+    The loudest verdicts get a sentence each; METRIC, such as ttft or "ttft p99", lays that one open
+    with every number between, and --all lays all of them open.
 
     The exit status is 1 unless everything the verdict says was had again, bit for bit, from the
     very records it was made of; then what differs is listed, and what has changed since.
@@ -43,10 +56,16 @@ def command(*, verdict: str, metric: str | None, results: Path, as_json: bool) -
     else:
         console = Console()
         console.print(heading(judged.report))
-        sides = judged.baseline.one_side, judged.contender.one_side
-        for comparison in chosen:
-            print_explanation(comparison, judged.report, sides, judged.parameters, console)
+        if metric is None and not everything:
+            print_reasons(judged.report, console)
+        else:
+            sides = judged.baseline.one_side, judged.contender.one_side
+            for comparison in chosen:
+                print_explanation(comparison, judged.report, sides, judged.parameters, console)
         print_replay(path, found, judged.report, console)
+        if metric is None and not everything:
+            words = f"{program()} explain {shlex.quote(verdict)}{with_results(results)}"
+            click.echo(f"in full: {words} METRIC, or --all")
     if not found.same:
         raise click.exceptions.Exit(_DIFFERS)
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import click
 
-from hybridwatch.cli.options import takes_results
+from hybridwatch.cli import completion
+from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import ExportError
 from hybridwatch.record.run import Run, Trial
 from hybridwatch.store import find_record, list_records, read_run
@@ -75,8 +76,14 @@ _FORMS: Final[Mapping[str, _Form]] = {
 _FOLDERS: Final = frozenset({"asv", "github-action-benchmark"})
 
 
-@click.command("export")
-@click.argument("records", nargs=-1, metavar="[RECORD]...")
+@click.command(
+    "export",
+    epilog=examples(
+        "hybridwatch export --to csv --out all.csv",
+        "hybridwatch export latest --to bencher",
+    ),
+)
+@click.argument("records", nargs=-1, metavar="[RECORD]...", shell_complete=completion.records)
 @click.option("--to", "form", required=True, type=click.Choice(list(_FORMS)), help="The form.")
 @click.option(
     "--out",

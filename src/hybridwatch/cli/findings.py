@@ -9,7 +9,7 @@ import click
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.analysis.evidence import Asked, Kept, Wanted, WantedControl, evidence_of
-from hybridwatch.cli.options import takes_results
+from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.engine.builds import home, load_builds
 from hybridwatch.errors import ExportError
 from hybridwatch.scenario.fixes import FIX_PARTS
@@ -49,7 +49,12 @@ _MEASURE: Final = (
 )
 
 
-@click.command("findings")
+@click.command(
+    "findings",
+    epilog=examples(
+        "hybridwatch findings --out docs/findings-gpu.md",
+    ),
+)
 @takes_results("Folder whose records are told.")
 @click.option(
     "--out",

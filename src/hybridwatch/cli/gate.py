@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -9,8 +10,10 @@ from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.newest import MANY_HELP, findings_for
+from hybridwatch.cli.options import examples
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
+from hybridwatch.views.caught import seen_by
 from hybridwatch.views.gate_text import gate_lines
 from hybridwatch.views.jsonform import findings_to_json, gate_to_json
 from hybridwatch.views.pull_request import title_of
@@ -22,8 +25,13 @@ _BAD_NEWS = 1
 @click.command(
     "gate",
     help="Pass or fail: exit status 1 on a regression that stands under Holm's control and that "
-    "the policy blocks, on anything missing or failed.\n\n"
+    "the policy blocks, on anything missing or failed. A known-bad control passes when its bug was "
+    "caught and the healthy engine was clean.\n\n"
     f"{RECORDS_HELP}\n\n{MANY_HELP}",
+    epilog=examples(
+        "hybridwatch gate latest",
+        "hybridwatch gate --results results --policy ci/gate.toml",
+    ),
 )
 @may_take_records
 @takes_baseline
@@ -36,11 +44,7 @@ def command(
     findings = findings_for(records, results, policy, asked)
     result = _result(findings, one=bool(records))
     if as_json:
-        told = (
-            gate_to_json(result, findings.reports[0], policy)
-            if records
-            else findings_to_json(result, findings)
-        )
+        told = _one_to_json(result, findings) if records else findings_to_json(result, findings)
         click.echo(json.dumps(told, indent=2, allow_nan=False))
     else:
         _print(findings)
@@ -50,10 +54,22 @@ def command(
 
 
 def _result(findings: Findings, *, one: bool) -> GateResult:
-    return gate(findings.reports[0], findings.policy) if one else findings.gate
+    if one and findings.reports:
+        return gate(findings.reports[0], findings.policy)
+    return findings.gate
+
+
+def _one_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
+    if findings.controls:
+        (control,) = findings.controls
+        return gate_to_json(result, control.report, findings.policy, control)
+    return gate_to_json(result, findings.reports[0], findings.policy)
 
 
 def _print(findings: Findings) -> None:
+    for control in findings.controls:
+        by = seen_by(control, most=1)
+        click.echo(f"  {control.scenario}: {control.sight.value}{by and f' by {by}'}")
     for absent in findings.absent:
         click.echo(f"  {absent.scenario}: {absent.reason}")
     for report in findings.incomparable:

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from hybridwatch.cli.options import takes_results
+from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import RecordError
 from hybridwatch.index import Index, open_index
 from hybridwatch.index.update import Say
@@ -19,7 +19,12 @@ from hybridwatch.views.sentence import headline, plural
 INDEX_SCHEMA = 1
 
 
-@click.command("index")
+@click.command(
+    "index",
+    epilog=examples(
+        "hybridwatch index",
+    ),
+)
 @takes_results("Folder whose records are read.")
 @click.option("--rebuild", is_flag=True, help="Read every record again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")

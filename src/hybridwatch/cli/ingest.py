@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from hybridwatch.cli.options import takes_results
+from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
@@ -111,7 +111,12 @@ class Haul:
         }
 
 
-@click.command("ingest")
+@click.command(
+    "ingest",
+    epilog=examples(
+        "hybridwatch ingest results.json --testbed my-machine --build cpu-0.27.1",
+    ),
+)
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER..."
 )

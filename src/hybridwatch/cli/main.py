@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from hybridwatch.errors import EngineError, HybridwatchError
 
@@ -24,6 +25,7 @@ VERBS: Final[Mapping[str, str]] = {
     "engine": "Install, list and check engine builds.",
     "run": "Measure one build, or two interleaved, through scenarios.",
     "controls": "Run scenarios against their known-bad and their A/A control.",
+    "records": "List the stored runs.",
     "compare": "Compare two sides and show every verdict.",
     "explain": "Compute a stored verdict again and show how it came about.",
     "detect": "Find the change points of a history in a CSV.",
@@ -101,6 +103,12 @@ class VerbGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the verbs without loading any: a shell asks at every TAB."""
+        verbs = (name for name in VERBS if name.startswith(incomplete))
+        items = [CompletionItem(name, help=VERBS[name]) for name in verbs]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a verb; turn the errors meant for people into one line and a status."""
         try:
@@ -117,7 +125,8 @@ class VerbGroup(click.Group):
 @click.group(
     cls=VerbGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 all fine, 1 the answer is bad news, 2 the call was wrong.",
+    epilog="\b\nExamples:\n  hybridwatch run smoke --known-bad\n  hybridwatch compare latest\n\n"
+    "Exit status: 0 all fine, 1 the answer is bad news, 2 the call was wrong.",
 )
 @click.version_option(package_name="hybridwatch", prog_name="hybridwatch")
 def cli() -> None:

@@ -1,11 +1,13 @@
 """Judging many scenarios at once: the newest record of each, and those that are not there."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.sight import is_control
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.sides import PLAIN, Asked, report_for
 from hybridwatch.engine.builds import home
 from hybridwatch.errors import ComparisonError, RecordError
@@ -34,7 +36,9 @@ def findings_for(
         ScenarioError: The policy expects a scenario that is none.
     """
     if records:
-        return Findings((report_for(records, results, policy, asked),), (), policy)
+        return _findings([report_for(records, results, policy, asked)], [], policy)
+    if not results.is_dir():
+        raise RecordError(f"{results}: no such folder: name a RECORD, or a folder with --results")
     shelf = read_newest(results)
     newest = {stored.run.scenario.id: stored for stored in shelf.runs}
     reports: list[Report] = []
@@ -48,8 +52,20 @@ def findings_for(
             absent.append(Absent(scenario_id, _no_baseline(stored, error)))
         except RecordError as error:
             absent.append(Absent(scenario_id, f"cannot be read: {error}"))
-    absent += _missing(newest, policy)
-    return Findings(tuple(reports), tuple(absent), policy)
+    # A control says nothing about a build, so beside comparisons it stands for none.
+    judged = {report.scenario.id for report in reports if not is_control(report)}
+    absent += _missing(judged or newest, policy)
+    return _findings(reports, absent, policy)
+
+
+def _findings(reports: Sequence[Report], absent: Sequence[Absent], policy: Policy) -> Findings:
+    controls = [known_bad_in(report) for report in reports]
+    return Findings(
+        tuple(one for one, control in zip(reports, controls, strict=True) if control is None),
+        tuple(absent),
+        policy,
+        tuple(control for control in controls if control is not None),
+    )
 
 
 def _no_baseline(stored: Stored, error: ComparisonError) -> str:

@@ -9,9 +9,10 @@ from typing import Final
 import click
 
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.night import GATE, LOG, REPORT, NightError, Plan, hold
-from hybridwatch.cli.options import takes_results
+from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
 from hybridwatch.engine.check import require_installed
@@ -24,14 +25,26 @@ _HOURS: Final = 6.0
 _SECONDS: Final = 3600.0
 
 
-@click.command("nightly")
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
+@click.command(
+    "nightly",
+    epilog=examples(
+        "hybridwatch nightly smoke --hours 2",
+        "hybridwatch nightly smoke --baseline cpu-0.27.1 --build cpu-0.28.0",
+    ),
+)
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
 @click.option(
-    "--build", default=DEFAULT_BUILD, show_default=True, metavar="BUILD", help="What is watched."
+    "--build",
+    default=DEFAULT_BUILD,
+    show_default=True,
+    metavar="BUILD",
+    shell_complete=completion.builds,
+    help="What is watched.",
 )
 @click.option(
     "--baseline",
     metavar="BUILD",
+    shell_complete=completion.builds,
     help="Measured in turn with it.  [default: the same build, an A/A night]",
 )
 @click.option(

@@ -8,15 +8,21 @@ from pathlib import Path
 import click
 
 from hybridwatch.cli.checkout import checkout_here
-from hybridwatch.cli.options import takes_results
-from hybridwatch.errors import ExportError
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.errors import ExportError, RecordError
 from hybridwatch.index import open_index
 from hybridwatch.views.address import read_query
 from hybridwatch.views.screens import SCREENS, Source, open_view
 from hybridwatch.views.sentence import headline
 
 
-@click.command("page")
+@click.command(
+    "page",
+    epilog=examples(
+        "hybridwatch page run --query run=dcc7e0b6 --out run.html",
+        "hybridwatch page overview --out overview.html",
+    ),
+)
 @click.argument("screen", type=click.Choice(list(SCREENS)))
 @click.option("--query", default="", help="What stands behind the ? of the view's address.")
 @takes_results("Folder whose records are shown.")
@@ -35,6 +41,8 @@ def command(screen: str, query: str, results: Path, out: Path) -> None:
     """
     from hybridwatch.views.static_page import static_page
 
+    if not results.is_dir():
+        raise RecordError(f"{results}: no such folder; name one with --results")
     now = datetime.now(UTC)
     triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
     source = Source(

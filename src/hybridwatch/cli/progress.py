@@ -1,7 +1,9 @@
 """What a verb that measures for minutes owes its caller: progress."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -9,27 +11,87 @@ from rich.progress import Progress as Bar
 
 from hybridwatch.measure.session import Progress, Tell
 
+_MINUTE: Final = 60.0
+
+
+class TimeLeft:
+    """How long what is planned will still take, if it goes on as it went.
+
+    Args:
+        sessions: How many there will be; those to come are taken to be as long as those before.
+        clock: Seconds.
+    """
+
+    def __init__(self, sessions: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sessions = sessions
+        self._clock = clock
+        self._begun: float | None = None
+        self._took: list[float] = []
+
+    def begin(self) -> None:
+        """Note that a session begins, and the one before it is over."""
+        now = self._clock()
+        if self._begun is not None:
+            self._took.append(now - self._begun)
+        self._begun = now
+
+    def after(self, done: int, total: int) -> str:
+        """Say how long it will take from here; empty while nobody can know.
+
+        Args:
+            done: Trials made in this session.
+            total: Trials planned in it.
+        """
+        if self._begun is None or not done:
+            return ""
+        so_far = self._clock() - self._begun
+        this = so_far * total / done
+        to_come = self._sessions - len(self._took) - 1
+        mean = (sum(self._took) + this) / (len(self._took) + 1)
+        left = this - so_far + max(0, to_come) * mean
+        return f"about {max(1, round(left / _MINUTE))} min left"
+
 
 @contextmanager
-def progress(console: Console) -> Iterator[Tell]:
-    """A bar on a terminal, a line per step elsewhere."""
+def progress(console: Console, left: TimeLeft | None = None) -> Iterator[Tell]:
+    """A bar on a terminal, a line per step elsewhere.
+
+    Args:
+        console: Where to.
+        left: Tells how long it will take, where that can be told.
+    """
+    if left is not None:
+        left.begin()
+
+    def told(step: Progress) -> str:
+        return "" if left is None else left.after(step.done, step.total)
+
     if not console.is_terminal:
         yield lambda step: console.print(
-            f"[{step.done}/{step.total}] {step.text}", markup=False, highlight=False
+            ", ".join(filter(None, (f"[{step.done}/{step.total}] {step.text}", told(step)))),
+            markup=False,
+            highlight=False,
         )
         return
     columns = (
-        BarColumn(24),
+        BarColumn(12),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
         TextColumn("{task.description}"),
     )
     with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("")
+        task = bar.add_task("", left="")
 
         def tell(step: Progress) -> None:
             if step.lasting:
                 bar.console.print(step.text, markup=False, highlight=False)
-            bar.update(task, completed=step.done, total=step.total, description=step.text)
+            bar.update(
+                task,
+                completed=step.done,
+                total=step.total,
+                description=step.text,
+                left=told(step),
+            )
 
         yield tell

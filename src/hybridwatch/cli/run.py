@@ -10,14 +10,15 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
-from hybridwatch.analysis.verdict import Report
+from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.judging import save
-from hybridwatch.cli.progress import progress
+from hybridwatch.cli.options import examples
+from hybridwatch.cli.outcome import Outcome, print_closing
+from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
@@ -26,13 +27,11 @@ from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.process import stoppable
-from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
+from hybridwatch.record.side_names import side_names
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable, write_run
-from hybridwatch.views.jsonform import to_json
 from hybridwatch.views.sides import both_sides, judge
-from hybridwatch.views.table import print_table, print_values
 
 _MAX_MINUTES: Final = 30.0
 _MINUTE: Final = 60.0
@@ -91,13 +90,21 @@ class _Losses:
                 self._console.print(error.log_tail, markup=False, highlight=False)
 
 
-@click.command("run")
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
+@click.command(
+    "run",
+    epilog=examples(
+        "hybridwatch run smoke --known-bad",
+        "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1 --build cpu-0.28.0",
+        "hybridwatch run smoke/dummy-run --known-bad --until-decided --max-minutes 20",
+    ),
+)
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
 @click.option(
     "--build",
     "labels",
     multiple=True,
     metavar="BUILD",
+    shell_complete=completion.builds,
     help="Engine build, such as cpu-0.27.1 or cpu-0.27.1~padded-rows-prefilling; give it twice "
     f"to compare two, the same one twice for an A/A run.  [default: {DEFAULT_BUILD}]",
 )
@@ -141,10 +148,10 @@ def command(
 ) -> None:
     """Measure each SCENARIO (an id or a group such as smoke; else all that the builds can run).
 
-    Ends with a verdict table and the place of the records. The exit status is 1 when a trial
-    failed, an engine did not come up, or the baseline is not what the scenario expects of a healthy
-    engine; a regression of the contender is an answer, and `hybridwatch gate` turns it into a
-    status.
+    One scenario ends with its verdicts, several with a line for each; then come the place of the
+    records and what to do next. The exit status is 1 when a trial failed, an engine did not come
+    up, a known bug was not caught, or the baseline is not what the scenario expects of a healthy
+    engine; any other regression is an answer, and `hybridwatch gate` turns it into a status.
     """
     wanted = _Wish(**wish)
     asked = [
@@ -154,7 +161,7 @@ def command(
     plans = [(scenario, _sides(scenario, wanted)) for scenario in asked]
     check_writable(results)
     console = Console(stderr=as_json)
-    outcomes = []
+    outcomes: list[Outcome] = []
     losses = _Losses(console, alone=len(plans) == 1)
     with stoppable():
         ready = []
@@ -162,11 +169,13 @@ def command(
             with losses.of(scenario):
                 make_ready(scenario, sides, home() / "models")
                 ready.append((scenario, sides))
+        measuring = _Measuring(console, len(ready))
         for scenario, sides in ready:
             with losses.of(scenario):
-                run = _measure(scenario, sides, _budget(scenario, wanted), console)
+                run = measuring.measure(scenario, sides, _budget(scenario, wanted))
                 outcomes.append(_kept(scenario, run, results))
-                outcomes[-1].show(console)
+                outcomes[-1].show(console, whole=len(plans) == 1)
+    print_closing(outcomes, results, console)
     if as_json:
         click.echo(json.dumps({"runs": [outcome.to_json() for outcome in outcomes]}, indent=2))
     context.exit(int(losses.count > 0 or any(outcome.troubles for outcome in outcomes)))
@@ -204,82 +213,39 @@ def _standing(run: Run) -> Standing:
     return Standing(len(open_metrics(report)), len(timed(report)))
 
 
-def _measure(
-    scenario: Scenario, sides: tuple[BuildRequest, ...], budget: Budget | None, console: Console
-) -> Run:
-    title = f"{scenario.id}: {' against '.join(side.label for side in sides)}"
-    console.print(title, style="bold", markup=False, highlight=False)
-    models = home() / "models"
-    with progress(console) as tell:
-        return run_session(SessionRequest(scenario, sides, models, tell, budget=budget))
+class _Measuring:
+    """Measures scenario after scenario, and says how far all of it is.
+
+    Args:
+        console: Where to.
+        scenarios: How many there will be.
+    """
+
+    def __init__(self, console: Console, scenarios: int) -> None:
+        self._console = console
+        self._scenarios = scenarios
+        self._begun = 0
+        self._left = TimeLeft(scenarios)
+
+    def measure(
+        self, scenario: Scenario, sides: tuple[BuildRequest, ...], budget: Budget | None
+    ) -> Run:
+        """Measure one; with a budget nobody knows how long it takes."""
+        self._begun += 1
+        place = f"[{self._begun}/{self._scenarios}] " if self._scenarios > 1 else ""
+        names = side_names([side.label for side in sides])
+        title = f"{place}{scenario.id}: {' against '.join(names)}"
+        self._console.print(title, style="bold", markup=False, highlight=False)
+        with progress(self._console, None if budget else self._left) as tell:
+            return run_session(
+                SessionRequest(scenario, sides, home() / "models", tell, budget=budget)
+            )
 
 
-def _kept(scenario: Scenario, run: Run, results: Path) -> "_Outcome":
+def _kept(scenario: Scenario, run: Run, results: Path) -> "Outcome":
     """Store a run, and the verdict between its two sides if it has two."""
     record = write_run(results, run)
     if len(run.builds) != 2:
-        return _Outcome(scenario, run, record)
+        return Outcome(scenario, run, record)
     judged = judge(*both_sides(record, run), results)
-    return _Outcome(scenario, run, record, judged.report, save(results, judged))
-
-
-class _Outcome:
-    """One finished run: what to show and what is wrong with it."""
-
-    def __init__(
-        self,
-        scenario: Scenario,
-        run: Run,
-        path: Path,
-        report: Report | None = None,
-        verdict: Path | None = None,
-    ) -> None:
-        self._run = run
-        self._path = path
-        self._report = report
-        self._verdict = verdict
-        failures = [
-            f"trial {trial.index} ({trial.phase.value}) failed: {trial.failure.reason}"
-            for trial in run.trials
-            if trial.failure is not None
-        ]
-        needed = {run.builds[0].fixes.get(fix) for fix in (scenario.fix, *scenario.requires)}
-        healthy = needed <= {FixState.PRESENT, FixState.APPLIED}
-        broken = broken_expectations(run, 0, scenario.expect) if healthy else ()
-        untimed = run.looks is not None and not run.looks.made
-        self.troubles = (
-            *failures,
-            *(
-                ["no timed trial fitted into the time: give more of --max-minutes"]
-                if untimed
-                else ()
-            ),
-            *(f"the healthy engine is not as expected: {line}" for line in broken),
-        )
-
-    def show(self, console: Console) -> None:
-        if self._report is None:
-            print_values(self._run, console)
-        else:
-            print_table(self._report, console)
-        for trouble in self.troubles:
-            console.print(trouble, style="red", markup=False, highlight=False)
-        lines = [f"record:  {self._path}"]
-        if self._report is not None:
-            lines += [
-                f"verdict: {self._verdict}",
-                f"next:    hybridwatch explain {self._verdict}",
-                f"         hybridwatch comment --dry-run {self._path}",
-                f"         hybridwatch gate {self._path}",
-                "         hybridwatch dashboard",
-            ]
-        for line in lines:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "record": str(self._path),
-            "verdict": None if self._verdict is None else str(self._verdict),
-            "troubles": list(self.troubles),
-            "report": None if self._report is None else to_json(self._report),
-        }
+    return Outcome(scenario, run, record, judged.report, save(results, judged))

@@ -6,23 +6,33 @@ from pathlib import Path
 import click
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from hybridwatch.cli.options import examples
 from hybridwatch.engine.builds import home
 from hybridwatch.scenario import Scenario, Survey, digest, survey
 
 _WRONG = 2  # exit status: a file says something we do not understand
 
 
-@click.command("scenarios")
+@click.command(
+    "scenarios",
+    epilog=examples(
+        "hybridwatch scenarios",
+        "hybridwatch scenarios --check",
+    ),
+)
 @click.option("--check", is_flag=True, help="Only validate every file.")
+@click.option("--all", "everything", is_flag=True, help="Say of each why it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of scenario files.  [default: scenarios/ of the checkout]",
 )
-def command(*, check: bool, as_json: bool, root: Path | None) -> None:
+def command(*, check: bool, everything: bool, as_json: bool, root: Path | None) -> None:
     """List and validate every scenario file.
 
     Ends with status 2 if any file is wrong; every wrong file is told.
@@ -33,7 +43,7 @@ def command(*, check: bool, as_json: bool, root: Path | None) -> None:
     elif check:
         _tell(found)
     else:
-        _print(found.scenarios)
+        _print(found.scenarios, reasons=everything)
         _tell_problems(found)
     if found.problems:
         raise click.exceptions.Exit(_WRONG)
@@ -65,12 +75,16 @@ def _tell_problems(found: Survey) -> None:
         click.echo(f"ScenarioError: {problem}", err=True)
 
 
-def _print(scenarios: tuple[Scenario, ...]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("scenario", no_wrap=True)
-    table.add_column("version", justify="right")
-    table.add_column("fix", no_wrap=True)
-    table.add_column("why")
+    table.add_column("known-bad without", no_wrap=True)
+    if not reasons:
+        for scenario in scenarios:
+            table.add_row(scenario.id, scenario.fix)
+        Console().print(table)
+        return
     for scenario in scenarios:
-        table.add_row(scenario.id, str(scenario.version), scenario.fix, scenario.summary)
-    Console().print(table)
+        said = f"{scenario.id}, version {scenario.version}: without {scenario.fix}"
+        Console().print(said, style="bold", markup=False, highlight=False)
+        Console().print(Padding(Text(scenario.summary), (0, 0, 1, 2)))

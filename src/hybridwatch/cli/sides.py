@@ -10,6 +10,7 @@ import click
 
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.cli import completion
 from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import ComparisonError
 from hybridwatch.record.run import Run
@@ -87,7 +88,13 @@ def may_take_records(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 def _takes_records(verb: Callable[..., Any], metavar: str, *, required: bool) -> Callable[..., Any]:
     verb = takes_results("Folder in which run ids are looked up.")(verb)
-    return click.argument("records", nargs=-1, required=required, metavar=metavar)(verb)
+    return click.argument(
+        "records",
+        nargs=-1,
+        required=required,
+        metavar=metavar,
+        shell_complete=completion.records,
+    )(verb)
 
 
 def report_for(
@@ -147,10 +154,10 @@ def sides_for(
     # The last build of a run is what it was made for.
     side = len(runs[0].builds) - 1 if wanted[0].side is None else wanted[0].side
     contender = Chosen(paths[0], runs[0], side)
-    return _pinned_for(contender, results), contender
+    return _pinned_for(contender, results, asked), contender
 
 
-def _pinned_for(contender: Chosen, results: Path) -> Chosen:
+def _pinned_for(contender: Chosen, results: Path, asked: Asked) -> Chosen:
     run = contender.run
     baselines = read_baselines(results)
     for pin in baselines:
@@ -168,12 +175,15 @@ def _pinned_for(contender: Chosen, results: Path) -> Chosen:
                 err=True,
             )
             return Chosen(path, found, pin.side)
+    pins = results / BASELINES
     elsewhere = [pin.testbed for pin in baselines if pin.scenario == run.scenario.id]
     where = f" (pinned on {', '.join(elsewhere)})" if elsewhere else ""
+    missing = f"{pins} pins no baseline for {run.scenario.id} on {run.testbed.id}{where}"
+    if asked.pinned:
+        raise ComparisonError(f"--baseline pinned: {missing}: pin one (results/README.md)")
     raise ComparisonError(
-        f"run {run.id}: one side alone cannot be compared, and {results / BASELINES} pins no "
-        f"baseline for {run.scenario.id} on {run.testbed.id}{where}: name a second record, or pin "
-        "one (results/README.md)"
+        f"run {run.id}: one side alone cannot be compared, and {missing}: name a second record, or "
+        "pin one (results/README.md)"
     )
 
 

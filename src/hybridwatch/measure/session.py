@@ -31,6 +31,7 @@ from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.process import require_wanted
 from hybridwatch.record.identity import EngineBuild, ScenarioRef
 from hybridwatch.record.run import Failure, Phase, Run, Trial
+from hybridwatch.record.side_names import side_names
 from hybridwatch.scenario.digest import ref_fields
 from hybridwatch.scenario.scenario import Scenario
 
@@ -102,6 +103,7 @@ class _Session:
         self._phases = phases_of(request.scenario, request.phases)
         self._plan = lay_out(request.scenario.trials, len(request.sides), self._phases)
         self._total = len(self._plan)
+        self._names = side_names([side.label for side in request.sides])
         self._done = 0
         # Now, while there is no engine of ours: what is in use of a GPU's memory is others'.
         self._gpus = Gpus.of(request.sides)
@@ -153,8 +155,8 @@ class _Session:
 
     def _trial(self, bench: Bench, planned: PlannedTrial) -> Trial:
         require_wanted()
-        label = self._request.sides[planned.side].label
-        self._say(f"{planned.phase.value}{' (warm-up)' if planned.warmup else ''} {label}")
+        name = self._names[planned.side]
+        self._say(f"{planned.phase.value}{' (warm-up)' if planned.warmup else ''} {name}")
         trial = Trial(
             index=self._done,
             side=planned.side,

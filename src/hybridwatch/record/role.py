@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final, Protocol
 
 from hybridwatch.record.identity import FixState
-from hybridwatch.scenario.fixes import FIXES
+from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
 
 AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 """States in which an engine has a fix."""
@@ -61,11 +61,25 @@ def role_of(baseline: Engine, contender: Engine) -> Role:
 
 
 def is_known_bad(baseline: Engine, contender: Engine) -> bool:
-    """Whether the contender is the baseline of the same release without one of its fixes.
+    """Whether the contender is the baseline of the same release with fixes switched off.
 
-    Between two releases a lost fix is no control but the worst of news.
+    Between two releases a lost fix is no control but the worst of news, and so is one that is gone
+    from the code of the same release: only what was reverted, or applied on the other side alone,
+    was done on purpose.
     """
-    return baseline.release == contender.release and bool(lost_fixes(baseline, contender))
+    lost = lost_fixes(baseline, contender)
+    # A whole is what its parts are, and lacks a switch of its own where the release lacks a part.
+    parts = [fix for fix in lost if fix not in FIX_PARTS] or lost
+    return (
+        baseline.release == contender.release
+        and bool(lost)
+        and all(_is_switched(baseline, contender, fix) for fix in parts)
+    )
+
+
+def _is_switched(baseline: Engine, contender: Engine, fix: str) -> bool:
+    off = contender.fixes.get(fix) is FixState.REVERTED
+    return off or baseline.fixes[fix] is FixState.APPLIED
 
 
 def lost_fixes(baseline: Engine, contender: Engine) -> tuple[str, ...]:

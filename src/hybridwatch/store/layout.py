@@ -16,7 +16,7 @@ _ANSWERING: Final = Answering(
     noun="record",
     fits=lambda path, key: run_id_of(path).startswith(key),
     expected="a record whose run id begins with {}",
-    remedy="",
+    remedy="; measure one: hybridwatch run SCENARIO, or see: hybridwatch records",
     narrower="more of the id",
 )
 

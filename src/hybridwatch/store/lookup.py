@@ -49,6 +49,8 @@ def one_of(results: Path, key: str, known: Sequence[Path], answering: Answering)
         if Path(key).is_file():
             return Path(key)
         raise RecordError(f"{key}: no such {answering.noun}")
+    if not known:
+        raise RecordError(f"{results}: {_nothing(results, answering)}")
     if key == LATEST:
         found = list(known[-1:])
     else:
@@ -63,3 +65,10 @@ def one_of(results: Path, key: str, known: Sequence[Path], answering: Answering)
     names = ", ".join(path.stem for path in found[:_NAMED])
     several = f"{len(found)} {answering.noun}s: {names}"
     raise RecordError(f"{results}: {key!r} fits {several}; give {answering.narrower}")
+
+
+def _nothing(results: Path, answering: Answering) -> str:
+    """Say what is wrong where nothing can be found, whatever was asked for."""
+    if not results.is_dir():
+        return "no such folder; name one with --results"
+    return f"holds no {answering.noun} yet{answering.remedy}"

@@ -5,11 +5,11 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Part
 from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.triage import CONTROL, Alert, Deed, Entry, Status, Story
 from hybridwatch.views import numbers
 from hybridwatch.views.cause_text import CauseText, cause_text
-from hybridwatch.views.controls import kind_of
 from hybridwatch.views.document import Line, When
 
 NOBODY: Final = "nobody"

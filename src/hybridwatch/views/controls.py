@@ -1,42 +1,36 @@
 """Does the suite see? Which stored runs are controls, and whether each did what it must.
 
-A known-bad control is *caught* when a broken contract or lost answers tell its engine from the
-healthy one; times are not asked, since they differ by chance. ``hybridwatch controls`` is stricter:
-it measures anew and wants the contract broken under every seed.
+What such a run showed is decided in ``analysis.sight``, for the terminal too.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from hybridwatch.analysis.sight import (
+    NOTHING,
+    Promise,
+    Reading,
+    Sight,
+    blemishes_in,
+    kind_of,
+    promise_of,
+    sight_of,
+)
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
-from hybridwatch.metric import Kind, metric_of
+from hybridwatch.metric import Kind
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.role import Role, lost_fixes, role_of
 from hybridwatch.scenario.scenario import Scenario
 
-_TELLING: Final = frozenset({Kind.EXACT, Kind.PROPORTION})
 _ON_PURPOSE: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
 _CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.A_A})
 _SIDES: Final = 2
-_UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})
-"""Verdicts that show nothing of an engine that lived."""
-
-
-class Sight(Enum):
-    """What a known-bad control showed of its scenario."""
-
-    MISSED = "not caught"
-    """The engine without its fix passed: this scenario is green whatever happens."""
-    CAUGHT = "caught"
-    NOT_ASKED = "not asked"
-    """The run holds neither contracts nor answers that could be compared."""
 
 
 class Engine(NamedTuple):
@@ -45,30 +39,6 @@ class Engine(NamedTuple):
     label: str
     release: str
     fixes: Mapping[str, FixState]
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One comparison of a control.
-
-    Attributes:
-        metric: Its id.
-        statistic: What trials were reduced to.
-        verdict: What it says.
-        old: Center of the baseline, base units; NaN without one.
-        new: Center of the contender.
-    """
-
-    metric: str
-    statistic: str
-    verdict: Verdict
-    old: float
-    new: float
-
-    @property
-    def is_telling(self) -> bool:
-        """Whether it is free of a machine's noise: a contract or answers."""
-        return kind_of(self.metric) in _TELLING
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +56,7 @@ class ControlRun:
         lost: The fixes that the contender lacks on purpose.
         told: Its comparisons.
         sight: What a known-bad control showed; ``None`` of an A/A run.
+        blemishes: What the healthy engine of a known-bad control was not clean of.
     """
 
     run: str
@@ -96,11 +67,12 @@ class ControlRun:
     started_at: datetime
     role: Role
     lost: tuple[str, ...]
-    told: tuple[Told, ...]
+    told: tuple[Reading, ...]
     sight: Sight | None
+    blemishes: tuple[str, ...]
 
     @property
-    def alarms(self) -> tuple[Told, ...]:
+    def alarms(self) -> tuple[Reading, ...]:
         """The comparisons that are called a regression; of an A/A run, each is a false alarm."""
         return tuple(told for told in self.told if told.verdict is Verdict.REGRESSION)
 
@@ -134,12 +106,12 @@ class Known(NamedTuple):
 
     scenario: str
     fix: str
-    harm: str
+    promise: Promise
 
 
 def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[Known]:
     """Take from scenarios what controls depend on: little, and fit to be the key of a cache."""
-    return frozenset(Known(name, told.fix, told.harm) for name, told in scenarios.items())
+    return frozenset(Known(name, told.fix, promise_of(told)) for name, told in scenarios.items())
 
 
 @lru_cache(maxsize=1)
@@ -168,32 +140,18 @@ def newest_of(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
     return newest
 
 
-def sight_of(told: Collection[Told], *, deadly: bool) -> Sight:
-    """Say what a known-bad control showed.
-
-    Args:
-        told: Its comparisons.
-        deadly: Whether the fault ends the engine, so that its contract trials must fail.
-    """
-    telling = [one.verdict for one in told if one.is_telling]
-    bad = {Verdict.REGRESSION, Verdict.FAILED} if deadly else {Verdict.REGRESSION}
-    if bad & set(telling):
-        return Sight.CAUGHT
-    return Sight.MISSED if set(telling) - _UNSETTLED else Sight.NOT_ASKED
-
-
 def _control(
     row: Any,
     role: Role,
     sides: tuple[Engine, Engine],
-    told: Sequence[Told],
+    told: Sequence[Reading],
     scenarios: Mapping[str, Known],
 ) -> ControlRun | None:
     scenario = scenarios.get(row.scenario)
     lost = lost_fixes(*sides) if role is Role.KNOWN_BAD else ()
     if lost and scenario is not None and scenario.fix not in lost:
         return None
-    deadly = scenario is not None and scenario.harm == "death"
+    promise = NOTHING if scenario is None else scenario.promise
     return ControlRun(
         run=row.run,
         record=row.record,
@@ -204,7 +162,8 @@ def _control(
         role=role,
         lost=lost,
         told=tuple(told),
-        sight=sight_of(told, deadly=deadly) if role is Role.KNOWN_BAD else None,
+        sight=sight_of(told, deadly=promise.deadly) if role is Role.KNOWN_BAD else None,
+        blemishes=blemishes_in(told, promise) if role is Role.KNOWN_BAD else (),
     )
 
 
@@ -224,17 +183,17 @@ def _sides(index: Index) -> Mapping[str, tuple[Engine, Engine]]:
 
 
 @lru_cache(maxsize=1)
-def _told(index: Index) -> Mapping[str, Sequence[Told]]:
+def _told(index: Index) -> Mapping[str, Sequence[Reading]]:
     """What each control's report says, by record."""
     verdicts = index.verdicts()
-    found: defaultdict[str, list[Told]] = defaultdict(list)
+    found: defaultdict[str, list[Reading]] = defaultdict(list)
     wanted = verdicts[verdicts["record"].isin(_wanted(roles_of(index)))]
     names = ("record", "metric", "statistic", "verdict", "old", "new")
     # Column by column: row by row takes seconds in a large store.
     for record, metric, statistic, verdict, old, new in zip(
         *(wanted[name].tolist() for name in names), strict=True
     ):
-        found[record].append(Told(metric, statistic, Verdict(verdict), old, new))
+        found[record].append(Reading(metric, statistic, Verdict(verdict), old, new))
     return dict(found)
 
 
@@ -244,25 +203,16 @@ def fixes_of(told: str) -> Mapping[str, FixState]:
     return {fix: FixState(state) for fix, state in json.loads(told).items()}
 
 
-@lru_cache(maxsize=1024)
-def kind_of(metric: str) -> Kind | None:
-    """Give the kind of a metric; ``None`` of one that this hybridwatch does not know."""
-    try:
-        return metric_of(metric).kind
-    except KeyError:
-        return None
-
-
-def broken_contracts(control: ControlRun) -> tuple[Told, ...]:
+def broken_contracts(control: ControlRun) -> tuple[Reading, ...]:
     """Give the contracts that tell a control's engine from the healthy one."""
     return _bad(control, Kind.EXACT)
 
 
-def lost_answers(control: ControlRun) -> tuple[Told, ...]:
+def lost_answers(control: ControlRun) -> tuple[Reading, ...]:
     """Give the tasks whose answers tell a control's engine from the healthy one."""
     return _bad(control, Kind.PROPORTION)
 
 
-def _bad(control: ControlRun, kind: Kind) -> tuple[Told, ...]:
+def _bad(control: ControlRun, kind: Kind) -> tuple[Reading, ...]:
     bad = (told for told in control.told if told.verdict.is_bad_news)
     return tuple(told for told in bad if kind_of(told.metric) is kind)

@@ -11,10 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.analysis.change_point import ChangePoint, History, State
+from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction, Kind
 from hybridwatch.views import numbers
 from hybridwatch.views.escape import one_line
+from hybridwatch.views.sentence import plural
 
 DETECTION_SCHEMA: Final = 1
 _NAMED: Final = 4
@@ -60,13 +62,22 @@ def print_detections(detections: Sequence[Detection], console: Console) -> None:
     if changed:
         console.print(_table(changed))
         console.print()
-    for detection in detections:
-        for line in detection.history.doubts:
-            said = f"{_name(detection.series)}: {line}"
-            console.print(Padding(Text(one_line(said), style="dim"), (0, 0, 0, 2), expand=False))
+    for said in _doubts(detections):
+        console.print(Padding(Text(one_line(said), style="dim"), (0, 0, 0, 2), expand=False))
     worse = [detection for detection in detections if detection.worse]
     style = "bold red" if worse else "yellow" if changed else ""
     console.print(Text(one_line(_conclusion(detections, changed, worse)), style=style))
+
+
+def _doubts(detections: Sequence[Detection]) -> Iterator[str]:
+    """Say each doubt once, with the series that it is about."""
+    doubtful: dict[str, list[str]] = {}
+    for detection in detections:
+        for line in detection.history.doubts:
+            doubtful.setdefault(line, []).append(_name(detection.series))
+    for line, names in doubtful.items():
+        who = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        yield f"{who}: {line}"
 
 
 def detections_to_json(detections: Sequence[Detection]) -> dict[str, Any]:
@@ -152,6 +163,12 @@ def _conclusion(
         named = ", ".join(_name(detection.series) for detection in worse[:_NAMED])
         rest = f" and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""
         return f"Worse since the last confirmed change: {named}{rest} ({len(worse)} of {total})."
+    longest = max((len(detection.series.values) for detection in detections), default=0)
+    if longest < ENOUGH_POINTS:
+        return (
+            f"Too short to look for a change: {total}, the longest of {plural(longest, 'time')}; "
+            f"{ENOUGH_POINTS} are needed."
+        )
     if changed:
         return f"{len(changed)} of {total} changed, none confirmed for the worse at last."
     return f"No change point in {total}."

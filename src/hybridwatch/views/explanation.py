@@ -53,6 +53,9 @@ _SAMENESS: Final[Mapping[Design, str]] = {
     Design.NONE: "",
 }
 _SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
+_LOUD: Final = frozenset({Verdict.REGRESSION, Verdict.FAILED, Verdict.MISSING, Verdict.IMPROVEMENT})
+_TOLD: Final = 6
+"""As many comparisons of one verdict as get a sentence of their own."""
 _CONTROL: Final = "Benjamini-Hochberg 1995 over the report; Holm 1979 for the gate"
 
 
@@ -93,6 +96,34 @@ def print_explanation(
     for heading, told in rows:
         grid.add_row(heading, Text(one_line(told)))
     console.print(Group(title, Padding(grid, (0, 0, 1, 2))))
+
+
+def print_reasons(report: Report, console: Console) -> None:
+    """Print in a sentence each why the loud verdicts are what they are, and name the others.
+
+    Args:
+        report: Bad news comes first.
+        console: Lines are wrapped to its width, never cut.
+    """
+    for verdict in sentence.MARKS:
+        alike = [c for c in report.comparisons if c.verdict is verdict]
+        told = alike[:_TOLD] if verdict in _LOUD else []
+        for comparison in told:
+            why = because(comparison, report.false_discovery_rate)
+            _print_reason(verdict, f"{sentence.name_of(comparison)}: {why}", console)
+        if rest := alike[len(told) :]:
+            names = ", ".join(map(sentence.name_of, rest))
+            more = "more " if told else ""
+            _print_reason(verdict, f"{len(rest)} {more}{verdict.value}: {names}", console)
+    console.print()
+
+
+def _print_reason(verdict: Verdict, said: str, console: Console) -> None:
+    line = Table.grid(padding=(0, 1))
+    line.add_column(no_wrap=True)
+    line.add_column(overflow="fold")
+    line.add_row(Text(sentence.MARKS[verdict], style=STYLES[verdict]), Text(one_line(said)))
+    console.print(line)
 
 
 Row = tuple[str, str]

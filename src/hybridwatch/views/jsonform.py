@@ -15,6 +15,7 @@ from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.sight import KnownBad
 from hybridwatch.analysis.verdict import (
     Attribution,
     Comparison,
@@ -64,14 +65,38 @@ def comparison_to_json(report: Report, policy: Policy = STRICT) -> dict[str, Any
     return {**to_json(report), "causes": causes}
 
 
-def gate_to_json(result: GateResult, report: Report, policy: Policy = STRICT) -> dict[str, Any]:
-    """Turn a gate's answer and the report behind it into plain values."""
+def gate_to_json(
+    result: GateResult,
+    report: Report,
+    policy: Policy = STRICT,
+    control: KnownBad | None = None,
+) -> dict[str, Any]:
+    """Turn a gate's answer and the report behind it into plain values.
+
+    Args:
+        result: The answer.
+        report: What was judged.
+        policy: Rules of the gate.
+        control: What the report showed as a known-bad control, if it is one.
+    """
     return {
         "schema_version": REPORT_SCHEMA,
         "passed": result.passed,
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
+        "control": None if control is None else known_bad_to_json(control),
         "report": comparison_to_json(report, policy),
+    }
+
+
+def known_bad_to_json(control: KnownBad) -> dict[str, Any]:
+    """Turn what a known-bad control showed into plain values, without its report."""
+    return {
+        "scenario": control.scenario,
+        "lost": list(control.lost),
+        "sight": control.sight.value,
+        "by": [f"{found.metric.id} {found.statistic}" for found in control.by],
+        "blemishes": list(control.blemishes),
     }
 
 
@@ -84,6 +109,13 @@ def findings_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
         "warnings": list(result.warnings),
         "absent": [{"scenario": one.scenario, "reason": one.reason} for one in findings.absent],
         "reports": [comparison_to_json(report, findings.policy) for report in findings.reports],
+        "controls": [
+            {
+                **known_bad_to_json(control),
+                "report": comparison_to_json(control.report, findings.policy),
+            }
+            for control in findings.controls
+        ],
     }
 
 

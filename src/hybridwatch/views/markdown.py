@@ -9,6 +9,7 @@ from typing import Final
 
 from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
+from hybridwatch.record.side_names import side_names
 from hybridwatch.views import numbers, sentence
 from hybridwatch.views.cause_rows import cell, render_log
 from hybridwatch.views.escape import as_item, escape, fenced, in_html
@@ -43,9 +44,11 @@ def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     yield escape(sentence.unsure(report), 1000)
     if report.attribution is not None:
         yield escape(sentence.reason(report.attribution))
+    labels = [side.build.label for side in (report.baseline, report.contender)]
+    baseline, contender = side_names(labels)  # in full in the command below
     yield (
-        f"{_code(report.scenario.id)}: {_code(report.baseline.build.label)} (baseline) against "
-        f"{_code(report.contender.build.label)} (contender)"
+        f"{_code(report.scenario.id)}: {_code(baseline)} (baseline) against "
+        f"{_code(contender)} (contender)"
     )
     if with_log:
         yield from map(render_log, deaths_in(report))

@@ -19,6 +19,7 @@ from hybridwatch.analysis.findings import Absent, Findings, Found, Told
 from hybridwatch.analysis.verdict import Report, Side, Verdict
 from hybridwatch.views import sentence
 from hybridwatch.views.blind_text import blind_sentence, settling
+from hybridwatch.views.caught import bugs_caught
 from hybridwatch.views.cause_rows import code, first_death, grouped, render_log, render_rows
 from hybridwatch.views.cause_text import cause_text
 from hybridwatch.views.escape import as_item, escape, fenced, in_html, one_line
@@ -119,7 +120,7 @@ def _news(findings: Findings, before: News | None) -> News:
 
 def title_of(findings: Findings) -> str:
     """Say in one plain line what was found: what changed, by how much, and what comes of it."""
-    return one_line(_verdict(findings))
+    return one_line(_sentence(findings))
 
 
 def _parts(findings: Findings) -> Iterator[Part]:
@@ -135,6 +136,8 @@ def _parts(findings: Findings) -> Iterator[Part]:
     ranked = _ranked(findings)
     for report in ranked:
         yield _folded(report, with_log=dead is None or report is not dead[0])
+    for control in findings.controls:
+        yield _folded(control.report, with_log=False)
     yield Part(_next_steps(findings, ranked), "what to do next", 1)
     yield Part(_measured(findings.reports, many=many), "what was measured", 3)
     yield Part(_footer(findings.reports), "the footer", 1)
@@ -142,6 +145,13 @@ def _parts(findings: Findings) -> Iterator[Part]:
 
 def _many(findings: Findings) -> bool:
     return len(findings.reports) + len(findings.absent) > 1
+
+
+def _sentence(findings: Findings) -> str:
+    if not findings.controls:
+        return _verdict(findings)
+    caught = f"{bugs_caught(findings.controls)}."
+    return caught if findings.only_controls else f"{_verdict(findings)} Controls: {caught}"
 
 
 def _changes(findings: Findings) -> Iterator[str]:
@@ -245,6 +255,8 @@ def _next_steps(findings: Findings, ranked: Sequence[Report]) -> str:
     elif bad or findings.absent:
         again = bad
         hint = "measure this again, interleaved, on one machine; what stays is real:"
+    elif findings.only_controls:
+        return ""
     elif blind:
         again = blind
         hint = f"what would settle it: {settling(findings.blindness)}. Measure again, interleaved:"

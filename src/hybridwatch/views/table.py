@@ -18,6 +18,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.record.run import Run
+from hybridwatch.record.side_names import side_names
 from hybridwatch.views import numbers, sentence
 from hybridwatch.views.escape import last_lines, one_line
 
@@ -60,9 +61,10 @@ def print_table(report: Report, console: Console) -> None:
 def print_values(run: Run, console: Console) -> None:
     """Print what a run of one build measured; there is nothing yet to compare it with."""
     side = OneSide(run, 0)
+    (name,) = side_names([side.build.label])
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("metric", overflow="fold")
-    for heading in (side.build.label, "lowest", "highest", "n"):
+    for heading in (name, "lowest", "highest", "n"):
         table.add_column(Text(one_line(heading)), justify="right", no_wrap=True)
     for subject in subjects_of(side, side):
         summary = summarize(subject, side)
@@ -77,10 +79,25 @@ def heading(report: Report) -> RenderableType:
     """Say what was run and who stands on either side."""
     title = f"{one_line(report.scenario.id)}, version {report.scenario.version}"
     parts: list[RenderableType] = [Text(title, style="bold")]
-    for name, side in (("baseline", report.baseline), ("contender", report.contender)):
-        said = f"{name}: {side.build.label} (run {side.run_id} on {side.testbed.id})"
-        parts.append(Padding(Text(one_line(said)), (0, 0, 0, 2), expand=False))
+    sides = (report.baseline, report.contender)
+    names = side_names([side.build.label for side in sides])
+    places = [f"run {side.run_id} on {side.testbed.id}" for side in sides]
+    one_place = places[0] == places[1]
+    lines = [places[0]] if one_place else []
+    lines += (
+        f"{what}: {name}" if one_place else f"{what}: {name} ({place})"
+        for what, name, place in zip(("baseline", "contender"), names, places, strict=True)
+    )
+    parts += (Padding(Text(one_line(line)), (0, 0, 0, 2), expand=False) for line in lines)
     return Group(*parts, Text(""))
+
+
+def _shortened(report: Report) -> Iterator[str]:
+    """Give the labels of sides that go by a shorter name here."""
+    labels = [side.build.label for side in (report.baseline, report.contender)]
+    for label, name in zip(labels, side_names(labels), strict=True):
+        if name != label:
+            yield f"{name}: {label}"
 
 
 def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
@@ -92,6 +109,7 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
     yield from _listed("Not settled:", sentence.open_questions(report))
     yield from _listed("Judged by:", sentence.rules(report))
     yield from _listed("Differences between the sides:", report.differences)
+    yield from _listed("In full:", list(_shortened(report)))
     yield from _listed("Failed trials:", _failures(report))
     for death in deaths_in(report):
         lines = last_lines(death.trial.log_tail, _LOG_LINES)
@@ -104,7 +122,9 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
 
 
 def _table(report: Report, *, wide: bool) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    # Narrow, every column counts: a metric's name must not be broken at 80 of them.
+    padding = (0, 1) if wide else (0, 1, 0, 0)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
     table.add_column("metric", overflow="fold")
     headings: tuple[str, ...] = ("baseline", "contender", "change", "p adj.", "n")
     if not wide:

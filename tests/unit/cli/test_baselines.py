@@ -62,6 +62,15 @@ def test_a_lone_build_is_compared_with_the_pinned_baseline(store, call, tmp_path
     assert json.loads(told.stdout)["baseline"]["run_id"] == "1f0a9c3e"
 
 
+def test_a_pin_that_is_asked_for_and_missing_is_what_the_error_is_about(store, call) -> None:
+    store("1f0a9c3e", GOOD, BAD)
+    answer = call("compare", "1f0a9c3e", "--baseline", "pinned")
+    assert answer.exit_code == 2
+    assert "--baseline pinned: " in answer.output
+    assert "pins no baseline for smoke/padded-graph-rows on epyc-4c" in answer.output
+    assert "one side alone" not in answer.output
+
+
 def test_of_a_folder_a_lone_build_is_judged_against_the_pin_and_never_against_itself(
     store, call, tmp_path
 ) -> None:

@@ -139,3 +139,15 @@ def test_hostile_names_do_not_steer_the_terminal(detect) -> None:
     answer = detect("series,time,value", a_csv(1.1, name="[red]x\x1b[31m"))
     assert "\x1b" not in answer.output
     assert "[red]x" in answer.output
+
+
+def test_series_that_are_too_short_are_told_once(detect) -> None:
+    rows = [f"{name},{at},1.0" for name in "abc" for at in range(2)]
+    answer = detect("series,time,value", rows)
+    assert answer.exit_code == 0
+    assert answer.output.count("Not enough data") == 1
+    assert "a and 2 more: Not enough data: 2 points, at least 10 needed." in answer.output
+    said = " ".join(answer.output.split())
+    assert (
+        "Too short to look for a change: 3 series, the longest of 2 times; 10 are needed." in said
+    )

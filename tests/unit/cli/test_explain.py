@@ -81,6 +81,15 @@ def test_an_untouched_verdict_is_had_again(call, saved, word) -> None:
     assert "Changed since" not in answer.output
 
 
+def test_by_itself_it_is_short_and_begins_with_the_bad_news(call, saved) -> None:
+    short = call("explain", "latest").output.splitlines()
+    assert len(short) < 30
+    first = next(line for line in short if PADDED in line)
+    assert first.startswith("\N{HEAVY MULTIPLICATION X}")
+    assert "baseline's counts 0" in " ".join(short)
+    assert len(call("explain", "latest", "--all").output.splitlines()) > 2 * len(short)
+
+
 def test_it_is_had_again_where_the_results_were_moved_to(saved, tmp_path) -> None:
     moved = tmp_path / "moved"
     moved.mkdir()

@@ -34,3 +34,15 @@ def test_what_cannot_be_written_or_is_no_screen_is_a_wrong_call(tmp_path: Path) 
     assert outcome.exit_code == 2
     assert "cannot be written" in outcome.output
     assert CliRunner().invoke(cli, ["page", "nonsense", *nowhere]).exit_code == 2
+
+
+def test_a_store_without_records_is_not_the_querys_fault(tmp_path: Path) -> None:
+    words = ["page", "run", "--query", "run=1f0a9c3e", "--out", str(tmp_path / "x.html")]
+    nowhere = CliRunner().invoke(cli, [*words, "--results", str(tmp_path / "nowhere")])
+    assert nowhere.exit_code == 2
+    assert "nowhere: no such folder" in nowhere.output
+    assert not (tmp_path / "x.html").exists()
+    empty = CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
+    assert empty.exit_code == 1
+    assert "does not know" not in empty.output
+    assert "no run to show yet" in empty.output

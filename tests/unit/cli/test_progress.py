@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from hybridwatch.cli.progress import progress
+from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.measure.session import Progress
 
 STEPS = (
@@ -38,3 +38,23 @@ def test_a_terminal_keeps_results_in_sight_and_nothing_else(lasting: str) -> Non
     kept = [line for line in lines if lasting in line]
     assert any(line.endswith(lasting) and "/48" not in line for line in kept)
     assert not any(line.endswith(STEPS[0].text) and "/48" not in line for line in lines)
+
+
+def test_time_left_counts_what_is_planned_and_the_scenarios_to_come() -> None:
+    clock = iter([0.0, 60.0, 120.0, 240.0, 300.0])
+    left = TimeLeft(3, lambda: next(clock))
+    left.begin()
+    assert left.after(0, 10) == "", "nothing is known yet"
+    assert left.after(5, 10) == "about 5 min left", "one here, two in each of two others"
+    assert left.after(10, 10) == "about 4 min left"
+    left.begin()
+    assert left.after(5, 10) == "about 4 min left", "one here, and about three in the last"
+
+
+def test_time_left_stands_in_every_line_of_a_log() -> None:
+    clock = iter([0.0, 60.0])
+    console = Console(file=StringIO(), width=200)
+    with progress(console, TimeLeft(1, lambda: next(clock))) as tell:
+        tell(STEPS[0])
+    assert isinstance(console.file, StringIO)
+    assert console.file.getvalue() == "[12/48] performance cpu-0.27.1, about 3 min left\n"

@@ -21,7 +21,7 @@ from hybridwatch.measure import gpus, session, surroundings
 from hybridwatch.measure.phase import Measured, Station
 from hybridwatch.record.run import Looks, Phase, Run, Sample
 from hybridwatch.store import list_records, list_verdicts, read_run
-from tests.builders import BASELINE, CONTENDER, answers
+from tests.builders import BASELINE, CONTENDER, NEWER, answers
 from tests.checkout import make_checkout
 from tests.pretended_nvml import GIB, Card, pretend
 
@@ -42,7 +42,7 @@ class MadeUpBench:
         pass
 
     def identify(self, side: int) -> Any:
-        return (BASELINE, CONTENDER)[side]
+        return (BASELINE, NEWER)[side]
 
     def client(self, _side: int) -> Any:
         return SimpleNamespace(make_ready=lambda: None)
@@ -343,3 +343,64 @@ def test_one_build_has_no_verdict(checkout, monkeypatch):
     (outcome,) = json.loads(told.stdout)["runs"]
     assert outcome["verdict"] is None
     assert list_verdicts(checkout / "results") == []
+
+
+class ControlBench(MadeUpBench):
+    """Stands for a build beside itself without a fix."""
+
+    def identify(self, side: int) -> Any:
+        return (BASELINE, CONTENDER)[side]
+
+
+class BadMachine(Machine):
+    """Breaks a contract on the contender, unless it is blind to that."""
+
+    def __init__(self, *, blind: bool = False) -> None:
+        super().__init__()
+        self._broken = 0.0 if blind else 7.0
+
+    def measure(self, phase: Phase, station: Station) -> Measured:
+        if phase is Phase.CONTRACT:
+            count = self._broken * station.side
+            return Measured((Sample("contract.padded_rows_prefilling", (count,)),))
+        return super().measure(phase, station)
+
+
+def controlled(checkout: Path, monkeypatch: Any, *, blind: bool = False) -> Result:
+    make_checkout(checkout, "smoke/again")
+    monkeypatch.chdir(checkout)
+    monkeypatch.setattr(session, "Bench", ControlBench)
+    monkeypatch.setattr(session, "measure", BadMachine(blind=blind).measure)
+    return CliRunner().invoke(cli, ["run", "smoke/padded", "smoke", *TWO])
+
+
+def test_several_scenarios_end_with_one_screen(checkout, monkeypatch):
+    result = controlled(checkout, monkeypatch)
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    screen = lines[next(at for at, line in enumerate(lines) if line.startswith("scenario ")) :]
+    assert len(screen) <= 20
+    assert max(map(len, screen)) <= 80
+    assert [line.split()[:2] for line in screen if line.startswith("smoke/")] == [
+        ["smoke/padded", "caught"],
+        ["smoke/again", "caught"],
+    ]
+    assert "2 of 2 bugs caught, the healthy engine clean." in screen
+    assert "Bad news" not in result.output
+    assert "[1/2] smoke/padded: tiny-1.0 against tiny-1.0" in lines
+
+
+def test_what_comes_next_works_as_printed(checkout, monkeypatch):
+    result = controlled(checkout, monkeypatch)
+    printed = result.output.partition("next:")[2].strip().splitlines()
+    compare, gate, dashboard = (line.split()[1:] for line in printed)
+    assert CliRunner().invoke(cli, compare).exit_code == 1
+    assert CliRunner().invoke(cli, gate).exit_code == 0
+    assert dashboard == ["dashboard"]
+
+
+def test_a_bug_that_is_not_caught_is_bad_news(checkout, monkeypatch):
+    result = controlled(checkout, monkeypatch, blind=True)
+    assert result.exit_code == 1
+    assert "0 of 2 bugs caught" in result.output
+    assert "the bug was not caught: without padded-rows-prefilling this passes" in result.output

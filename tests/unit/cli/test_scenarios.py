@@ -24,13 +24,22 @@ def call(root: Path, *arguments: str) -> Result:
     return CliRunner().invoke(command, [*arguments, "--root", str(root)], env={"COLUMNS": "160"})
 
 
-def test_the_list_names_id_fix_and_first_sentence(root):
+def test_the_list_names_id_and_fix_and_with_all_the_first_sentence(root):
     result = call(root)
     assert result.exit_code == 0
     assert "smoke/stale-rows" in result.stdout
     assert "padded-rows-prefilling" in result.stdout
-    assert "Rows go stale." in result.stdout
-    assert "More text." not in result.stdout
+    assert "Rows go stale." not in result.stdout
+    whole = call(root, "--all")
+    assert "Rows go stale." in whole.stdout
+    assert "More text." not in whole.stdout
+
+
+def test_the_list_of_what_is_shipped_is_a_line_each_at_80_columns():
+    result = CliRunner().invoke(command, ["--root", str(SHIPPED)], env={"COLUMNS": "80"})
+    lines = result.stdout.splitlines()
+    assert len(lines) == len(list(SHIPPED.rglob("*.toml"))) + 2
+    assert "\N{HORIZONTAL ELLIPSIS}" not in result.stdout
 
 
 def test_check_tells_every_bad_file_and_ends_with_2(root):

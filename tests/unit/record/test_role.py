@@ -12,6 +12,12 @@ APPLIED = a_build("cpu-0.26.0+x", fixes={"x": FixState.APPLIED})
 LACKING = a_build("cpu-0.26.0", fixes={"x": FixState.LACKING})
 UPGRADED = replace(CONTENDER, release="0.28.0")
 SLOWED = a_build("cpu-0.27.1+slow-step", fixes={})
+GONE = a_build(fixes={"padded-rows-prefilling": FixState.LACKING})
+HALF_GONE = a_build(
+    "cpu-0.27.1~padded-rows-prefilling",
+    fixes={"padded-rows-prefilling": FixState.REVERTED, "x": FixState.LACKING},
+)
+BOTH = a_build(fixes={**BASELINE.fixes, "x": FixState.PRESENT})
 REPAIRED = a_build("cpu-0.27.1+stale-block-table", fixes={})
 
 
@@ -26,6 +32,8 @@ REPAIRED = a_build("cpu-0.27.1+stale-block-table", fixes={})
         (LACKING, APPLIED, Role.COMPARISON),
         (BASELINE, UPGRADED, Role.COMPARISON),
         (BASELINE, replace(BASELINE, release="0.28.0"), Role.COMPARISON),
+        (BASELINE, GONE, Role.COMPARISON),
+        (BOTH, HALF_GONE, Role.COMPARISON),
         (BASELINE, SLOWED, Role.PLANTED),
         (SLOWED, BASELINE, Role.COMPARISON),
         (BASELINE, REPAIRED, Role.COMPARISON),

@@ -30,9 +30,10 @@ GOOD = a_run(healthy(), healthy())
 
 def keep(results: Path, number: int, run: Run, **changes) -> str:
     """Store the run of a night; gives its id."""
-    moment = {"started_at": STARTED + timedelta(days=number), "id": f"{number:08x}"}
+    run_id = f"{number:08x}"
+    moment = {"started_at": STARTED + timedelta(days=number), "id": run_id}
     write_run(results, replace(run, **{"builds": UPGRADE, **moment, **changes}))
-    return moment["id"]
+    return run_id
 
 
 def of(results: Path, area: Area) -> Alert:

@@ -12,23 +12,27 @@ from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.sight import known_bad_of
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
+from hybridwatch.cli.records import records_to_json
 from hybridwatch.index import open_index
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
-from hybridwatch.store import Intake
+from hybridwatch.store import Intake, Stored
 from hybridwatch.views.detection import Detection, detections_to_json
 from hybridwatch.views.jsonform import (
     control_to_json,
     findings_to_json,
     gate_to_json,
+    known_bad_to_json,
     to_json,
 )
 from hybridwatch.views.replay import replay_to_json
 from hybridwatch.views.sentence import headline
 from tests.broken_engines import dead_contender
+from tests.builders import a_run
 from tests.situations import SITUATIONS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
@@ -80,6 +84,9 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     dead = report_of(dead_contender())
     fields |= set(keys_of(gate_to_json(gate(dead), dead)))
     fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
+    fields |= set(keys_of(known_bad_to_json(known_bad_of(report))))
+    stored = Stored(tmp_path / "a.json", a_run({"tpot": (1.0,)}))
+    fields |= set(keys_of(records_to_json([stored], {"b.json": "why"}, more=False)))
     fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
     fields |= set(keys_of(detections_to_json([DETECTED])))

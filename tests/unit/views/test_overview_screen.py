@@ -157,7 +157,7 @@ def test_a_known_bad_control_does_not_alarm(tmp_path: Path) -> None:
     assert loud(document) == []
     controls = table(document, "Controls")
     assert plain(cell_of(controls.rows[0][0]).content) == "equivalent caught"
-    assert "caught: 1 of 1" in said(document)
+    assert "1 of 1 bug caught, the healthy engine clean" in said(document)
     assert Verdict.REGRESSION not in verdicts([cell for row in controls.rows for cell in row])
 
 

@@ -6,19 +6,26 @@ import re
 from dataclasses import replace
 from importlib.metadata import version
 from math import log1p
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from hybridwatch.analysis.gate import gate
+from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Verdict
+from hybridwatch.metric import Kind, metric_of
+from hybridwatch.metric.catalogue import EXPLAINING, METRICS
+from hybridwatch.scenario.load import load_all
 from hybridwatch.views import sentence
 from hybridwatch.views.escape import as_item, escape, fenced
 from hybridwatch.views.jsonform import gate_to_json, to_json
 from hybridwatch.views.markdown import render_comment
 from hybridwatch.views.table import STYLES, print_table, print_values
-from tests.builders import a_run
+from tests.builders import BASELINE, Trials, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
 
 def table_text(report, width: int) -> str:
@@ -38,6 +45,43 @@ def test_table_reads_as_reviewed_at_80_columns(situation, golden) -> None:
     text = table_text(SITUATIONS[situation](), 80)
     assert max(map(len, text.splitlines())) <= 80
     golden.check(f"table/{situation}.txt", text)
+
+
+EXPECTED = {m for scenario in load_all(SCENARIOS) for m in scenario.expect.exactly}
+SHOWN = sorted({metric.id for metric in METRICS} - set(EXPLAINING) | EXPECTED)
+
+
+@pytest.mark.parametrize("metric", SHOWN)
+def test_no_name_of_a_metric_is_broken_at_80_columns(metric) -> None:
+    # Numbers about as wide as they get beside it, which take the room.
+    lost = {"accuracy.recall": "1" * 200}, {"accuracy.recall": "0" * 200}
+    times = [{"output_throughput": noisy(8123.0, 12, 0.4, seed)} for seed in (1, 2)]
+    sides = [{**lost[at], **times[at], metric: _any(metric, at)} for at in (0, 1)]
+    text = table_text(report_of(a_run(*sides)), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    (family, _, member) = metric.partition(".")
+    words = set(text.split("\n\n")[1].split())
+    assert metric in words or {f"{family}.", member} <= words
+
+
+def _any(metric: str, side: int) -> Trials:
+    return (
+        "1" * (50 - 40 * side) if metric_of(metric).kind is Kind.PROPORTION else (5.0 + side,) * 3
+    )
+
+
+@pytest.mark.parametrize("metric", ["output_throughput", "contract.states_off"])
+def test_long_labels_go_by_short_names_and_stand_in_full_once(metric) -> None:
+    label = "cpu-0.27.1~all-cache-spec-decode-anchor+prev-step-anchor+conv-anchor+block-end-states"
+    healthy = label.replace("~all-cache-spec-decode-anchor", "")
+    builds = tuple(replace(BASELINE, label=one) for one in (healthy, label))
+    report = report_of(a_run({metric: (1.0,)}, {metric: (2.0,)}, builds=builds))
+    text = table_text(report, 200)
+    assert "contender: without anchor" in text
+    assert text.count(label) == 1
+    comment = render_comment(report)
+    assert "<code>without anchor</code> (contender)" in comment
+    assert comment.count(label) == 1, "in the command that measures again"
 
 
 def test_table_reads_as_reviewed_at_120_columns(golden) -> None:

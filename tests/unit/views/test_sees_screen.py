@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.analysis.calibration.figure import Bound, Figure
+from hybridwatch.analysis.sight import Reading, Sight, sight_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import ExportError
 from hybridwatch.index import open_index
@@ -16,7 +17,7 @@ from hybridwatch.scenario.load import load_scenario
 from hybridwatch.store import write_run
 from hybridwatch.views.calibrated import read_calibration
 from hybridwatch.views.checkout import Calibration, Checkout
-from hybridwatch.views.controls import Sight, Told, controls_of, sight_of
+from hybridwatch.views.controls import controls_of
 from hybridwatch.views.document import Kind
 from hybridwatch.views.sentence import headline
 from tests.builders import a_build, a_run, with_failures
@@ -54,8 +55,8 @@ def facts(document) -> dict[str, str]:
     return dict(found.rows)
 
 
-def told(metric: str, verdict: Verdict) -> Told:
-    return Told(metric, "value", verdict, 0.0, 1.0)
+def told(metric: str, verdict: Verdict) -> Reading:
+    return Reading(metric, "value", verdict, 0.0, 1.0)
 
 
 @pytest.mark.parametrize(

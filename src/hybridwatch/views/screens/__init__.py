@@ -54,7 +54,11 @@ def open_view(source: Source, address: Address) -> Document:
         lines = tuple(str(error).splitlines())
         trouble = Notice(Kind.LOUD, "This view cannot be shown", lines)
         return Document(screen.title, (trouble,), address=address)
-    return replace(document, address=asked.resolved(), complaints=asked.complaints())
+    complaints = asked.complaints()
+    if complaints and not source.index.counts["runs"]:
+        # A screen without runs asks for nothing, which is not the link's fault.
+        complaints = ("The link cannot be followed: there is no run to show yet.",)
+    return replace(document, address=asked.resolved(), complaints=complaints)
 
 
 __all__ = ["SCREENS", "Screen", "Show", "Source", "open_view"]

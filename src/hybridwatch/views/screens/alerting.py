@@ -7,13 +7,19 @@ from functools import lru_cache
 from typing import Final
 
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
 from hybridwatch.record.role import Role
 from hybridwatch.triage import CONTROL, Alert, Judged, Question, Ruling, Story, answered, stories_of
 from hybridwatch.triage.database import open_triage
 from hybridwatch.views.address import address
-from hybridwatch.views.controls import ControlRun, Known, Sight, controls_among, known_in
+from hybridwatch.views.controls import (
+    ControlRun,
+    Known,
+    controls_among,
+    known_in,
+)
 from hybridwatch.views.document import Cell, Inline, Link, When
 from hybridwatch.views.history import age
 from hybridwatch.views.judged import judged_from

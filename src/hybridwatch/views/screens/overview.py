@@ -7,6 +7,7 @@ from typing import Any, Final
 import pandas as pd
 
 from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import TriageError
 from hybridwatch.record.role import Role
@@ -15,8 +16,9 @@ from hybridwatch.views import numbers
 from hybridwatch.views.address import address
 from hybridwatch.views.alert_words import alert_text
 from hybridwatch.views.asked import Asked
+from hybridwatch.views.caught import bugs_caught
 from hybridwatch.views.comparisons import comparisons_of
-from hybridwatch.views.controls import ControlRun, Sight, controls_of, newest_of
+from hybridwatch.views.controls import ControlRun, controls_of, newest_of
 from hybridwatch.views.document import (
     Block,
     Cell,
@@ -239,12 +241,11 @@ def _size(row: Told) -> str:
 def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -> Iterator[Block]:
     """Runs that are red on purpose, and those of equal sides: told apart, and told quietly."""
     newest = newest_of(controls).values()
-    caught = sum(control.sight is Sight.CAUGHT for control in newest)
     equal = [control for control in controls if control.role is Role.A_A]
     alarms = sum(bool(control.alarms) for control in equal)
     if not controls:
         return
-    told: list[Inline] = [f"Known-bad controls caught: {caught} of {len(newest)}"]
+    told: list[Inline] = [bugs_caught(newest) if newest else "No known-bad control"]
     if equal:
         told.append(f" · runs of equal sides with an alarm: {alarms} of {len(equal)}")
     told += " · ", Link("does the suite see?", address("sees"))

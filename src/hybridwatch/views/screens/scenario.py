@@ -11,12 +11,13 @@ import pandas as pd
 from hybridwatch.analysis.change_point import State
 from hybridwatch.analysis.culprit import commits_between
 from hybridwatch.analysis.freshness import Gap
+from hybridwatch.analysis.sight import kind_of
 from hybridwatch.index import Index, Series
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.views import numbers
 from hybridwatch.views.address import Address, address
 from hybridwatch.views.asked import Asked
-from hybridwatch.views.controls import bad_on_purpose, kind_of
+from hybridwatch.views.controls import bad_on_purpose
 from hybridwatch.views.document import (
     Block,
     Cell,

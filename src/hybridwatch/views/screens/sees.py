@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.calibration.figure import Figure, Form, share
+from hybridwatch.analysis.sight import Reading, Sight
 from hybridwatch.errors import ExportError
 from hybridwatch.metric import metric_of
 from hybridwatch.record.role import Role
@@ -15,8 +16,6 @@ from hybridwatch.views.asked import Asked
 from hybridwatch.views.checkout import Calibration, Checkout
 from hybridwatch.views.controls import (
     ControlRun,
-    Sight,
-    Told,
     broken_contracts,
     controls_of,
     lost_answers,
@@ -158,11 +157,11 @@ def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _tells(told: Sequence[Told], nothing: str) -> str:
+def _tells(told: Sequence[Reading], nothing: str) -> str:
     return "\n".join(map(_said, told)) or nothing
 
 
-def _said(told: Told) -> str:
+def _said(told: Reading) -> str:
     metric = metric_of(told.metric)
     name = told.metric.partition(".")[2]
     if math.isnan(told.new):

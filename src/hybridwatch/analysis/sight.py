@@ -1,0 +1,215 @@
+"""Was the bug of a known-bad control caught, and was the healthy engine clean beside it?
+
+Such a run is red on purpose: its contender is the baseline with a fix taken out, so a regression is
+what must be there. The bug is *caught* when a broken contract or lost answers tell its engine from
+the healthy one; times do not count, since they differ by chance. The healthy engine is *clean* when
+it broke no contract and got as many answers right as its scenario expects.
+
+Pure, so that the terminal (from a report) and the dashboard (from the index) say the same.
+``hybridwatch controls`` is stricter: it measures anew and wants the contract broken under every
+seed.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
+from hybridwatch.metric import Kind, metric_of
+from hybridwatch.record.role import is_known_bad, lost_fixes
+from hybridwatch.scenario.scenario import Scenario
+
+_TELLING: Final = frozenset({Kind.EXACT, Kind.PROPORTION})
+_UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})
+"""Verdicts that show nothing of an engine that lived."""
+
+
+class Sight(Enum):
+    """What a known-bad control showed of its scenario."""
+
+    MISSED = "not caught"
+    """The engine without its fix passed: this scenario is green whatever happens."""
+    CAUGHT = "caught"
+    NOT_ASKED = "not asked"
+    """The run holds neither contracts nor answers that could be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One comparison of a control.
+
+    Attributes:
+        metric: Its id.
+        statistic: What trials were reduced to.
+        verdict: What it says.
+        old: Center of the healthy engine, base units; NaN without one.
+        new: Center of the engine without the fix.
+    """
+
+    metric: str
+    statistic: str
+    verdict: Verdict
+    old: float
+    new: float
+
+    @property
+    def kind(self) -> Kind | None:
+        """Of the metric; ``None`` of one that this hybridwatch does not know."""
+        return kind_of(self.metric)
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it is free of a machine's noise: a contract or answers."""
+        return self.kind in _TELLING
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a scenario says of its two engines.
+
+    Attributes:
+        deadly: Whether the fault ends the engine, so that its contract trials must fail.
+        at_least: Metric to the least that a healthy engine has.
+    """
+
+    deadly: bool = False
+    at_least: tuple[tuple[str, float], ...] = ()
+
+
+NOTHING: Final = Promise()
+"""Of a scenario that nobody knows."""
+
+
+def promise_of(scenario: Scenario) -> Promise:
+    """Read off a scenario what its controls are held to."""
+    return Promise(scenario.harm == "death", tuple(scenario.expect.at_least.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBad:
+    """A known-bad control, and what it showed.
+
+    Attributes:
+        report: Its report.
+        lost: The fixes that the contender lacks on purpose.
+        sight: Whether the bug was caught.
+        by: The comparisons that caught it, contracts first.
+        blemishes: What the healthy engine was not clean of.
+    """
+
+    report: Report
+    lost: tuple[str, ...]
+    sight: Sight
+    by: tuple[Comparison, ...]
+    blemishes: tuple[str, ...]
+
+    @property
+    def scenario(self) -> str:
+        """Id of the scenario."""
+        return self.report.scenario.id
+
+    @property
+    def ok(self) -> bool:
+        """Whether the bug was caught, and nothing where there is none."""
+        return self.sight is Sight.CAUGHT and not self.blemishes
+
+
+@lru_cache(maxsize=1024)
+def kind_of(metric: str) -> Kind | None:
+    """Give the kind of a metric; ``None`` of one that this hybridwatch does not know."""
+    try:
+        return metric_of(metric).kind
+    except KeyError:
+        return None
+
+
+def sight_of(readings: Collection[Reading], *, deadly: bool) -> Sight:
+    """Say what a known-bad control showed.
+
+    Args:
+        readings: Its comparisons.
+        deadly: Whether the fault ends the engine, so that its contract trials must fail.
+    """
+    telling = [one.verdict for one in readings if one.is_telling]
+    if _giving_away(deadly=deadly) & set(telling):
+        return Sight.CAUGHT
+    return Sight.MISSED if set(telling) - _UNSETTLED else Sight.NOT_ASKED
+
+
+def blemishes_in(readings: Collection[Reading], promise: Promise) -> tuple[str, ...]:
+    """Name what the healthy engine was not clean of.
+
+    Args:
+        readings: The control's comparisons.
+        promise: What its scenario says. Every contract counts broken rules, so a healthy engine
+            has 0 of each, whatever the scenario.
+    """
+    return tuple(one.metric for one in readings if _is_blemish(one, dict(promise.at_least)))
+
+
+def is_control(report: Report) -> bool:
+    """Whether a report is of a known-bad control of its own scenario.
+
+    That takes one run, one code and a fix that was switched: an engine that lost its fix in any
+    other way is the worst of news. So is one that lost a fix which the scenario does not guard.
+    """
+    old, new = report.baseline, report.contender
+    return (
+        old.run_id == new.run_id
+        and old.build.wheel_digest == new.build.wheel_digest
+        and is_known_bad(old.build, new.build)
+        and report.scenario.fix in lost_fixes(old.build, new.build)
+    )
+
+
+def known_bad_of(report: Report, promise: Promise = NOTHING) -> KnownBad:
+    """Say what the report of a known-bad control showed, its scenario having promised that."""
+    pairs = [(_reading(comparison), comparison) for comparison in report.comparisons]
+    readings = [reading for reading, _ in pairs]
+    bad = _giving_away(deadly=promise.deadly)
+    return KnownBad(
+        report=report,
+        lost=lost_fixes(report.baseline.build, report.contender.build),
+        sight=sight_of(readings, deadly=promise.deadly),
+        by=tuple(found for one, found in pairs if one.is_telling and one.verdict in bad),
+        blemishes=blemishes_in(readings, promise),
+    )
+
+
+def complaints_about(control: KnownBad) -> Iterator[str]:
+    """Say what is wrong with a control, a line each; nothing when it did what it must."""
+    if control.sight is not Sight.CAUGHT:
+        yield f"{control.scenario}: the bug was {control.sight.value}"
+    for metric in control.blemishes:
+        yield f"{control.scenario}: the healthy engine is not clean: {metric}"
+
+
+def _giving_away(*, deadly: bool) -> frozenset[Verdict]:
+    if deadly:
+        return frozenset({Verdict.REGRESSION, Verdict.FAILED})
+    return frozenset({Verdict.REGRESSION})
+
+
+def _is_blemish(reading: Reading, at_least: Mapping[str, float]) -> bool:
+    if math.isnan(reading.old):
+        return reading.is_telling and reading.verdict is Verdict.FAILED
+    if reading.kind is Kind.EXACT:
+        return reading.old != 0
+    return reading.old < at_least.get(reading.metric, -math.inf)
+
+
+def _reading(comparison: Comparison) -> Reading:
+    return Reading(
+        comparison.metric.id,
+        comparison.statistic,
+        comparison.verdict,
+        _center(comparison.baseline),
+        _center(comparison.contender),
+    )
+
+
+def _center(summary: Summary | None) -> float:
+    return math.nan if summary is None else summary.center

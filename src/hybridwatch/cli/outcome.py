@@ -1,0 +1,181 @@
+"""How ``hybridwatch run`` ends: what came of each scenario, where it lies, what to do next."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hybridwatch.analysis.expectation import broken_expectations
+from hybridwatch.analysis.sight import KnownBad, Sight
+from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.cli.known_bad import known_bad_in
+from hybridwatch.cli.program import program, with_results
+from hybridwatch.record.identity import FixState
+from hybridwatch.record.run import Run
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.views.caught import bugs_caught, readings_of, seen_by
+from hybridwatch.views.escape import one_line
+from hybridwatch.views.jsonform import known_bad_to_json, to_json
+from hybridwatch.views.sentence import MARKS, plural
+from hybridwatch.views.table import STYLES, print_table, print_values
+
+_GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
+_AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
+
+
+class Outcome:
+    """One finished run: what to show and what is wrong with it.
+
+    Args:
+        scenario: What was measured.
+        run: What came of it.
+        path: Its record.
+        report: Between its two sides, if it has two.
+        verdict: The file that keeps the report.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        run: Run,
+        path: Path,
+        report: Report | None = None,
+        verdict: Path | None = None,
+    ) -> None:
+        self.scenario = scenario.id
+        self.run = run
+        self.path = path
+        self.verdict = verdict
+        self.control = None if report is None else known_bad_in(report)
+        self._report = report
+        self.troubles = tuple(_troubles(scenario, run, self.control))
+
+    def show(self, console: Console, *, whole: bool) -> None:
+        """Print what came of it.
+
+        Args:
+            console: Where to.
+            whole: Whether every number is wanted, or only what it comes to.
+        """
+        if not whole:
+            word, style, by = self.said()
+            console.print(Text(f"  {word}{by and f': {by}'}", style=style))
+        elif self._report is None:
+            print_values(self.run, console)
+        else:
+            print_table(self._report, console)
+        for trouble in self.troubles:
+            console.print(trouble, style="red", markup=False, highlight=False)
+
+    def said(self) -> tuple[str, str, str]:
+        """Say in a word what came of it, how that is coloured, and what shows it."""
+        if self.control is not None:
+            caught = self.control.sight is Sight.CAUGHT
+            word = self.control.sight.value
+            return (
+                word,
+                _GOOD if caught and not self.troubles else _BAD,
+                seen_by(self.control, most=1),
+            )
+        if self._report is None:
+            return "measured", "", plural(len(self.run.trials), "trial")
+        present = {comparison.verdict for comparison in self._report.comparisons}
+        loudest = next((verdict for verdict in MARKS if verdict in present), Verdict.MISSING)
+        alike = [c for c in self._report.comparisons if c.verdict is loudest]
+        by = plural(len(alike), "comparison")
+        if loudest not in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:
+            by = readings_of(alike, most=1)
+        return loudest.value, STYLES[loudest], by
+
+    def to_json(self) -> dict[str, Any]:
+        """As docs/json.md has it."""
+        return {
+            "record": str(self.path),
+            "verdict": None if self.verdict is None else str(self.verdict),
+            "troubles": list(self.troubles),
+            "control": None if self.control is None else known_bad_to_json(self.control),
+            "report": None if self._report is None else to_json(self._report),
+        }
+
+
+def print_closing(outcomes: Sequence[Outcome], results: Path, console: Console) -> None:
+    """Print the last screen: what was caught, where it lies, and three commands to go on with.
+
+    Args:
+        outcomes: Of the scenarios that have a record.
+        results: The folder that got the records.
+        console: Where to; commands are never broken.
+    """
+    if not outcomes:
+        return
+    if len(outcomes) > 1:
+        console.print()
+        console.print(_table(outcomes))
+        console.print()
+    controls = [outcome.control for outcome in outcomes if outcome.control is not None]
+    if controls:
+        good = all(control.ok for control in controls)
+        console.print(Text(f"{bugs_caught(controls)}.", style=_GOOD if good else _BAD))
+    for line in _places(outcomes, results):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(outcomes: Sequence[Outcome]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("scenario", no_wrap=True)
+    table.add_column("found", no_wrap=True)
+    table.add_column("by")
+    for outcome in outcomes:
+        word, style, by = outcome.said()
+        table.add_row(Text(one_line(outcome.scenario)), Text(word, style=style), Text(one_line(by)))
+    return table
+
+
+def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
+    judged = [outcome for outcome in outcomes if outcome.verdict is not None]
+    if len(outcomes) == 1:
+        yield f"record:  {outcomes[0].path}"
+        if outcomes[0].verdict is not None:
+            yield f"verdict: {outcomes[0].verdict}"
+    else:
+        folders = dict.fromkeys(str(outcome.path.parent) for outcome in outcomes)
+        yield f"records:  {', '.join(folders)} ({len(outcomes)} new)"
+        folders = dict.fromkeys(str(o.verdict.parent) for o in judged if o.verdict is not None)
+        if folders:
+            yield f"verdicts: {', '.join(folders)}"
+    indent = 9 if len(outcomes) == 1 else 10
+    for at, command in enumerate(_next(judged, results)):
+        yield f"{'' if at else 'next:':<{indent}}{command}"
+
+
+def _next(judged: Sequence[Outcome], results: Path) -> Iterator[str]:
+    name = program()
+    where = with_results(results)
+    if judged:
+        first = judged[0]
+        if len(judged) == 1:
+            yield f"{name} explain {shlex.quote(str(first.verdict))}"
+        else:
+            yield f"{name} compare {first.run.id}{where}"
+        yield f"{name} gate {first.run.id}{where}"
+    yield f"{name} dashboard{where}"
+
+
+def _troubles(scenario: Scenario, run: Run, control: KnownBad | None) -> Iterator[str]:
+    for trial in run.trials:
+        if trial.failure is not None:
+            reason = trial.failure.reason
+            yield f"trial {trial.index} ({trial.phase.value}) failed: {reason}"
+    if run.looks is not None and not run.looks.made:
+        yield "no timed trial fitted into the time: give more of --max-minutes"
+    needed = {run.builds[0].fixes.get(fix) for fix in (scenario.fix, *scenario.requires)}
+    if needed <= _AT_WORK:
+        for line in broken_expectations(run, 0, scenario.expect):
+            yield f"the healthy engine is not as expected: {line}"
+    if control is not None and control.sight is Sight.MISSED:
+        yield f"the bug was not caught: without {', '.join(control.lost)} this passes"

@@ -1,0 +1,176 @@
+"""``hybridwatch records``: which runs are stored, the newest first."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hybridwatch.cli import completion
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.errors import RecordError
+from hybridwatch.record.role import Role, role_of
+from hybridwatch.record.run import Run
+from hybridwatch.record.side_names import side_names
+from hybridwatch.store import Stored, list_records, read_run
+
+_SCHEMA: Final = 1
+_SHOWN: Final = 20
+_ROLES: Final = {
+    Role.KNOWN_BAD: "control",
+    Role.A_A: "A/A",
+    Role.PLANTED: "planted fault",
+}
+"""Runs of which the baseline says it all: the other side is like it but for the role."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """Which runs are wanted; what is not given leaves all in.
+
+    Attributes:
+        scenario: Id or group.
+        build: Label of a side, or its beginning.
+        testbed: Id, or its beginning.
+        role: What the run is for.
+    """
+
+    scenario: str | None
+    build: str | None
+    testbed: str | None
+    role: str | None
+
+    def fits(self, run: Run) -> bool:
+        """Whether a run is wanted."""
+        group = f"{self.scenario}/"
+        return (
+            (self.scenario in {None, run.scenario.id} or run.scenario.id.startswith(group))
+            and run.testbed.id.startswith(self.testbed or "")
+            and any(build.label.startswith(self.build or "") for build in run.builds)
+            and self.role in {None, _role(run)}
+        )
+
+
+@click.command(
+    "records",
+    epilog=examples(
+        "hybridwatch records",
+        "hybridwatch records --scenario smoke --role known-bad",
+        "hybridwatch records --build cpu-0.31.0 --all --json",
+    ),
+)
+@click.option(
+    "--scenario",
+    metavar="SCENARIO",
+    shell_complete=completion.scenarios,
+    help="Only this scenario, or this group.",
+)
+@click.option(
+    "--build",
+    metavar="BUILD",
+    shell_complete=completion.builds,
+    help="Only runs with a side whose label begins so.",
+)
+@click.option("--testbed", help="Only this machine; the beginning of its id is enough.")
+@click.option(
+    "--role",
+    type=click.Choice([*(role.value for role in Role), "alone"]),
+    help="Only runs for this; alone: of one build.",
+)
+@takes_results("Folder whose records are listed.")
+@click.option("--all", "everything", is_flag=True, help=f"More than the newest {_SHOWN}.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> None:
+    """List the stored runs, the newest first.
+
+    The word in the first column names a run for every verb that takes a RECORD.
+    """
+    if not results.is_dir():
+        raise RecordError(f"{results}: no such folder; name one with --results")
+    broken: dict[str, str] = {}
+    found = _read(results, _Wish(**wish).fits, broken)
+    shown = list(found if everything else itertools.islice(found, _SHOWN + 1))
+    more = not everything and len(shown) > _SHOWN
+    shown = shown if everything else shown[:_SHOWN]
+    if as_json:
+        click.echo(json.dumps(records_to_json(shown, broken, more=more), indent=2))
+        return
+    if shown:
+        Console().print(_table(shown))
+    else:
+        click.echo(f"{results}: no such record.")
+    if more:
+        click.echo("Older ones: --all")
+    for path, why in broken.items():
+        click.echo(f"{path}: {why}", err=True)
+
+
+def records_to_json(
+    shown: Sequence[Stored], broken: Mapping[str, str], *, more: bool
+) -> dict[str, Any]:
+    """Turn a list of runs into plain values; fields as in ``docs/json.md``."""
+    return {
+        "schema_version": _SCHEMA,
+        "records": [_to_json(stored) for stored in shown],
+        "more": more,
+        "unreadable": [{"record": path, "reason": why} for path, why in broken.items()],
+    }
+
+
+def _read(results: Path, fits: Callable[[Run], bool], broken: dict[str, str]) -> Iterator[Stored]:
+    """Read the wanted runs, the newest first, and note what cannot be read on the way."""
+    for path in reversed(list_records(results)):
+        try:
+            run = read_run(path, bulk=False)
+        except RecordError as error:
+            broken[str(path)] = str(error).removeprefix(f"{path}: ")
+        else:
+            if fits(run):
+                yield Stored(path, run)
+
+
+def _role(run: Run) -> str:
+    return role_of(*run.builds).value if len(run.builds) == 2 else "alone"
+
+
+def _table(shown: Sequence[Stored]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for title in ("run", "measured (UTC)", "scenario"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("builds", overflow="fold")
+    for stored in shown:
+        run = stored.run
+        when = run.started_at.astimezone(UTC)
+        cells = (run.id, f"{when:%Y-%m-%d %H:%M}", run.scenario.id, _builds(run))
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _builds(run: Run) -> str:
+    labels = [build.label for build in run.builds]
+    role = role_of(*run.builds) if len(labels) == 2 else Role.COMPARISON
+    if role in _ROLES:
+        return f"{_ROLES[role]}, {run.builds[0].name}"
+    return " \u2192 ".join(side_names(labels))
+
+
+def _to_json(stored: Stored) -> dict[str, Any]:
+    run = stored.run
+    return {
+        "run_id": run.id,
+        "record": str(stored.path),
+        "started_at": run.started_at.isoformat(),
+        "scenario": run.scenario.id,
+        "testbed": run.testbed.id,
+        "builds": [build.label for build in run.builds],
+        "role": _role(run),
+        "failed_trials": sum(trial.failure is not None for trial in run.trials),
+    }

@@ -1,0 +1,106 @@
+"""Known-bad controls in the verbs: red on purpose, so what counts is whether they were seen."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.cli.main import cli
+from hybridwatch.store import write_run
+from tests.builders import BASELINE, NEWER, a_run
+
+PADDED = "contract.padded_rows_prefilling"
+GOOD = {PADDED: (0.0,)}
+BAD = {PADDED: (4.0,)}
+CAUGHT = "1 of 1 bug caught, the healthy engine clean"
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """Run a verb on a store of its own, without the policy of the checkout."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    return lambda *words: CliRunner().invoke(cli, list(words))
+
+
+@pytest.fixture
+def store(tmp_path):
+    def write(*sides, **changes) -> None:
+        write_run(tmp_path / "results", a_run(*sides, **changes))
+
+    return write
+
+
+@pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
+def test_a_gate_passes_a_bug_that_was_caught(call, store, words) -> None:
+    store(GOOD, BAD)
+    answer = call(*words)
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.splitlines()[-1] == f"pass: {CAUGHT}."
+
+
+@pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
+@pytest.mark.parametrize(
+    ("sides", "said"),
+    [((GOOD, GOOD), "0 of 1 bug caught"), ((BAD, {PADDED: (9.0,)}), "engine NOT clean")],
+)
+def test_a_gate_fails_a_control_that_shows_no_sight(call, store, words, sides, said) -> None:
+    store(*sides)
+    answer = call(*words)
+    assert answer.exit_code == 1
+    assert said in answer.output
+    assert ("not caught\n" in answer.output) is (sides[0] is GOOD)
+
+
+def test_json_of_a_gate_tells_what_a_control_showed(call, store) -> None:
+    store(GOOD, BAD)
+    one = json.loads(call("gate", "latest", "--json").stdout)
+    assert (one["passed"], one["control"]["sight"]) == (True, "caught")
+    (control,) = json.loads(call("gate", "--json").stdout)["controls"]
+    assert control["report"]["bad_news"] is True
+
+
+def test_a_control_beside_a_regression_does_not_hide_it(call, store) -> None:
+    store(GOOD, BAD)
+    run = a_run(GOOD, BAD, builds=(BASELINE, NEWER))
+    store(GOOD, BAD, id="22222222", builds=run.builds, scenario=replace(run.scenario, id="x/y"))
+    answer = call("gate")
+    assert answer.exit_code == 1
+    assert answer.output.splitlines()[-1].endswith(f"Controls: {CAUGHT}.")
+
+
+def test_a_control_is_no_measurement_of_an_expected_scenario_beside_comparisons(
+    call, store, tmp_path
+) -> None:
+    policy = tmp_path / "own.toml"
+    rule = '[[rule]]\nmetric = "*"\naction = "block"\n'
+    policy.write_text(f'expected = ["smoke/padded-graph-rows"]\n{rule}')
+    store(GOOD, BAD)
+    assert call("gate", "--policy", str(policy)).exit_code == 0
+    run = a_run(GOOD, GOOD)
+    store(
+        GOOD,
+        GOOD,
+        id="22222222",
+        builds=(BASELINE, NEWER),
+        scenario=replace(run.scenario, id="smoke/dummy-run"),
+    )
+    answer = call("gate", "--policy", str(policy))
+    assert answer.exit_code == 1
+    assert "smoke/padded-graph-rows: missing" in answer.output
+
+
+def test_comment_and_compare_say_the_same_sentence(call, store) -> None:
+    store(GOOD, BAD)
+    assert call("comment", "--dry-run", "latest").output.startswith(f"**{CAUGHT}.**")
+    compared = call("compare", "latest")
+    assert compared.exit_code == 1, "what differs, differs"
+    assert f"red on purpose: {CAUGHT}." in compared.output
+
+
+@pytest.mark.parametrize("verb", [("gate",), ("comment", "--dry-run")])
+def test_a_folder_that_is_not_there_is_a_wrong_call(call, verb) -> None:
+    answer = call(*verb, "--results", "nowhere")
+    assert answer.exit_code == 2
+    assert "nowhere: no such folder" in answer.stderr

@@ -1,0 +1,69 @@
+"""What README says to type works on a fresh clone, as far as it needs no engine."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.main import VERBS, cli
+from hybridwatch.engine.builds import DEFAULT_BUILD
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROGRAM = ".venv/bin/hybridwatch "
+ROWS = README.partition("| you want | run |")[2].partition("\n\n")[0]
+COMMANDS = [
+    command.replace("\\|", "|")
+    for command in re.findall(r"`([^`]+)`", ROWS)
+    if command.startswith(PROGRAM)
+]
+FOR_ENGINES = {"run", "controls", "engine", "dashboard"}
+FOR_OTHERS_FILES = {"FILE.csv", "FOLDER"}
+
+
+def is_for_a_fresh_clone(command: str) -> bool:
+    words = shlex.split(command)
+    return words[1] not in FOR_ENGINES and not FOR_OTHERS_FILES & set(words)
+
+
+HERE = [command for command in COMMANDS if is_for_a_fresh_clone(command)]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The committed records and policy, and nothing that was ever stored beside them."""
+    folder = tmp_path_factory.mktemp("clone")
+    shutil.copytree(ROOT / "results" / "records", folder / "results" / "records")
+    (folder / "ci").symlink_to(ROOT / "ci")
+    return folder
+
+
+def test_there_are_commands_of_every_kind() -> None:
+    assert len(HERE) >= 10
+    assert {shlex.split(command)[1] for command in COMMANDS} <= set(VERBS)
+
+
+# In the order of the page, and in one clone: `explain` speaks of what `compare --save` stored.
+def test_every_command_answers(clone, monkeypatch, subtests) -> None:
+    monkeypatch.chdir(clone)
+    for command in HERE:
+        with subtests.test(command):
+            said = None
+            for part in command.split(" | "):
+                answer = CliRunner().invoke(cli, shlex.split(part)[1:], input=said)
+                assert answer.exit_code in {0, 1}, answer.output
+                assert isinstance(answer.exception, SystemExit | None), answer.exception
+                said = answer.stdout
+
+
+def test_make_run_begins_with_the_scenario_that_is_told_first() -> None:
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
+    words = shlex.split(next(line for line in recipe.splitlines() if "hybridwatch run" in line))
+    asked = [word for word in words[words.index("run") + 1 :] if not word.startswith("-")]
+    found = [scenario.id for scenario in chosen(asked, (DEFAULT_BUILD,))]
+    assert found[0] == "smoke/padded-graph-rows"
+    assert sorted(found) == sorted(scenario.id for scenario in chosen(("smoke",), (DEFAULT_BUILD,)))
