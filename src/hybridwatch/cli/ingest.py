@@ -10,6 +10,7 @@ import click
 
 from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import IngestError, RecordError
+from hybridwatch.ingest.agreement import check_record
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import candidates, is_companion, read_foreign
@@ -190,6 +191,7 @@ def _own(path: Path, raw: bytes) -> tuple[Run, Encoded]:
         return beside[name]
 
     run = decode_with(raw, read)
+    check_record(run)
     stem = stem_of(run)
     for name in beside:
         if name != stem + BULK_SUFFIX:

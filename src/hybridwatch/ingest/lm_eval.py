@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hybridwatch.errors import IngestError
+from hybridwatch.ingest.agreement import check_document, check_mean
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import Given, Told, after, run_of, short
 from hybridwatch.record.evaluation import strictest, version_read
@@ -53,9 +55,9 @@ def read_results(document: Document, given: Given, beside: Sequence[Document]) -
         if found is None:
             values.append(Sample(f"accuracy.{name}", (_share(scores),), "mean"))
             continue
-        said = _answers(name, str(root.at("versions", task).value), found)
-        answers += said
-        values.append(Sample(f"accuracy.{name}", tuple(float(a.correct) for a in said)))
+        read = _answers(root, task, scores, found)
+        answers += read
+        values.append(Sample(f"accuracy.{name}", tuple(float(a.correct) for a in read)))
     if not values:
         raise root.at("results").wrong("at least one task")
     return _run(document, root, given, values, answers)
@@ -124,20 +126,32 @@ def _share(scores: Node) -> float:
     return share
 
 
-def _answers(task: str, version: str, samples: Document) -> list[Answer]:
+def _answers(root: Node, task: str, scores: Node, samples: Document) -> list[Answer]:
     """Read documents through one filter, as a run of our own does (``quality.answers``)."""
     filters = list(dict.fromkeys(node.at("filter").text() for node in samples.nodes))
-    chosen, version = strictest(filters), version_read(version, filters)
-    return [
-        _answer(task, version, node) for node in samples.nodes if node.at("filter").value == chosen
-    ]
+    chosen = strictest(filters)
+    version = version_read(str(root.at("versions", task).value), filters)
+    config = root.value.get("configs", {}).get(task) or {}
+    rows = [node for node in samples.nodes if node.at("filter").value == chosen]
+    metric = _metric_of(rows[0])
+    try:
+        for row in rows:
+            check_document(row, metric, config)
+        answers = [_answer(task.removeprefix(_OURS), version, metric, row) for row in rows]
+    except IngestError as error:
+        raise IngestError(f"{samples.path.name}: {error}") from error
+    check_mean(scores, f"{metric},{chosen}", [answer.correct for answer in answers], config)
+    return answers
 
 
-def _answer(task: str, version: str, row: Node) -> Answer:
-    first = next(row.at("metrics").each(), None)
-    if first is None:
-        raise row.at("metrics").wrong("at least one metric")
-    score = row.at(first.text())
+def _metric_of(row: Node) -> str:
+    for metric in row.at("metrics").each():
+        return metric.text()
+    raise row.at("metrics").wrong("at least one metric")
+
+
+def _answer(task: str, version: str, metric: str, row: Node) -> Answer:
+    score = row.at(metric)
     if score.number() not in {0.0, 1.0}:
         raise score.wrong("right (1) or wrong (0)")
     return Answer(
