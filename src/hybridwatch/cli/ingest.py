@@ -133,8 +133,8 @@ def command(
     """Add records, and what other tools measured, to the store.
 
     Reads records of hybridwatch, result files of asv, JSON of vllm bench serve, throughput and
-    latency, results and samples of lm-eval, reports of guidellm and aiperf: told by what is inside.
-    Of a folder every such file is read.
+    latency, results and samples of lm-eval, reports of guidellm and aiperf, rows of InferenceX:
+    told by what is inside. Of a folder every such file is read.
 
     What is there already is not added again. A file that cannot be read is named and the others
     are taken; the exit status is then 1.

@@ -32,6 +32,7 @@ _REQUEST_RATES: Final = ("request_throughput", "request_inthroughput")
 """Requests a second; the second by a slip of the pen in ``benchmark_serving.py`` of early 2024."""
 _IN_SECONDS: Final = "good_completed"
 """A key of InferenceX's ``benchmark_serving_random.py``: its names without ``_ms`` are seconds."""
+_START: Final = "benchmark_start_time_unix"
 _OF_SGLANG: Final = "mean_e2e_latency_ms"
 
 
@@ -143,8 +144,9 @@ def _asked(result: Node) -> dict[str, Any]:
 
 
 def _untold_times(result: Node) -> tuple[str, ...]:
-    # Local time of a zone that is not told, except from vllm-bench.
-    return () if result.at("date").text().endswith("Z") else ("started_at", "finished_at")
+    if _START in result or result.at("date").text().endswith("Z"):
+        return ()
+    return ("started_at", "finished_at")  # local time of a zone that is not told
 
 
 def _load_of(result: Node) -> tuple[str, str | None, str]:
@@ -154,7 +156,7 @@ def _load_of(result: Node) -> tuple[str, str | None, str]:
 
 
 def _trial(result: Node) -> Trial:
-    started = _moment(result.at("date"))
+    started = _started(result)
     seconds = result.at("duration").number()
     blank = Trial(0, 0, Phase.PERFORMANCE, started, seconds, client_result=result.value)
     lost = _lost(result)
@@ -185,6 +187,12 @@ def _rates(result: Node) -> Iterator[Sample]:
         yield Sample("output_throughput", (result.at("output_throughput").number(),))
     key = next(key for key in _REQUEST_RATES if key in result)
     yield Sample("request_throughput", (result.at(key).number(),))
+
+
+def _started(result: Node) -> datetime:
+    if _START in result:
+        return result.at(_START).moment()
+    return _moment(result.at("date"))
 
 
 def _moment(node: Node) -> datetime:

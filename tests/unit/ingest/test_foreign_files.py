@@ -349,6 +349,15 @@ def places(value: Any) -> list[tuple[Any, Any]]:
         "guidellm/report.json",
         "aiperf/profile_export_aiperf.json",
         "asv/lab-1/" + ASV.name,
+        "made-up/vllm-bench/serving-0.6.json",
+        "made-up/vllm-bench/inferencex-random.json",
+        "made-up/guidellm/0.3.json",
+        "made-up/guidellm/0.5.json",
+        "made-up/aiperf/0.2/profile_export_aiperf.json",
+        "made-up/lm-eval/0.3/results.json",
+        "made-up/lm-eval/0.4.1/results.json",
+        "made-up/asv/lab-0/89abcdef-py3.6.json",
+        "made-up/inferencex/agg.json",
     ],
 )
 def test_no_oddity_in_a_file_is_more_than_a_line_of_text(tmp_path, path) -> None:
