@@ -1,11 +1,13 @@
 """Rows of InferenceX (once InferenceMAX), ``agg_*.json`` (``utils/process_result.py``).
 
 A row is what its serving benchmark reduced one load to: times without ``_ms`` are seconds, rates
-are divided by the GPUs. A row says neither when it was measured nor for how long.
+are divided by the GPUs. A row does not say for how long it was measured, and only those of vLLM's
+nightly evaluation, which have the same form, say when.
 """
 
 import math
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
@@ -22,6 +24,7 @@ _ASKED: Final = (
     "prefill_ep", "prefill_dp_attention", "decode_tp", "decode_ep", "decode_dp_attention",
 )  # fmt: skip
 _REDUCED: Final = ("median", "p99")
+_TOLD: Final = ("median", "mean", "p99")
 _UNTOLD: Final = (
     "harness.version", "started_at", "finished_at", "trials[0].started_at", "trials[0].duration_s",
 )  # fmt: skip
@@ -49,24 +52,35 @@ def _rows(document: Document) -> Iterator[Node]:
 
 
 def _run(document: Document, rows: list[Node], given: Given) -> Run:
-    asked, written = _asked(rows[0]), document.written_at
-    trials = tuple(
-        Trial(0, 0, Phase.PERFORMANCE, written, 0.0, samples=tuple(_samples(row))) for row in rows
-    )
+    asked = _asked(rows[0])
+    trials = [
+        Trial(0, 0, Phase.PERFORMANCE, _moment(document, row), 0.0, samples=tuple(_samples(row)))
+        for row in rows
+    ]
     hardware = _hardware(rows[0])
     told = Told(
         format=FORMAT,
         tool="InferenceX",
         scenario=f"inferencex/{asked['model']}",
         asked=asked,
-        started_at=written,
-        finished_at=written,
+        started_at=min(trial.started_at for trial in trials),
+        finished_at=max(trial.started_at for trial in trials),
         trials=trials,
         build=str(rows[0].value.get("image") or asked["framework"]),
         testbed=Testbed(hardware, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN),
         unknown=_UNTOLD,
     )
     return run_of(document, told, given)
+
+
+def _moment(document: Document, row: Node) -> datetime:
+    if "date" not in row:
+        return document.written_at
+    try:
+        moment = datetime.fromisoformat(row.at("date").text())
+    except ValueError:
+        raise row.at("date").wrong("a date such as 2026-11-21 09:15:00") from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _hardware(row: Node) -> str:
@@ -95,17 +109,26 @@ def _samples(row: Node) -> Iterator[Sample]:
 
 def _check_seconds(row: Node) -> None:
     """Times have no unit of their own; the interactivity beside them, 1/s, tells it."""
-    time, rate = row.at("median_tpot"), row.at("median_intvty")
+    beside = [word for word in _TOLD if f"{word}_tpot" in row and f"{word}_intvty" in row]
+    if not beside:
+        raise IngestError(
+            f"{row.path or 'row'}: expected median_tpot and median_intvty, which tell the unit of "
+            "times, found no such pair"
+        )
+    time, rate = row.at(f"{beside[0]}_tpot"), row.at(f"{beside[0]}_intvty")
     if not math.isclose(time.number() * rate.number(), 1, rel_tol=0.01):
         raise IngestError(
-            f"{time.path}: expected seconds, 1 / median_intvty ({rate.number():g}), "
+            f"{time.path}: expected seconds, 1 / {beside[0]}_intvty ({rate.number():g}), "
             f"found {time.number():g}"
         )
 
 
 def _gpus(row: Node) -> tuple[float, float]:
     """Give the GPUs that all tokens, and that the tokens put out, were divided by."""
-    if row.value.get("is_multinode") is True:
+    if "num_gpus" in row:
+        gpus = row.at("num_gpus").number()
+        return gpus, gpus
+    if str(row.value.get("is_multinode")).lower() == "true":
         prefill, decode = (row.at(f"num_{part}_gpu").number() for part in ("prefill", "decode"))
         return prefill + decode, decode or prefill + decode
     parts = [row.at(key).number() for key in ("tp", "pp", "pcp_size") if key in row]

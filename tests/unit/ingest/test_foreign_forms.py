@@ -285,3 +285,21 @@ def test_rows_of_one_load_of_inferencex_are_trials_of_one_run(tmp_path) -> None:
 
     (run,) = changed(tmp_path, "inferencex/agg.json", repeat)
     assert [samples(run, at)["ttft median"] for at in range(2)] == [(0.3,), (0.32,)]
+
+
+def test_rows_of_vllms_nightly_evaluation_tell_a_date_and_say_no_in_words(tmp_path) -> None:
+    def to_nightly(told: Any) -> None:
+        del told[1], told[0]["hw"]
+        told[0] |= {"date": "2026-09-30 17:44:42", "device": "lab-x", "is_multinode": "false"}
+
+    (run,) = changed(tmp_path, "inferencex/agg.json", to_nightly)
+    assert run.started_at == datetime(2026, 9, 30, 17, 44, 42, tzinfo=UTC)
+    assert (run.testbed.id, samples(run)["output_throughput"]) == ("lab-x", (200.0,))
+
+
+def test_a_row_without_interactivity_has_times_of_no_known_unit(tmp_path) -> None:
+    def bare(told: Any) -> None:
+        del told[0]["median_intvty"], told[0]["p99_intvty"]
+
+    with pytest.raises(IngestError, match="which tell the unit of times, found no such pair"):
+        changed(tmp_path, "inferencex/agg.json", bare)
