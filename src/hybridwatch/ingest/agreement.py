@@ -22,7 +22,8 @@ _REMOVED: Final[Mapping[str, Callable[[str], str]]] = {
     ",": lambda text: text.replace(",", ""),
     r"\$": lambda text: text.replace("$", ""),
     "(?s).*#### ": lambda text: text.rpartition("#### ")[2],
-    r"\.$": lambda text: text.removesuffix("\n").removesuffix("."),
+    # An expression's end is before a last line break, too.
+    r"\.$": lambda text: text[:-2] + "\n" if text.endswith(".\n") else text.removesuffix("."),
 }
 """What the expressions of lm-eval's own tasks take away. Those of a stranger are never run."""
 
@@ -59,8 +60,9 @@ def check_document(row: Node, metric: str, config: Mapping[str, Any]) -> None:
         IngestError: It is scored right and differs, or wrong and is equal.
     """
     normal = _normal(_metric(config, metric)) if metric == _EXACT else None
-    texts = [row.value.get("target"), next(iter(row.value.get("filtered_resps") or ()), None)]
-    if normal is None or "process_results" in config or "doc_to_choice" in config:
+    responses = row.value.get("filtered_resps")
+    texts = [row.value.get("target"), *(responses[:1] if isinstance(responses, list) else ())]
+    if len(texts) < 2 or normal is None or "process_results" in config or "doc_to_choice" in config:
         return
     target, response = (str(text) for text in texts)
     if not all(isinstance(text, str) for text in texts) or target.startswith("["):

@@ -98,6 +98,10 @@ def test_what_the_task_calls_equal_or_cannot_be_computed_is_believed(
     check_document(row(target, response, 1.0), "exact_match", config)
 
 
+def test_a_line_break_behind_the_last_point_stays_as_lm_eval_leaves_it() -> None:
+    check_document(row("18", "18.\n", 0.0), "exact_match", GSM8K)
+
+
 @pytest.mark.parametrize(
     ("response", "score"), [("$1018.", 0.0), ("1019", 1.0), ("[invalid]", 1.0)]
 )
