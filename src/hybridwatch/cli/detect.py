@@ -6,10 +6,10 @@ import json
 import click
 from rich.console import Console
 
-from hybridwatch.analysis.change_point import History, examine
+from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS, History, examine
 from hybridwatch.cli.options import examples
 from hybridwatch.errors import HistoryError
-from hybridwatch.ingest.history_csv import WrittenSeries, read_histories
+from hybridwatch.ingest.history_csv import Limits, WrittenSeries, read_histories
 from hybridwatch.metric import Direction, Kind
 from hybridwatch.views.detection import Detection, detections_to_json, print_detections
 
@@ -43,7 +43,8 @@ def command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
 
     Its header names the columns time and value, and series where there are several; any order,
     other columns are ignored. A time is a number or a date such as 2026-11-21T09:15:00Z, and rows
-    come in order of time. Rows of one series at one time are repeats of one run.
+    come in order of time. Rows of one series at one time are repeats of one run. A series has at
+    most 200,000 times, each value at most 1e150 on either side of 0.
 
     A change is suspected from its first points on, and confirmed when more points bear it out. The
     exit status is 1 when the last confirmed change of a series is for the worse.
@@ -51,7 +52,7 @@ def command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
     known = None if kind is None else Kind(kind)
     detections = [
         Detection(series, _examined(file, series, known), known, Direction(better))
-        for series in read_histories(_lines(file), file)
+        for series in _read(file)
     ]
     if as_json:
         click.echo(json.dumps(detections_to_json(detections), indent=2, allow_nan=False))
@@ -61,20 +62,19 @@ def command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
         raise click.exceptions.Exit(_BAD_NEWS)
 
 
-def _lines(file: str) -> io.StringIO:
+def _read(file: str) -> tuple[WrittenSeries, ...]:
     try:
         with click.open_file(file, "rb") as stream:
             # A byte order mark, as spreadsheets write it, is no part of the first column's name.
-            return io.StringIO(stream.read().decode("utf-8-sig"), newline="")
+            lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            return read_histories(lines, file, Limits(points=MOST_POINTS, size=LARGEST))
     except OSError as error:
         raise HistoryError(f"{file}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise HistoryError(f"{file}: expected text in UTF-8: {error.reason}") from error
 
 
 def _examined(file: str, series: WrittenSeries, kind: Kind | None) -> History:
     try:
-        return examine(series.values, series.times, kind=kind, spreads=series.spreads)
+        return examine(series.values, kind=kind, spreads=series.spreads)
     except HistoryError as error:
         where = file if series.name is None else f"{file}: series {series.name}"
         raise HistoryError(f"{where}: {error}") from error

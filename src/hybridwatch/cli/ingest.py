@@ -10,6 +10,7 @@ import click
 
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import IngestError, RecordError
+from hybridwatch.ingest.agreement import check_record
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import candidates, is_companion, read_foreign
@@ -137,8 +138,8 @@ def command(
     """Add records, and what other tools measured, to the store.
 
     Reads records of hybridwatch, result files of asv, JSON of vllm bench serve, throughput and
-    latency, results and samples of lm-eval, reports of guidellm and aiperf: told by what is inside.
-    Of a folder every such file is read.
+    latency, results and samples of lm-eval, reports of guidellm and aiperf, rows of InferenceX:
+    told by what is inside. Of a folder every such file is read.
 
     What is there already is not added again. A file that cannot be read is named and the others
     are taken; the exit status is then 1.
@@ -195,6 +196,7 @@ def _own(path: Path, raw: bytes) -> tuple[Run, Encoded]:
         return beside[name]
 
     run = decode_with(raw, read)
+    check_record(run)
     stem = stem_of(run)
     for name in beside:
         if name != stem + BULK_SUFFIX:

@@ -1,8 +1,9 @@
-"""Reports of aiperf, read from what release 0.13.0 writes.
+"""Reports of aiperf, from its first releases to 0.13.
 
 ``profile_export_aiperf.json`` has statistics, ``profile_export.jsonl`` beside it every request. The
 ``inter_token_latency`` of a request is vLLM's ``tpot``, ``inter_chunk_latency`` the gaps that vLLM
-calls ``itl``.
+calls ``itl``. What was asked stands in ``models``, ``datasets`` and ``phases`` from 0.10 on;
+before, it is what a user typed, in ``endpoint``, ``input`` and ``loadgen``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import Given, Told, run_of, short
-from hybridwatch.record.run import Failure, Phase, Run, Sample, Trial
+from hybridwatch.record.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
 FORMAT: Final = "aiperf"
 _SERIES: Final = {
@@ -22,9 +23,10 @@ _SERIES: Final = {
     "e2el": "request_latency",
 }
 _RATES: Final = {
-    "output_throughput": "output_token_throughput",
-    "request_throughput": "request_throughput",
+    "output_throughput": ("output_token_throughput", "tokens/sec"),
+    "request_throughput": ("request_throughput", "requests/sec"),
 }
+"""Metric, aiperf's name for it, and the unit that makes them the same."""
 _PERCENTILES: Final = {"median": "p50", "p99": "p99"}
 _PARTS: Final = {"ms": 1000.0, "sec": 1.0, "s": 1.0, "us": 1e6, "ns": 1e9}
 _NS: Final = 10**9
@@ -32,7 +34,10 @@ _NS: Final = 10**9
 
 def is_report(document: Document) -> bool:
     """Whether this is a report."""
-    return "aiperf_version" in Node(document.root) and "request_count" in Node(document.root)
+    root = Node(document.root)
+    if "request_count" not in root and "error_request_count" not in root:
+        return False
+    return "aiperf_version" in root or "input_config" in root
 
 
 def is_requests(document: Document) -> bool:
@@ -63,33 +68,39 @@ def read_report(document: Document, given: Given, beside: Sequence[Document]) ->
     """
     root = Node(document.root)
     started, finished = _moment(root.at("start_time")), _moment(root.at("end_time"))
-    asked = _asked(root)
+    asked = _asked(root.at("input_config"))
+    version = root.value.get("aiperf_version")
     requests = next((file for file in beside if _belongs(file, root)), None)
     told = Told(
         format=FORMAT,
-        tool=f"aiperf {root.at('aiperf_version').text()}",
+        tool=f"aiperf {version or UNKNOWN}",
         scenario=f"aiperf/{asked['models'][0]}",
         asked=asked,
         started_at=started,
         finished_at=finished,
         trials=(_trial(root, started, requests),),
         # Local time, without a word on which.
-        unknown=("started_at", "finished_at"),
+        unknown=("started_at", "finished_at", *(() if version else ("harness.version",))),
     )
     return run_of(document, told, given)
 
 
-def _asked(root: Node) -> dict[str, Any]:
-    config = root.at("input_config")
-    models = [short(item.at("name").text()) for item in config.at("models", "items").each()]
+def _asked(config: Node) -> dict[str, Any]:
+    endpoint = config.at("endpoint")
+    if "model_names" in endpoint:
+        models = [short(name.text()) for name in endpoint.at("model_names").each()]
+        datasets, phases = config.value.get("input"), config.value.get("loadgen")
+    else:
+        models = [short(item.at("name").text()) for item in config.at("models", "items").each()]
+        datasets, phases = config.at("datasets").value, config.at("phases").value
     if not models:
-        raise config.at("models").wrong("at least one model")
+        raise config.wrong("at least one model")
     return {
         "models": models,
-        "endpoint": config.at("endpoint").value.get("type"),
-        "streaming": config.at("endpoint").value.get("streaming"),
-        "datasets": config.at("datasets").value,
-        "phases": config.at("phases").value,
+        "endpoint": endpoint.value.get("type"),
+        "streaming": endpoint.value.get("streaming"),
+        "datasets": datasets,
+        "phases": phases,
     }
 
 
@@ -106,20 +117,51 @@ def _belongs(requests: Document, root: Node) -> bool:
 
 def _measured(requests: Document) -> Iterator[Node]:
     for node in requests.nodes:
-        if node.at("metadata").value.get("phase_kind", "profiling") == "profiling":
+        metadata = node.at("metadata").value
+        # The newer and the older name of it; one of the two is there since 0.2.
+        phase = metadata.get("phase_kind") or metadata.get("benchmark_phase") or "profiling"
+        if phase == "profiling":
             yield node
 
 
 def _trial(root: Node, started: datetime, requests: Document | None) -> Trial:
+    reason = _failure(root)
+    if reason is not None:
+        ended = _moment(root.at("end_time"))
+        seconds = (ended - started).total_seconds()
+        failure = Failure(reason, "")
+        return Trial(0, 0, Phase.PERFORMANCE, started, max(seconds, 0.0), failure=failure)
     seconds = _in_seconds(root.at("benchmark_duration"), "avg")
-    rate = root.value.get("request_error_rate")
-    failed = 0.0 if rate is None else root.at("request_error_rate", "avg").number()
-    if failed:
-        failure = Failure(f"{failed:g} % of the requests failed", "")
-        return Trial(0, 0, Phase.PERFORMANCE, started, seconds, failure=failure)
-    samples = [Sample(metric, (root.at(name, "avg").number(),)) for metric, name in _RATES.items()]
+    samples = list(_rates(root))
     samples += _reduced(root) if requests is None else _raw(requests)
     return Trial(0, 0, Phase.PERFORMANCE, started, seconds, samples=tuple(samples))
+
+
+def _failure(root: Node) -> str | None:
+    """Say why there are no numbers; releases tell failed requests in three ways."""
+    if "request_error_rate" in root:
+        share = root.at("request_error_rate", "avg").number()
+        if share:
+            return f"{share:g} % of the requests failed"
+    elif "error_request_count" in root:
+        failed = root.at("error_request_count", "avg").number()
+        if failed:
+            return f"{failed:g} requests failed"
+    elif "error_summary" in root:
+        failed = sum(one.at("count").number() for one in root.at("error_summary").each())
+        if failed:
+            return f"{failed:g} requests failed"
+    return "cancelled before its end" if root.value.get("was_cancelled") is True else None
+
+
+def _rates(root: Node) -> Iterator[Sample]:
+    for metric, (name, unit) in _RATES.items():
+        if name not in root:
+            continue  # no tokens come of embeddings
+        told = root.at(name)
+        if told.at("unit").value != unit:
+            raise told.at("unit").wrong(unit)
+        yield Sample(metric, (told.at("avg").number(),))
 
 
 def _raw(requests: Document) -> list[Sample]:

@@ -1,4 +1,4 @@
-"""Result files of asv, version 2 (``asv/results.py``).
+"""Result files of asv, version 2 (``asv/results.py``), and version 1 by way of ``asv_first``.
 
 One file holds what was measured of one commit, in one environment, on one machine. Benchmarks of
 one class ask one question and become one run; every sample becomes a trial, as asv itself compares
@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
+from hybridwatch.ingest import asv_first
 from hybridwatch.ingest.document import Document, Node, moment_of
 from hybridwatch.ingest.foreign import Given, Told, after, run_of
 from hybridwatch.metric import Unit, metric_of
@@ -56,7 +57,10 @@ class _Row:
 def is_results(document: Document) -> bool:
     """Whether this is a result file."""
     root = Node(document.root)
-    return all(key in root for key in ("commit_hash", "env_name", "result_columns", "results"))
+    if not isinstance(root.value, dict):
+        return False
+    keys = ("commit_hash", "env_name", "result_columns", "results")
+    return all(key in root for key in keys) or asv_first.is_first(root)
 
 
 def is_machine(document: Document) -> bool:
@@ -92,8 +96,10 @@ def read_results(
         IngestError: It is of another version, or not whole.
     """
     root = Node(document.root)
+    if asv_first.is_first(root):
+        root = asv_first.upgrade(root)
     if root.at("version").value != _VERSION:
-        raise root.at("version").wrong(f"version {_VERSION}")
+        raise root.at("version").wrong(f"version {asv_first.VERSION} or {_VERSION}")
     units = {} if benchmarks is None else _units(benchmarks)
     classes: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in _rows(root):
@@ -170,16 +176,21 @@ def _rows(root: Node) -> Iterator[_Row]:
     columns = [column.text() for column in root.at("result_columns").each()]
     for name, node in root.at("results").items():
         row = dict(zip(columns, node.each(), strict=False))  # asv leaves out trailing nulls
-        if "result" not in row or "params" not in row or "version" not in row:
-            raise node.wrong("result, params and version")
+        if "result" not in row or "params" not in row:
+            raise node.wrong("result and params")
         started, seconds = _value(row, "started_at"), _value(row, "duration")
         yield _Row(
             name=name,
-            version=row["version"].text(),
+            version=_version(row),
             started_at=None if started is None else moment_of(started / 1000, row["started_at"]),
             seconds=seconds or 0.0,
             cells=dict(_cells(row)),
         )
+
+
+def _version(row: Mapping[str, Node]) -> str:
+    node = row.get("version")
+    return UNKNOWN if node is None or node.value is None else node.text()
 
 
 def _value(row: Mapping[str, Node], column: str) -> float | None:
@@ -190,7 +201,8 @@ def _value(row: Mapping[str, Node], column: str) -> float | None:
 def _cells(row: Mapping[str, Node]) -> Iterator[tuple[str, tuple[float, ...] | None]]:
     params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
     labels = [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
-    results: list[Any] = row["result"].value or [None] * len(labels)
+    told = row["result"].value
+    results: list[Any] = [None] * len(labels) if told is None or told == [] else _listed(told)
     samples: list[Any] = (row["samples"].value if "samples" in row else None) or [None] * len(
         labels
     )
@@ -205,6 +217,10 @@ def _cells(row: Mapping[str, Node]) -> Iterator[tuple[str, tuple[float, ...] | N
             # NaN is asv's word for skipped, null for failed; both are null here, and neither
             # measured anything.
             yield label, None if result is None else (Node(result, where).number(),)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _units(benchmarks: Document) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""JSON reports of guidellm (``benchmarks.json``; read from what release 0.8.1 writes).
+"""JSON reports of guidellm, ``benchmarks.json``, from 0.2 on (what was asked: ``guidellm_load``).
 
 A report holds a benchmark for each load it tried; each becomes a run. guidellm's words are others
 than vLLM's: its ``inter_token_latency_ms`` of a request is vLLM's ``tpot`` (the first token left
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hybridwatch.ingest.document import Document, Node
-from hybridwatch.ingest.foreign import Given, Told, run_of, short
-from hybridwatch.record.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+from hybridwatch.ingest.foreign import Given, Told, run_of
+from hybridwatch.ingest.guidellm_load import is_old, load_of, version_of
+from hybridwatch.record.run import Failure, Phase, Run, Sample, Trial
 
 FORMAT: Final = "guidellm"
 _SERIES: Final = {
@@ -19,54 +20,56 @@ _SERIES: Final = {
     "e2el": ("request_latency", 1.0),
 }
 """Metric, guidellm's name for it, and parts of a second."""
+_SLACK: Final = 0.01
+_SLACK_S: Final = 0.1
+"""How much longer than the work the time called measured may be."""
 
 
 def is_report(document: Document) -> bool:
     """Whether this is a report."""
     root = Node(document.root)
-    if "metadata" not in root or "benchmarks" not in root:
+    if "benchmarks" not in root:
         return False
+    if "metadata" not in root:
+        return is_old(root)
     return "guidellm_version" in root.at("metadata")
 
 
 def read_report(document: Document, given: Given) -> Iterator[Run]:
     """Read every benchmark of a report."""
     root = Node(document.root)
-    version = root.at("metadata", "guidellm_version").text()
     for benchmark in root.at("benchmarks").each():
-        asked = _asked(root, benchmark)
+        asked = load_of(root, benchmark)
         started, ended = benchmark.at("start_time"), benchmark.at("end_time")
         told = Told(
             format=FORMAT,
-            tool=f"guidellm {version}",
+            tool=f"guidellm {version_of(root)}",
             scenario=f"guidellm/{asked['model']}",
             asked=asked,
             started_at=started.moment(),
             finished_at=ended.moment(),
             trials=(_trial(benchmark),),
+            unknown=_untold(root, benchmark),
         )
         yield run_of(document, told, given)
 
 
-def _asked(root: Node, benchmark: Node) -> dict[str, Any]:
-    spec = root.at("config", "spec")
-    strategy = benchmark.at("config", "strategy").value
-    data = [_without_folder(item.value) for item in spec.at("data").each()]
-    return {
-        "model": short(str(spec.at("backend").value.get("model") or UNKNOWN)),
-        "endpoint": spec.at("backend").value.get("request_format"),
-        "strategy": {key: strategy.get(key) for key in ("type_", "streams", "rate")},
-        "constraints": spec.value.get("constraints"),
-        "data": data,
-        "seed": spec.value.get("seed"),
-    }
+def _untold(root: Node, benchmark: Node) -> tuple[str, ...]:
+    version = () if "metadata" in root else ("harness.version",)
+    rates = ("output_throughput", "request_throughput")
+    return version if _is_window_whole(benchmark) else (*version, *rates)
 
 
-def _without_folder(value: Any) -> Any:
-    return {
-        key: short(item) if isinstance(item, str) else item
-        for key, item in (value.items() if isinstance(value, dict) else ())
-    }
+def _is_window_whole(benchmark: Node) -> bool:
+    """Whether work went on throughout the time that is called measured.
+
+    guidellm 0.5 places the end of that time by the limit that was given, even if the requests ran
+    out long before: nothing happened in what is left, and a rate over it means nothing.
+    """
+    if "cooldown_duration" not in benchmark:
+        return True
+    slack = max(_SLACK_S, benchmark.at("duration").number() * _SLACK)
+    return benchmark.at("cooldown_duration").number() >= -slack
 
 
 def _trial(benchmark: Node) -> Trial:
@@ -77,12 +80,17 @@ def _trial(benchmark: Node) -> Trial:
         benchmark.at("start_time").moment(),
         benchmark.at("duration").number(),
     )
-    totals = benchmark.at("metrics", "request_totals")
-    failed = int(totals.at("errored").number())
-    if failed:
-        reason = f"{failed} of {int(totals.at('total').number())} requests failed"
+    totals = _totals(benchmark)
+    failed, total = int(totals.at("errored").number()), int(totals.at("total").number())
+    if failed or not totals.at("successful").number():
+        reason = f"{failed} of {total} requests failed" if failed else f"0 of {total} requests done"
         return Trial(**_fields(trial), failure=Failure(reason, ""))
     return Trial(**_fields(trial), samples=tuple(_samples(benchmark)))
+
+
+def _totals(benchmark: Node) -> Node:
+    metrics = benchmark.at("metrics")
+    return (metrics if "request_totals" in metrics else benchmark).at("request_totals")
 
 
 def _fields(trial: Trial) -> dict[str, Any]:
@@ -92,15 +100,17 @@ def _fields(trial: Trial) -> dict[str, Any]:
 
 def _samples(benchmark: Node) -> Iterator[Sample]:
     done = list(benchmark.at("requests", "successful").each())
-    count = benchmark.at("metrics", "request_totals", "successful").number()
+    count = _totals(benchmark).at("successful").number()
     seconds = benchmark.at("duration")
     if seconds.number() <= 0:
         raise seconds.wrong("a duration above 0")
     tokens = benchmark.at("metrics", "output_token_count", "successful", "total_sum").number()
-    # Its own rates are means over moments; these are the words of the catalogue.
-    yield Sample("output_throughput", (tokens / seconds.number(),))
-    yield Sample("request_throughput", (count / seconds.number(),))
-    whole = len(done) == count  # guidellm can be told to keep a sample of the requests only
+    if _is_window_whole(benchmark):
+        # Its own rates are means over moments; these are the words of the catalogue.
+        yield Sample("output_throughput", (tokens / seconds.number(),))
+        yield Sample("request_throughput", (count / seconds.number(),))
+    # guidellm can be told to keep a sample of the requests only, and keeps those of its warm-up.
+    whole = len(done) == count
     for metric, (name, parts) in _SERIES.items():
         if whole:
             told = [request.at(name) for request in done if name in request]
@@ -109,5 +119,7 @@ def _samples(benchmark: Node) -> Iterator[Sample]:
                 yield Sample(metric, values)
             continue
         spread = benchmark.at("metrics", name, "successful")
+        if spread.value.get("count") == 0:
+            continue  # such as the first token where nothing is streamed
         yield Sample(metric, (spread.at("median").number() / parts,), "median")
         yield Sample(metric, (spread.at("percentiles", "p99").number() / parts,), "p99")

@@ -3,15 +3,18 @@
 Several rows of one series at one time are repeats of one run: their median is the value, and what
 they differ by is its spread. Nothing is guessed, dropped or sorted: a row that could mean two
 things is an error that names its line.
+
+Times are compared exactly. As floats, nanoseconds since 1970 would look like repeats of each other.
 """
 
 import csv
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from enum import Enum
-from itertools import groupby
 from statistics import median, stdev
 from typing import Final
 
@@ -22,6 +25,24 @@ _TIME: Final = "time"
 _VALUE: Final = "value"
 _SHOWN: Final = 40
 """How much of a wrong cell an error message repeats."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_BELOW_MICROSECONDS: Final = re.compile(r"[.,]\d{6}(\d+)")
+
+_Time = tuple[Decimal | int, str]
+"""A time that compares exactly: a number, or microseconds and the digits below them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the reader of a history can work on.
+
+    Attributes:
+        points: Most times of one series.
+        size: Largest value on either side of 0.
+    """
+
+    points: int
+    size: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +51,7 @@ class WrittenSeries:
 
     Attributes:
         name: From the column ``series``; ``None`` when the file has none.
-        labels: Each time as written.
-        times: The same as numbers, ascending; of dates the seconds since 1970.
+        labels: Each time as written, strictly ascending.
         values: One per time, the median of its repeats.
         spreads: Standard error of each value, ``s / sqrt(repeats)``, with ``s`` from that time's
             own repeats; ``None`` unless every time has at least two.
@@ -39,17 +59,17 @@ class WrittenSeries:
 
     name: str | None
     labels: tuple[str, ...]
-    times: tuple[float, ...]
     values: tuple[float, ...]
     spreads: tuple[float, ...] | None
 
 
-def read_histories(lines: Iterable[str], source: str) -> tuple[WrittenSeries, ...]:
+def read_histories(lines: Iterable[str], source: str, limits: Limits) -> tuple[WrittenSeries, ...]:
     """Read every series of a CSV.
 
     Args:
         lines: The text, its header first.
         source: What to call it in messages.
+        limits: Nothing is read beyond the line that passes one of them.
 
     Returns:
         In order of first appearance; rows of different series may alternate.
@@ -58,7 +78,7 @@ def read_histories(lines: Iterable[str], source: str) -> tuple[WrittenSeries, ..
         HistoryError: In one line: source, line, column, what was found and what was expected.
     """
     try:
-        return _read(csv.reader(lines, strict=True), source)
+        return _read(csv.reader(lines, strict=True), source, limits)
     except csv.Error as error:
         raise HistoryError(f"{source}: not a CSV: {error}") from error
     except UnicodeDecodeError as error:
@@ -73,9 +93,11 @@ class _Clock(Enum):
 
 @dataclass(slots=True)
 class _Growing:
-    """A series while its rows come in."""
+    """A series while its rows come in: each time's label, and its repeats."""
 
-    rows: list[tuple[float, str, float]] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    repeats: list[list[float]] = field(default_factory=list)
+    last: _Time = (0, "")
     line: int = 0
 
 
@@ -93,17 +115,22 @@ class _Row:
             raise self.wrong(column, wanted)
         return number
 
-    def time(self) -> tuple[float, _Clock]:
-        number = _number_in(self.cells[_TIME])
-        if number is not None:
-            return number, _Clock.NUMBER
+    def time(self) -> tuple[_Time, _Clock]:
+        cell = self.cells[_TIME]
+        if _number_in(cell) is not None:
+            try:
+                return (Decimal(cell), ""), _Clock.NUMBER
+            except InvalidOperation:  # an exponent of more digits than even Decimal takes
+                raise self.wrong(_TIME, "a time") from None
         try:
-            moment = datetime.fromisoformat(self.cells[_TIME])
+            moment = datetime.fromisoformat(cell)
         except ValueError:
             raise self.wrong(_TIME, "a finite number or a date such as 2026-11-21") from None
-        if moment.tzinfo is None:
-            return moment.replace(tzinfo=UTC).timestamp(), _Clock.LOCAL
-        return moment.timestamp(), _Clock.ZONED
+        clock = _Clock.LOCAL if moment.tzinfo is None else _Clock.ZONED
+        zoned = moment.replace(tzinfo=UTC) if clock is _Clock.LOCAL else moment
+        below = _BELOW_MICROSECONDS.search(cell)  # these digits fromisoformat drops
+        digits = "" if below is None else below[1].rstrip("0")
+        return ((zoned - _EPOCH) // timedelta(microseconds=1), digits), clock
 
     def wrong(self, column: str, wanted: str) -> HistoryError:
         found = self.cells[column]
@@ -113,7 +140,7 @@ class _Row:
         )
 
 
-def _read(rows: Iterator[list[str]], source: str) -> tuple[WrittenSeries, ...]:
+def _read(rows: Iterator[list[str]], source: str, limits: Limits) -> tuple[WrittenSeries, ...]:
     growing: dict[str | None, _Growing] = {}
     first: _Clock | None = None
     for row in _rows(rows, source):
@@ -122,15 +149,30 @@ def _read(rows: Iterator[list[str]], source: str) -> tuple[WrittenSeries, ...]:
         if clock is not first:
             raise row.wrong(_TIME, f"{first.value} as in the rows before")
         value = row.number(_VALUE)
+        if abs(value) > limits.size:
+            raise row.wrong(_VALUE, f"a number from {-limits.size:g} to {limits.size:g}")
         series = growing.setdefault(row.cells.get(_SERIES), _Growing())
-        if series.rows and time < series.rows[-1][0]:
-            earlier = f"a time not before {series.rows[-1][1]!r} of line {series.line}"
-            raise row.wrong(_TIME, f"{earlier} (sort the rows by time)")
-        series.rows.append((time, row.cells[_TIME], value))
-        series.line = row.line
+        _add(row, series, time, value)
+        if len(series.labels) > limits.points:
+            raise HistoryError(
+                f"{source}: line {row.line}: expected at most {limits.points:,} times a series, "
+                "found more: give a shorter time, or one point a day"
+            )
     if not growing:
         raise HistoryError(f"{source}: expected rows below the header, found none")
-    return tuple(_finished(name, series.rows) for name, series in growing.items())
+    return tuple(_finished(name, series) for name, series in growing.items())
+
+
+def _add(row: _Row, series: _Growing, time: _Time, value: float) -> None:
+    if series.labels and time < series.last:
+        earlier = f"a time not before {series.labels[-1]!r} of line {series.line}"
+        raise row.wrong(_TIME, f"{earlier} (sort the rows by time)")
+    if series.labels and time == series.last:
+        series.repeats[-1].append(value)
+    else:
+        series.labels.append(row.cells[_TIME])
+        series.repeats.append([value])
+    series.last, series.line = time, row.line
 
 
 def _rows(rows: Iterator[list[str]], source: str) -> Iterator[_Row]:
@@ -167,16 +209,13 @@ def _number_in(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _finished(name: str | None, rows: list[tuple[float, str, float]]) -> WrittenSeries:
-    runs = [list(group) for _, group in groupby(rows, key=lambda row: row[0])]
-    repeats = [[value for _, _, value in run] for run in runs]
+def _finished(name: str | None, series: _Growing) -> WrittenSeries:
     spreads = None
-    if min(map(len, repeats)) > 1:
-        spreads = tuple(stdev(values) / math.sqrt(len(values)) for values in repeats)
+    if min(map(len, series.repeats)) > 1:
+        spreads = tuple(stdev(values) / math.sqrt(len(values)) for values in series.repeats)
     return WrittenSeries(
         name=name,
-        labels=tuple(run[0][1] for run in runs),
-        times=tuple(run[0][0] for run in runs),
-        values=tuple(median(values) for values in repeats),
+        labels=tuple(series.labels),
+        values=tuple(median(values) for values in series.repeats),
         spreads=spreads,
     )

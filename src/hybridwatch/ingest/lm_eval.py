@@ -3,12 +3,18 @@
 There is ``results_<date>.json``, and with ``--log_samples`` a file of documents for each task.
 Which documents belong to which task is not in their file; the results hold a hash over them, and
 so tell more than the names of the files would: that nothing is missing.
+
+Before 0.4.3 there were no hashes, before 0.4.2 no date, and before 0.4 no filters: a score was
+called ``acc`` where it is ``acc,none`` now.
 """
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hybridwatch.errors import IngestError
+from hybridwatch.ingest.agreement import check_document, check_mean
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import Given, Told, after, run_of, short
 from hybridwatch.record.evaluation import strictest, version_read
@@ -16,12 +22,24 @@ from hybridwatch.record.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
 
 FORMAT: Final = "lm-eval"
 _OURS: Final = "hybridwatch_"
+_SCORES_BEFORE_0_4: Final = ("acc", "exact_match", "em", "acc_norm")
+"""Shares of documents that were answered right; the first that a task has is its accuracy."""
+_ACCURACIES: Final = re.compile(
+    r"acc(_\w+)?|accuracy|\w+_level_(strict|loose)_acc|em|\w+_match|pass@\d+"
+)
+"""The same since: an F1 or BLEU is a number from 0 to 1 as well, and no such share."""
+_MODEL_ARGS: Final = ("pretrained", "model", "engine")
 
 
 def is_results(document: Document) -> bool:
     """Whether this is a file of results."""
     root = Node(document.root)
-    return all(key in root for key in ("results", "versions", "configs", "n-samples"))
+    if "results" not in root or "versions" not in root:
+        return False
+    scores, versions = root.value["results"], root.value["versions"]
+    if not isinstance(scores, dict) or not isinstance(versions, dict):
+        return False
+    return "n-samples" in root or any(isinstance(scores.get(task), dict) for task in versions)
 
 
 def is_samples(document: Document) -> bool:
@@ -46,16 +64,16 @@ def read_results(document: Document, given: Given, beside: Sequence[Document]) -
     answers: list[Answer] = []
     values: list[Sample] = []
     for task, scores in root.at("results").items():
-        if task in root.value.get("group_subtasks", {}) and task not in root.at("versions"):
-            continue  # a group is a mean over tasks that are here themselves
+        if _is_group(root, task):
+            continue
         name = task.removeprefix(_OURS)
         found = by_hash.get(root.value.get("task_hashes", {}).get(task, ""))
         if found is None:
             values.append(Sample(f"accuracy.{name}", (_share(scores),), "mean"))
             continue
-        said = _answers(name, str(root.at("versions", task).value), found)
-        answers += said
-        values.append(Sample(f"accuracy.{name}", tuple(float(a.correct) for a in said)))
+        read = _answers(root, task, scores, found)
+        answers += read
+        values.append(Sample(f"accuracy.{name}", tuple(float(a.correct) for a in read)))
     if not values:
         raise root.at("results").wrong("at least one task")
     return _run(document, root, given, values, answers)
@@ -68,12 +86,12 @@ def _run(
     samples: Sequence[Sample],
     answers: Sequence[Answer],
 ) -> Run:
-    started = root.at("date").moment()
+    started = root.at("date").moment() if "date" in root else document.written_at
     seconds = float(str(root.value.get("total_evaluation_time_seconds") or 0))
     trial = Trial(
         0, 0, Phase.ACCURACY, started, seconds, samples=tuple(samples), answers=tuple(answers)
     )
-    model = short(str(root.value.get("model_name") or root.at("config", "model").value))
+    model = short(_model(root))
     version = root.value.get("lm_eval_version")
     told = Told(
         format=FORMAT,
@@ -84,17 +102,45 @@ def _run(
         finished_at=after(started, seconds),
         trials=(trial,),
         revision=root.value.get("git_hash"),
-        unknown=() if version else ("harness.version",),
+        unknown=(
+            *(() if version else ("harness.version",)),
+            *(() if "date" in root else ("started_at", "finished_at")),
+        ),
     )
     return run_of(document, told, given)
 
 
+def _is_group(root: Node, task: str) -> bool:
+    """Whether this is a mean over tasks that are here themselves."""
+    groups = root.value.get("group_subtasks") or {}
+    versions = root.at("versions").value
+    return task in groups and versions.get(task, "N/A") == "N/A"
+
+
+def _model(root: Node) -> str:
+    config = _config(root)
+    given = config.get("model_args")
+    if isinstance(given, str):
+        given = dict(part.split("=", 1) for part in given.split(",") if "=" in part)
+    words = [given.get(key) for key in _MODEL_ARGS] if isinstance(given, dict) else []
+    told = [root.value.get("model_name"), *words, config.get("model"), UNKNOWN]
+    return next(str(name) for name in told if name)
+
+
+def _config(root: Node) -> dict[str, Any]:
+    # There is none from the scripts of its first year, which wrote results and versions alone.
+    config = root.at("config") if "config" in root else Node({}, "config")
+    if not isinstance(config.value, dict):
+        raise config.wrong("an object")
+    return config.value
+
+
 def _asked(root: Node, model: str) -> dict[str, Any]:
-    config = root.at("config").value
+    config = _config(root)
     return {
         "model": model,
         "tasks": root.at("versions").value,
-        "n-shot": root.value.get("n-shot"),
+        "n-shot": root.value.get("n-shot", config.get("num_fewshot")),
         "limit": config.get("limit"),
         "gen_kwargs": config.get("gen_kwargs"),
         "chat_template": root.value.get("chat_template_sha"),
@@ -110,13 +156,17 @@ def _hash_of(samples: Document) -> str:
 
 def _share(scores: Node) -> float:
     """The score of a task whose documents are not at hand, by its strictest filter."""
+    numbers = {key: node for key, node in scores.items() if isinstance(node.value, int | float)}
     found = {
         key: node
-        for key, node in scores.items()
-        if "," in key and "_stderr" not in key and isinstance(node.value, int | float)
+        for key, node in numbers.items()
+        if "," in key and "_stderr" not in key and _ACCURACIES.fullmatch(key.partition(",")[0])
     }
+    found = found or {key: numbers[key] for key in _SCORES_BEFORE_0_4 if key in numbers}
     if not found:
-        raise scores.wrong("a score such as exact_match,strict-match")
+        wanted = "a share of right answers, such as exact_match,strict-match or acc"
+        names = ", ".join(key for key in numbers if "_stderr" not in key) or "none"
+        raise IngestError(f"{scores.path}: expected {wanted}, found {names}")
     node = found[strictest(list(found))]
     share = node.number()
     if not 0 <= share <= 1:
@@ -124,20 +174,32 @@ def _share(scores: Node) -> float:
     return share
 
 
-def _answers(task: str, version: str, samples: Document) -> list[Answer]:
+def _answers(root: Node, task: str, scores: Node, samples: Document) -> list[Answer]:
     """Read documents through one filter, as a run of our own does (``quality.answers``)."""
     filters = list(dict.fromkeys(node.at("filter").text() for node in samples.nodes))
-    chosen, version = strictest(filters), version_read(version, filters)
-    return [
-        _answer(task, version, node) for node in samples.nodes if node.at("filter").value == chosen
-    ]
+    chosen = strictest(filters)
+    version = version_read(str(root.at("versions", task).value), filters)
+    config = root.value.get("configs", {}).get(task) or {}
+    rows = [node for node in samples.nodes if node.at("filter").value == chosen]
+    metric = _metric_of(rows[0])
+    try:
+        for row in rows:
+            check_document(row, metric, config)
+        answers = [_answer(task.removeprefix(_OURS), version, metric, row) for row in rows]
+    except IngestError as error:
+        raise IngestError(f"{samples.path.name}: {error}") from error
+    check_mean(scores, f"{metric},{chosen}", [answer.correct for answer in answers], config)
+    return answers
 
 
-def _answer(task: str, version: str, row: Node) -> Answer:
-    first = next(row.at("metrics").each(), None)
-    if first is None:
-        raise row.at("metrics").wrong("at least one metric")
-    score = row.at(first.text())
+def _metric_of(row: Node) -> str:
+    for metric in row.at("metrics").each():
+        return metric.text()
+    raise row.at("metrics").wrong("at least one metric")
+
+
+def _answer(task: str, version: str, metric: str, row: Node) -> Answer:
+    score = row.at(metric)
     if score.number() not in {0.0, 1.0}:
         raise score.wrong("right (1) or wrong (0)")
     return Answer(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.ingest import aiperf, asv, guidellm, lm_eval, vllm_bench
+from hybridwatch.ingest import aiperf, asv, guidellm, inferencex, lm_eval, vllm_bench
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.record.run import Run
@@ -64,6 +64,7 @@ FORMATS: Final = (
     Format("lm-eval", lm_eval.is_results, _lm_eval),
     Format("guidellm", guidellm.is_report, guidellm.read_report),
     Format("aiperf", aiperf.is_report, _aiperf),
+    Format("inferencex", inferencex.is_rows, inferencex.read_rows),
 )
 
 _COMPANIONS: Final[Sequence[_Test]] = (

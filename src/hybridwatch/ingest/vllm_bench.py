@@ -2,7 +2,8 @@
 
 ``serve --append-result`` writes several results into one file; those of one load become trials of
 one run. What ``--save-detailed`` keeps is read as raw values. Without it only what the client
-reduced a trial to is there, and is kept as that.
+reduced a trial to is there, and is kept as that. The results of ``benchmark_serving.py``, its
+predecessor since vLLM 0.4, and of its descendants in InferenceX are read too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,13 +22,24 @@ _ASKED: Final = (
     "backend", "endpoint_type", "num_prompts", "request_rate", "burstiness", "max_concurrency",
     "total_input_tokens",
 )  # fmt: skip
+_ASKED_BY_SOME: Final = (
+    "best_of", "use_beam_search",  # benchmark_serving.py until vLLM 0.7
+    "mode", "workload", "num_conversations", "turns_per_conversation",
+    "multi_turn_concurrency", "inter_turn_delay_ms",  # vllm-bench
+)  # fmt: skip
 _REDUCED: Final = ("median", "p99")
+_REQUEST_RATES: Final = ("request_throughput", "request_inthroughput")
+"""Requests a second; the second by a slip of the pen in ``benchmark_serving.py`` of early 2024."""
+_IN_SECONDS: Final = "good_completed"
+"""A key of InferenceX's ``benchmark_serving_random.py``: its names without ``_ms`` are seconds."""
+_START: Final = "benchmark_start_time_unix"
+_OF_SGLANG: Final = "mean_e2e_latency_ms"
 
 
 def is_serve(document: Document) -> bool:
     """Whether these are results of ``serve``."""
-    first = Node(document.lines[0])
-    return all(key in first for key in ("request_throughput", "output_throughput", "completed"))
+    first = next(_results(document), Node(None))
+    return "completed" in first and any(key in first for key in _REQUEST_RATES)
 
 
 def is_throughput(document: Document) -> bool:
@@ -49,7 +61,7 @@ def is_for_hud(document: Document) -> bool:
 
 def read_serve(document: Document, given: Given) -> Iterator[Run]:
     """Read every result; neighbours of one load are trials of one run."""
-    for (_, build, _), group in groupby(document.nodes, key=_load_of):
+    for (_, build, _), group in groupby(_results(document), key=_load_of):
         results = list(group)
         trials = [_trial(result) for result in results]
         asked = _asked(results[0])
@@ -62,10 +74,15 @@ def read_serve(document: Document, given: Given) -> Iterator[Run]:
             finished_at=after(trials[-1].started_at, trials[-1].duration_s),
             trials=trials,
             build=build,
-            # The client writes local time and does not say of which zone.
-            unknown=("harness.version", "started_at", "finished_at"),
+            unknown=("harness.version", *_untold_times(results[0])),
         )
         yield run_of(document, told, given)
+
+
+def _results(document: Document) -> Iterator[Node]:
+    """Yield every result: of plain JSON, of JSON lines, of a list."""
+    for node in document.nodes:
+        yield from node.each() if isinstance(node.value, list) else (node,)
 
 
 def read_throughput(document: Document, given: Given) -> Iterator[Run]:
@@ -118,8 +135,18 @@ def _offline(
 
 
 def _asked(result: Node) -> dict[str, Any]:
+    if _OF_SGLANG in result and "model_id" not in result:
+        wanted = "model_id and date, as vLLM writes them"
+        raise result.wrong(f"{wanted}; this is a result of SGLang's bench_serving, which has none")
     asked = {key: result.value.get(key) for key in _ASKED}
+    asked |= {key: result.at(key).value for key in _ASKED_BY_SOME if key in result}
     return {**asked, "model": short(result.at("model_id").text())}
+
+
+def _untold_times(result: Node) -> tuple[str, ...]:
+    if _START in result or result.at("date").text().endswith("Z"):
+        return ()
+    return ("started_at", "finished_at")  # local time of a zone that is not told
 
 
 def _load_of(result: Node) -> tuple[str, str | None, str]:
@@ -129,25 +156,51 @@ def _load_of(result: Node) -> tuple[str, str | None, str]:
 
 
 def _trial(result: Node) -> Trial:
-    started = _moment(result.at("date"))
+    started = _started(result)
     seconds = result.at("duration").number()
-    failed = int(result.at("failed").number()) if "failed" in result else 0
     blank = Trial(0, 0, Phase.PERFORMANCE, started, seconds, client_result=result.value)
-    if failed:
-        asked = int(result.at("num_prompts").number())
-        return replace(blank, failure=Failure(f"{failed} of {asked} requests failed", ""))
-    samples = [
-        Sample(name, (result.at(name).number(),))
-        for name in ("output_throughput", "request_throughput")
-    ]
+    lost = _lost(result)
+    if lost is not None:
+        return replace(blank, failure=Failure(lost, ""))
+    samples = list(_rates(result))
     samples += _raw(result) if "ttfts" in result else _reduced(result)
     samples += _acceptance(result)
     return replace(blank, samples=tuple(samples))
 
 
+def _lost(result: Node) -> str | None:
+    """Say how many requests came to nothing; ``None`` if none did."""
+    completed = int(result.at("completed").number())
+    if "failed" in result:
+        failed = int(result.at("failed").number())
+        asked = result.at("num_prompts").number() if "num_prompts" in result else completed + failed
+        return f"{failed} of {int(asked)} requests failed" if failed else None
+    asked = int(result.at("num_prompts").number())
+    if "input_lens" in result:
+        # Those that were sent: a data set may hold fewer than were asked for.
+        asked = len(list(result.at("input_lens").each()))
+    return f"{completed} of {asked} requests completed" if completed < asked else None
+
+
+def _rates(result: Node) -> Iterator[Sample]:
+    if "output_throughput" in result:  # nothing is generated where prompts are only embedded
+        yield Sample("output_throughput", (result.at("output_throughput").number(),))
+    key = next(key for key in _REQUEST_RATES if key in result)
+    yield Sample("request_throughput", (result.at(key).number(),))
+
+
+def _started(result: Node) -> datetime:
+    if _START in result:
+        return result.at(_START).moment()
+    return _moment(result.at("date"))
+
+
 def _moment(node: Node) -> datetime:
+    text = node.text()
     try:
-        return datetime.strptime(node.text(), "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+        if text.endswith("Z"):
+            return datetime.fromisoformat(text)
+        return datetime.strptime(text, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         raise node.wrong("a date such as 20261121-091500") from None
 
@@ -163,12 +216,24 @@ def _raw(result: Node) -> list[Sample]:
 
 
 def _reduced(result: Node) -> list[Sample]:
-    return [
-        Sample(name, (result.at(f"{statistic}_{name}_ms").number() / 1000,), statistic)
-        for name in ("ttft", "tpot", "itl", "e2el")
-        for statistic in _REDUCED
-        if f"{statistic}_{name}_ms" in result
-    ]
+    found = []
+    for name in ("ttft", "tpot", "itl", "e2el"):
+        for statistic in _REDUCED:
+            node = _in_seconds(result, f"{statistic}_{name}")
+            if node is not None:
+                found.append(Sample(name, (node,), statistic))
+    return found
+
+
+def _in_seconds(result: Node, name: str) -> float | None:
+    """Read a time; one without a unit in its name only from a writer whose unit is known."""
+    if f"{name}_ms" in result:
+        return result.at(f"{name}_ms").number() / 1000
+    if name not in result:
+        return None
+    if _IN_SECONDS not in result.value:
+        raise result.at(name).wrong(f"the name {name}_ms, since its unit is not told otherwise")
+    return result.at(name).number()
 
 
 def _acceptance(result: Node) -> Iterator[Sample]:

@@ -213,6 +213,7 @@ REFUSED = [
     ({"values": [1.0] * 9 + [-math.inf]}, "values[9]: expected a finite number, found -inf"),
     ({"values": ["fast"] * 10}, "values: expected numbers, found"),
     ({"values": [[1.0] * 10]}, "values: expected one row of numbers, found 2 dimensions"),
+    ({"values": [1.7e308, -1.7e308] * 50}, "values[0]: expected a number from -1e+150 to 1e+150"),
     ({"values": np.ones(1_000_000)}, "values: expected at most 200000 points, found 1000000"),
     ({"times": range(9)}, "times: expected 10, one per value, found 9"),
     ({"times": LATE}, "times[4]: expected later than 4.0, found 3.0, before it: sort by time"),
@@ -234,3 +235,13 @@ def test_what_makes_no_series_is_refused_in_words(given, said):
 def test_times_may_be_dates():
     when = np.datetime64("2026-01-01") + np.arange(100)
     assert places(with_step(noisy(100), 50), times=when) == [50]
+
+
+@pytest.mark.parametrize("kind", [None, Kind.EXACT, Kind.COUNT, Kind.PROPORTION])
+@pytest.mark.parametrize("low", [-1e150, 0.0, 5e-324, 1.0])
+@pytest.mark.parametrize("repeats", [1, 3, 25])
+def test_values_of_any_allowed_size_give_finite_numbers(kind, low, repeats) -> None:
+    values = np.tile(np.repeat([1e150, low], repeats), 4 + 50 // repeats)
+    for given in (values, np.sort(values)):
+        for point in examine(given, kind=kind).points:
+            assert np.isfinite([point.effect, point.interval.low, point.interval.high]).all()

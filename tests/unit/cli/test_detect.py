@@ -6,6 +6,7 @@ import random
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS
 from hybridwatch.cli.main import cli
 
 CHANGED_AT = 40
@@ -109,6 +110,11 @@ def test_standard_input_is_a_dash(detect) -> None:
     [
         ("time,speed", ["1,2"], "history.csv: line 1: expected a header"),
         ("time,value", ["1,2", "2,nan"], "history.csv: line 3: value: expected a finite number"),
+        (
+            "time,value",
+            [f"{at},{'-' * (at % 2)}1.7e308" for at in range(100)],
+            "history.csv: line 2: value: expected a number from -1e+150 to 1e+150, found '1.7e308'",
+        ),
         ("time,value", ["2,2", "1,2"], "history.csv: line 3: time: expected a time not before"),
     ],
 )
@@ -151,3 +157,9 @@ def test_series_that_are_too_short_are_told_once(detect) -> None:
     assert (
         "Too short to look for a change: 3 series, the longest of 2 times; 10 are needed." in said
     )
+
+
+def test_help_names_the_limits() -> None:
+    text = " ".join(CliRunner().invoke(cli, ["detect", "--help"]).output.split())
+    assert f"at most {MOST_POINTS:,} times" in text
+    assert f"at most {LARGEST:g}".replace("+", "") in text

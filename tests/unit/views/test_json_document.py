@@ -40,7 +40,7 @@ FOUND = Findings((), (Absent("smoke/x", "missing"),))
 REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
 CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED)
 DETECTED = Detection(
-    WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), (1.0, 2.0), None),
+    WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), None),
     History((CHANGE,)),
     None,
     Direction.LOWER,

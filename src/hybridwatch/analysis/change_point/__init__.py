@@ -6,7 +6,20 @@ cut there, and searched again (``segmentation``). Nothing is tuned by the caller
 change is fixed by ``scan.needed`` and measured by ``python -m hybridwatch.analysis.calibration``.
 """
 
-from hybridwatch.analysis.change_point.examine import change_points, examine
+from hybridwatch.analysis.change_point.examine import (
+    LARGEST,
+    MOST_POINTS,
+    change_points,
+    examine,
+)
 from hybridwatch.analysis.change_point.history import ChangePoint, History, State
 
-__all__ = ["ChangePoint", "History", "State", "change_points", "examine"]
+__all__ = [
+    "LARGEST",
+    "MOST_POINTS",
+    "ChangePoint",
+    "History",
+    "State",
+    "change_points",
+    "examine",
+]

@@ -34,6 +34,9 @@ from hybridwatch.metric import Kind
 ENOUGH_POINTS: Final = 10
 """Below, noise and change cannot be told apart."""
 MOST_POINTS: Final = 200_000
+"""A level that wanders takes 20 s for so many, and much longer for more."""
+LARGEST: Final = 1e150
+"""On either side of 0: squares of values must be numbers, too."""
 
 _CONFIDENCE: Final = 0.95
 _YOUNGEST: Final = 5
@@ -45,6 +48,8 @@ _RELEVANT_ELSE: Final = 0.01
 """Changes of level below 1 % (1 point for proportions) are kept to ourselves."""
 _DRIFTS: Final = 4.0
 _ALIKE: Final = 0.3
+_LARGEST_LOG: Final = 700.0
+"""Of a ratio that is still a number."""
 _UNIT_FACTORS: Final = (60.0, 1000.0, 1024.0, 3600.0, 1e6, 1e9)
 
 
@@ -68,7 +73,7 @@ class _Series:
 
     def effect(self, difference: float) -> float:
         """Turn a difference of levels into what a reader is told."""
-        return math.expm1(difference) if self.is_log else difference
+        return math.expm1(min(difference, _LARGEST_LOG)) if self.is_log else difference
 
 
 def change_points(
@@ -109,7 +114,7 @@ def examine(
     Args and errors as for ``change_points``.
     """
     wanted = _kind(kind)
-    numbers = _numbers("values", values)
+    numbers = _values(values)
     _check_times(times, numbers.size)
     errors = None if spreads is None else _errors(spreads, numbers.size)
     if wanted is Kind.EXACT:
@@ -117,7 +122,11 @@ def examine(
     if numbers.size < ENOUGH_POINTS:
         found = f"Not enough data: {numbers.size} points, at least {ENOUGH_POINTS} needed."
         return History(doubts=(found,))
-    series = _scaled(numbers, errors, wanted)
+    with np.errstate(over="ignore"):  # distances are clipped, however far they are
+        return _searched(_scaled(numbers, errors, wanted))
+
+
+def _searched(series: _Series) -> History:
     levels = levels_of(series.values, series.spreads, series.noise)
     levels = merge_small(series.values, levels, series.relevant)
     points = tuple(_point(series, levels, place) for place in range(len(levels.cuts)))
@@ -149,6 +158,16 @@ def _numbers(name: str, given: npt.ArrayLike) -> Array:
     if not finite.all():
         place = int(finite.argmin())
         raise HistoryError(f"{name}[{place}]: expected a finite number, found {numbers[place]}")
+    return numbers
+
+
+def _values(given: npt.ArrayLike) -> Array:
+    numbers = _numbers("values", given)
+    large = np.flatnonzero(np.abs(numbers) > LARGEST)
+    if large.size:
+        place = int(large[0])
+        wanted = f"a number from {-LARGEST:g} to {LARGEST:g}"
+        raise HistoryError(f"values[{place}]: expected {wanted}, found {numbers[place]:g}")
     return numbers
 
 

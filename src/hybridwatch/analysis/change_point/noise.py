@@ -75,8 +75,8 @@ def noise_of(values: Array) -> Noise:
     typical = float(near[half]) or float(near[upper]) * _UPPER_QUARTILE
     if typical == 0:
         return Noise(0.0, 0.0)
-    growth = (median_of(np.abs(values[_FAR:] - values[:-_FAR])) / typical) ** 2
-    return Noise(typical / _MEDIAN_OF_DIFFERENCES, _correlation_behind(growth))
+    growth = min(median_of(np.abs(values[_FAR:] - values[:-_FAR])) / typical, _FAR)
+    return Noise(typical / _MEDIAN_OF_DIFFERENCES, _correlation_behind(growth**2))
 
 
 def _correlation_behind(growth: float) -> float:

@@ -1,0 +1,305 @@
+"""Forms of other versions and neighbours, from made-up files (tests/fixtures/foreign/made-up)."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybridwatch.errors import IngestError
+from hybridwatch.ingest.document import parse
+from hybridwatch.ingest.foreign import Given
+from hybridwatch.ingest.read import read_foreign
+from hybridwatch.record.run import Run
+
+MADE_UP = Path(__file__).parents[2] / "fixtures" / "foreign" / "made-up"
+AIPERF = "aiperf/0.2/profile_export_aiperf.json"
+ASV = MADE_UP / "asv/lab-0"
+
+
+def read(path: Path) -> list[Run]:
+    return read_foreign(parse(path, path.read_bytes()), Given())
+
+
+def one(name: str) -> Run:
+    (run,) = read(MADE_UP / name)
+    return run
+
+
+def changed(tmp_path: Path, name: str, change: Callable[[Any], None]) -> list[Run]:
+    """Read a file after a change, without what lies beside it."""
+    told = json.loads((MADE_UP / name).read_text())
+    change(told)
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(told))
+    return read(path)
+
+
+def samples(run: Run, trial: int = 0) -> dict[str, tuple[float, ...]]:
+    return {
+        f"{sample.metric} {sample.statistic or ''}".strip(): sample.values
+        for sample in run.trials[trial].samples
+    }
+
+
+def unknown(run: Run) -> tuple[str, ...]:
+    assert run.source is not None
+    return run.source.unknown
+
+
+def failure(run: Run) -> str | None:
+    (trial,) = run.trials
+    assert (trial.failure is None) == bool(trial.samples)
+    return None if trial.failure is None else trial.failure.reason
+
+
+def drop(key: str) -> Callable[[Any], None]:
+    return lambda told: told.pop(key)
+
+
+def put(**values: Any) -> Callable[[Any], None]:
+    return lambda told: told.update(values)
+
+
+def test_benchmark_serving_of_vllm_0_4_misspelt_its_request_rate() -> None:
+    run = one("vllm-bench/serving-0.4.json")
+    assert samples(run)["request_throughput"] == (2.0,)
+    assert samples(run)["ttft median"] == (0.12,)  # seconds
+    assert run.scenario.id == "vllm-bench-serve/tiny-hybrid"
+
+
+def test_benchmark_serving_of_vllm_0_6_kept_every_request() -> None:
+    found = samples(one("vllm-bench/serving-0.6.json"))
+    assert found["ttft"] == (0.04, 0.05, 0.05, 0.08)
+    assert found["e2el"] == pytest.approx((0.06, 0.07, 0.07, 0.104))
+    assert found["output_throughput"] == (6.0,)
+
+
+def test_requests_lost_before_there_was_a_count_of_them_fail_the_trial(tmp_path) -> None:
+    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(completed=37))
+    assert failure(run) == "37 of 40 requests completed"
+
+
+def test_a_data_set_smaller_than_the_number_asked_for_loses_no_request(tmp_path) -> None:
+    told = one("vllm-bench/serving-0.6.json").trials[0].client_result
+    assert told is not None
+    assert (told["num_prompts"], told["completed"], len(told["input_lens"])) == (5, 4, 4)
+    assert failure(one("vllm-bench/serving-0.6.json")) is None
+    (run,) = changed(tmp_path, "vllm-bench/serving-0.6.json", put(completed=3))
+    assert failure(run) == "3 of 4 requests completed"
+
+
+def test_another_number_of_candidates_is_another_load(tmp_path) -> None:
+    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(best_of=4))
+    assert run.scenario.digest != one("vllm-bench/serving-0.4.json").scenario.digest
+
+
+def test_embeddings_have_no_rate_of_output() -> None:
+    assert set(samples(one("vllm-bench/embeddings.json"))) == {
+        "request_throughput",
+        "e2el median",
+        "e2el p99",
+    }
+
+
+def test_results_of_a_sweep_are_trials_of_one_run() -> None:
+    run = one("vllm-bench/sweep-summary.json")
+    assert [samples(run, at)["output_throughput"] for at in range(2)] == [(32.0,), (40.0,)]
+
+
+def test_a_time_of_a_known_zone_is_not_unknown() -> None:
+    run = one("vllm-bench/multi-turn.json")
+    assert run.started_at == datetime(2026, 3, 2, 10, 15, tzinfo=UTC)
+    assert "started_at" not in unknown(run)
+    assert "started_at" in unknown(one("vllm-bench/serving-0.4.json"))
+
+
+def test_the_start_that_inferencex_adds_goes_before_local_time(tmp_path) -> None:
+    start = {"benchmark_start_time_unix": 1781124007.0}
+    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(**start))
+    assert run.started_at == datetime(2026, 6, 10, 20, 40, 7, tzinfo=UTC)
+    assert "started_at" not in unknown(run)
+
+
+def test_times_without_a_unit_are_read_from_a_known_writer_only(tmp_path) -> None:
+    name = "vllm-bench/inferencex-random.json"
+    assert samples(one(name))["ttft median"] == (0.5,)
+    with pytest.raises(IngestError, match="median_ttft: expected the name median_ttft_ms, since"):
+        changed(tmp_path, name, drop("good_completed"))
+
+
+def test_a_result_of_sglang_is_called_that(tmp_path) -> None:
+    def to_sglang(told: Any) -> None:
+        del told["model_id"], told["date"]
+        told["mean_e2e_latency_ms"] = 900.0
+
+    with pytest.raises(IngestError, match="this is a result of SGLang's bench_serving"):
+        changed(tmp_path, "vllm-bench/embeddings.json", to_sglang)
+
+
+def test_guidellm_0_3_tells_the_load_with_each_benchmark() -> None:
+    run = one("guidellm/0.3.json")
+    assert run.harness.version == "guidellm 0.2 or 0.3"
+    assert "harness.version" in unknown(run)
+    found = samples(run)
+    assert (found["output_throughput"], found["request_throughput"]) == ((200.0,), (2.0,))
+    assert found["ttft"] == (0.1, 0.12, 0.11, 0.13)
+    assert found["tpot"] == (0.01, 0.011, 0.0105, 0.0115)
+
+
+def test_guidellm_0_5_without_a_whole_window_gives_no_rates() -> None:
+    whole, cut = read(MADE_UP / "guidellm/0.5.json")
+    assert samples(whole)["request_throughput"] == (0.5,)
+    # The time called measured goes on for 40 s after the last request.
+    assert "request_throughput" not in samples(cut)
+    assert {"output_throughput", "request_throughput"} <= set(unknown(cut))
+    # Requests of the warm-up are in the list, not in the statistics.
+    assert samples(cut)["ttft median"] == (0.11,)
+    assert whole.scenario.digest != cut.scenario.digest
+
+
+def test_a_guidellm_benchmark_that_finished_nothing_is_a_failed_trial(tmp_path) -> None:
+    def stop_early(told: Any) -> None:
+        told["benchmarks"][0]["request_totals"] = {"successful": 0, "errored": 0, "total": 5}
+
+    (run,) = changed(tmp_path, "guidellm/0.3.json", stop_early)
+    assert failure(run) == "0 of 5 requests done"
+
+
+def test_a_report_of_guidellm_0_1_says_what_it_lacks(tmp_path) -> None:
+    def first(told: Any) -> None:
+        told["benchmarks"] = [{"mode": "synchronous", "results": [1], "concurrencies": [1]}]
+
+    with pytest.raises(IngestError, match=r"guidellm 0\.1 and has neither totals nor a measured"):
+        changed(tmp_path, "guidellm/0.3.json", first)
+
+
+def test_aiperf_before_0_10_tells_models_with_the_endpoint() -> None:
+    run = one(AIPERF)
+    assert run.scenario.id == "aiperf/lab/tiny-hybrid"
+    assert "harness.version" in unknown(run)
+    found = samples(run)
+    assert found["request_throughput"] == (2.0,)
+    assert found["e2el"] == (1.0, 1.3, 1.5, 3.0)  # not the 9 s of the warm-up
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (put(error_request_count={"unit": "requests", "avg": 3.0}), "3 requests failed"),
+        (put(error_summary=[{"count": 2}, {"count": 1}]), "3 requests failed"),
+        (put(was_cancelled=True), "cancelled before its end"),
+        (put(), None),
+    ],
+)
+def test_every_release_of_aiperf_tells_what_failed(tmp_path, change, told) -> None:
+    (run,) = changed(tmp_path, AIPERF, change)
+    assert failure(run) == told
+
+
+def test_a_rate_of_aiperf_in_another_unit_is_refused(tmp_path) -> None:
+    odd = {"output_token_throughput": {"unit": "tokens/min", "avg": 12000.0}}
+    wanted = "output_token_throughput.unit: expected tokens/sec, found 'tokens/min'"
+    with pytest.raises(IngestError, match=wanted):
+        changed(tmp_path, AIPERF, put(**odd))
+
+
+def test_lm_eval_before_0_4_is_read_without_filters_and_date() -> None:
+    run = one("lm-eval/0.3/results.json")
+    assert samples(run) == {
+        "accuracy.piqa mean": (0.75,),
+        "accuracy.lambada_openai mean": (0.625,),
+    }
+    assert run.scenario.id == "lm-eval/lab/tiny-hybrid"
+    assert {"started_at", "harness.version"} <= set(unknown(run))
+    assert one("lm-eval/0.2/piqa-v0-res.json").scenario.id == "lm-eval/unknown"
+
+
+def test_lm_eval_0_4_1_names_its_model_in_words_and_its_groups_with_tasks() -> None:
+    run = one("lm-eval/0.4.1/results.json")
+    assert samples(run) == {"accuracy.arc_easy mean": (0.5,), "accuracy.gsm8k mean": (0.25,)}
+    assert run.scenario.id == "lm-eval/lab/tiny-hybrid"
+
+
+@pytest.mark.parametrize("metric", ["f1,none", "bleu,none", "perplexity", "mcc,none"])
+def test_what_is_no_share_of_right_answers_is_no_accuracy(tmp_path, metric) -> None:
+    def rescore(told: Any) -> None:
+        told["results"]["piqa"] = {metric: 0.5}
+
+    with pytest.raises(IngestError, match=f"results.piqa: expected a share of .*, found {metric}"):
+        changed(tmp_path, "lm-eval/0.3/results.json", rescore)
+
+
+def test_asv_1_wrote_a_bare_number_or_an_object() -> None:
+    (run,) = read(ASV / "01234567-py2.7-Cython-numpy1.8.json")
+    assert samples(run) == {"asv_number.time_plain": (0.25,), "asv_number.time_params(1)": (0.5,)}
+    reasons = [trial.failure.reason for trial in run.trials if trial.failure]
+    assert reasons == ["suite.time_failed failed", "suite.time_params(2) failed"]
+    assert run.builds[0].label == "py2.7-Cython-numpy1.8"
+    assert run.testbed.id == "lab-0"
+
+
+def test_asv_1_told_times_and_versions_beside_the_results() -> None:
+    (run,) = read(ASV / "89abcdef-py3.6.json")
+    assert [samples(run, at)["asv_number.time_stats"] for at in range(3)] == [
+        (0.2,),
+        (0.3,),
+        (0.4,),
+    ]
+    assert (run.finished_at - run.started_at).total_seconds() == 23
+
+
+def test_a_row_of_asv_may_end_after_its_parameters(tmp_path) -> None:
+    path = MADE_UP.parent / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"
+    told = json.loads(path.read_text())
+    told["results"] = {"suite.track_length": [7, []], "suite.time_x": [[0.5], [], None, 1704067200]}
+    changed_path = tmp_path / "short.json"
+    changed_path.write_text(json.dumps(told))
+    (run,) = read(changed_path)
+    assert samples(run) == {"asv_number.track_length": (7,), "asv_number.time_x": (0.5,)}
+
+
+def test_rates_of_inferencex_are_of_all_gpus_again() -> None:
+    single, multi = read(MADE_UP / "inferencex/agg.json")
+    assert samples(single)["total_token_throughput"] == (900.0 * 2,)
+    assert samples(single)["output_throughput"] == (100.0 * 2,)
+    assert samples(multi)["total_token_throughput"] == (900.0 * 16,)
+    assert samples(multi)["output_throughput"] == (100.0 * 12,)  # only these decode
+    assert (samples(single)["ttft p99"], single.testbed.id) == ((0.5,), "h200-lab")
+    assert {"started_at", "trials[0].duration_s"} <= set(unknown(single))
+
+
+def test_times_of_inferencex_must_be_the_inverse_of_its_interactivity(tmp_path) -> None:
+    def in_milliseconds(told: Any) -> None:
+        told[0]["median_tpot"] = 20.0
+
+    with pytest.raises(IngestError, match=r"median_tpot: expected seconds, 1 / median_intvty \(50"):
+        changed(tmp_path, "inferencex/agg.json", in_milliseconds)
+
+
+def test_rows_of_one_load_of_inferencex_are_trials_of_one_run(tmp_path) -> None:
+    def repeat(told: Any) -> None:
+        told[1] = told[0] | {"median_ttft": 0.32}
+
+    (run,) = changed(tmp_path, "inferencex/agg.json", repeat)
+    assert [samples(run, at)["ttft median"] for at in range(2)] == [(0.3,), (0.32,)]
+
+
+def test_rows_of_vllms_nightly_evaluation_tell_a_date_and_say_no_in_words(tmp_path) -> None:
+    def to_nightly(told: Any) -> None:
+        del told[1], told[0]["hw"]
+        told[0] |= {"date": "2026-09-30 17:44:42", "device": "lab-x", "is_multinode": "false"}
+
+    (run,) = changed(tmp_path, "inferencex/agg.json", to_nightly)
+    assert run.started_at == datetime(2026, 9, 30, 17, 44, 42, tzinfo=UTC)
+    assert (run.testbed.id, samples(run)["output_throughput"]) == ("lab-x", (200.0,))
+
+
+def test_a_row_without_interactivity_has_times_of_no_known_unit(tmp_path) -> None:
+    def bare(told: Any) -> None:
+        del told[0]["median_intvty"], told[0]["p99_intvty"]
+
+    with pytest.raises(IngestError, match="which tell the unit of times, found no such pair"):
+        changed(tmp_path, "inferencex/agg.json", bare)
