@@ -47,6 +47,7 @@ _FELT: Final = frozenset({"ttft", "tpot", "output_throughput"})
 _HOST: Final = frozenset(
     {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
 )
+_ONE_POSITION: Final = "acceptance_rate."
 TYPICAL: Final = frozenset({"median", "value", "mean"})
 """Statistics that speak of the typical request; a tail explains, and leads only alone."""
 
@@ -160,8 +161,9 @@ def causes_of(parts: Iterable[Part]) -> tuple[Cause, ...]:
 
 
 def _prominence(part: Part) -> tuple[int, bool, bool, float]:
-    is_tail = part.statistic not in TYPICAL
-    return _ACTIONS[part.action], part.metric not in _FELT, is_tail, -_size(part)
+    # A tail, and the drafts at one position, explain what the whole metric says.
+    explains = part.statistic not in TYPICAL or part.metric.startswith(_ONE_POSITION)
+    return _ACTIONS[part.action], part.metric not in _FELT, explains, -_size(part)
 
 
 def _size(part: Part) -> float:

@@ -36,14 +36,17 @@ class Row:
     """One thing to tell.
 
     Attributes:
-        group: What it is a case of; the rows of a group are told together.
         sentence: Plain text; empty for a row of the table.
         found: The cause, where it is one.
     """
 
-    group: object
     sentence: str
     found: Found | None = None
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it is good news."""
+        return self.found is not None and self.found.cause.is_better
 
 
 def grouped(findings: Findings) -> tuple[tuple[Found, ...], ...]:
@@ -53,29 +56,33 @@ def grouped(findings: Findings) -> tuple[tuple[Found, ...], ...]:
         What got worse before what got better, the most severe kind first; within a group what the
         gate stops before what it warns of, then the larger change.
     """
-    groups: defaultdict[tuple[bool, Area], list[Found]] = defaultdict(list)
-    for found in findings.causes:
-        groups[found.cause.is_better, found.cause.area].append(found)
     places = {area: place for place, area in enumerate(Area)}
-    ordered = sorted(groups.items(), key=lambda item: (item[0][0], places[item[0][1]]))
-    return tuple(tuple(sorted(found, key=_weight)) for _, found in ordered)
+    groups: defaultdict[tuple[bool, int, str], list[Found]] = defaultdict(list)
+    for found in findings.causes:
+        cause = found.cause
+        # In words, since "it died" and "it hung", or "slower" and "fewer drafts", are two things.
+        what = cause_text(cause, found.report).what
+        groups[cause.is_better, places[cause.area], what].append(found)
+    return tuple(tuple(sorted(groups[key], key=_weight)) for key in sorted(groups))
 
 
 def rows_of(findings: Findings) -> tuple[Row, ...]:
-    """List everything that there is to tell; of each group the first before any second."""
+    """List everything that there is to tell, the bad first.
+
+    Of each group comes the first before any second, so that no group hides another.
+    """
     many = len(findings.reports) + len(findings.absent) > 1
     groups = [
-        [Row("absent", f"{one.scenario}: not judged: {one.reason}") for one in findings.absent],
+        [Row(f"{one.scenario}: not judged: {one.reason}") for one in findings.absent],
         *([_row(found, many=many) for found in group] for group in grouped(findings)),
-        [
-            Row("incomparable", f"{report.scenario.id}: {headline(report)}")
-            for report in findings.incomparable
-        ],
+        [Row(f"{report.scenario.id}: {headline(report)}") for report in findings.incomparable],
     ]
     numbered = [
-        (at, place, row) for place, rows in enumerate(groups) for at, row in enumerate(rows)
+        (row.is_better, at, place, row)
+        for place, rows in enumerate(groups)
+        for at, row in enumerate(rows)
     ]
-    return tuple(row for *_, row in sorted(numbered, key=lambda item: item[:2]))
+    return tuple(row for *_, row in sorted(numbered, key=lambda item: item[:3]))
 
 
 def render_rows(findings: Findings) -> str:
@@ -119,12 +126,11 @@ def _weight(found: Found) -> tuple[int, float]:
 
 
 def _row(found: Found, *, many: bool) -> Row:
-    cause, group = found.cause, (found.cause.is_better, found.cause.area)
-    compared = cause.lead.comparison
+    cause, compared = found.cause, found.cause.lead.comparison
     if cause.area not in _SENTENCES and compared is not None:
-        return Row(group, "", found)
+        return Row("", found)
     place = f"{found.report.scenario.id}: " if many else ""
-    return Row(group, f"{place}{_sentence(found, many=many)}", found)
+    return Row(f"{place}{_sentence(found, many=many)}", found)
 
 
 def _sentence(found: Found, *, many: bool) -> str:

@@ -43,6 +43,15 @@ def test_a_tail_leads_only_alone():
     assert cause.lead.metric == "tpot"
 
 
+def test_the_drafts_at_one_position_lead_only_alone():
+    parts = [
+        part("acceptance_rate.position_6", effect=-0.5),
+        part("acceptance_length", effect=-0.1),
+    ]
+    (cause,) = causes_of(parts)
+    assert cause.lead.metric == "acceptance_length"
+
+
 def test_what_settles_nothing_is_no_cause():
     calm = Verdict.EQUIVALENT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE
     assert causes_of(part("ttft", verdict) for verdict in calm) == ()

@@ -14,7 +14,7 @@ from hybridwatch.record.run import Failure
 from hybridwatch.views.escape import in_html
 from hybridwatch.views.pull_request import LIMIT, SUMMARY_LIMIT, News, news_in, render, title_of
 from tests.broken_engines import healthy, with_deaths
-from tests.builders import a_run
+from tests.builders import a_run, noisy
 from tests.findings import CASES, named
 from tests.situations import HOSTILE, SITUATIONS
 
@@ -200,6 +200,26 @@ def test_a_cause_in_many_scenarios_is_told_once_and_listed_five_times() -> None:
     first, *rows = before_the_fold("dead_in_many")
     assert first.startswith("**The engine died in all 7 scenarios: CUDA error")
     assert rows[5:] == ["and 2 more, in the reports below"]
+
+
+def test_bad_news_fills_the_rows_before_good_news_gets_one() -> None:
+    worse = [named("regression", f"smoke/number-{at}") for at in range(2)]
+    text = render(Findings((*worse, named("improvement", "smoke/dummy-run")))).text
+    rows = [line for line in text.partition("<details>")[0].splitlines() if "</code>" in line]
+    assert len(rows) == 5
+    assert not any("smoke/dummy-run" in row for row in rows)
+
+
+def test_unlike_causes_of_one_area_are_not_counted_together() -> None:
+    drafts = (
+        {"acceptance_length": noisy(2.0, 10, 0.01)},
+        {"acceptance_length": noisy(1.5, 10, 0.01)},
+    )
+    slow = report_of(a_run(*drafts))
+    findings = Findings((slow, named("regression", "smoke/dummy-run")))
+    title = title_of(findings)
+    assert "Slower in smoke/dummy-run: " in title
+    assert "Fewer drafts are accepted in smoke/padded-graph-rows: " in title
 
 
 def test_nothing_has_to_be_done_only_when_everything_gated_is_settled() -> None:
