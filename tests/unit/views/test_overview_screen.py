@@ -30,6 +30,7 @@ from hybridwatch.views.document import (
 )
 from hybridwatch.views.screens import Source, open_view
 from hybridwatch.views.sentence import headline
+from tests.broken_engines import dead_contender
 from tests.store_builders import FIX, REGRESSED, STARTED, Plan, build, run, scenario
 
 NOW = STARTED + timedelta(hours=3)
@@ -232,7 +233,7 @@ def test_open_alerts_are_counted_named_and_linked(tmp_path: Path) -> None:
     first = opened(tmp_path).blocks[0]
     assert isinstance(first, Paragraph)
     assert plain(first.line).startswith(
-        "1 open alert, 1 of them would block: smoke/padded-graph-rows: slower (since 3 h ago)"
+        "1 open alert, 1 of them would block: smoke/padded-graph-rows: slower (opened 3 h ago)"
     )
     views = [piece.to for piece in pieces(first.line) if isinstance(piece, Link)]
     source = Source(tmp_path, open_index(tmp_path, headline), NOW)
@@ -252,8 +253,17 @@ def test_what_got_worse_since_yesterday_stands_first(tmp_path: Path) -> None:
     assert captions(document)[0] == "Changed since yesterday"
     rows = table(document, "Changed since yesterday").rows
     assert rows[0][0] is Verdict.REGRESSION
-    assert "output_throughput" in plain(cell_of(rows[0][2]).content)
+    assert plain(cell_of(rows[0][2]).content).startswith("Slower: ttft +30")
     assert all(row[3] is not Verdict.REGRESSION for row in rows)
+
+
+def test_a_dead_engine_is_one_piece_of_news_with_its_reason(tmp_path: Path) -> None:
+    dead = dead_contender()
+    builds = (dead.builds[0], replace(dead.builds[1], fixes=dead.builds[0].fixes, release="0.28.0"))
+    write_run(tmp_path, replace(dead, started_at=STARTED, builds=builds))
+    rows = table(opened(tmp_path), "Changed since yesterday").rows
+    assert [row[0] for row in rows] == [Verdict.FAILED]
+    assert "an illegal memory access" in plain(cell_of(rows[0][2]).content)
 
 
 def test_what_was_bad_before_yesterday_is_no_news(tmp_path: Path) -> None:
