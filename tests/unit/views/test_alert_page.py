@@ -30,10 +30,9 @@ GOOD = a_run(healthy(), healthy())
 
 def keep(results: Path, number: int, run: Run, **changes) -> str:
     """Store the run of a night; gives its id."""
-    run_id = f"{number:08x}"
-    moment = {"started_at": STARTED + timedelta(days=number), "id": run_id}
-    write_run(results, replace(run, **{"builds": UPGRADE, **moment, **changes}))
-    return run_id
+    own = {"builds": UPGRADE, "started_at": STARTED + timedelta(days=number), **changes}
+    write_run(results, replace(run, id=f"{number:08x}", **own))
+    return f"{number:08x}"
 
 
 def of(results: Path, area: Area) -> Alert:

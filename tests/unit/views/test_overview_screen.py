@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import open_index
 from hybridwatch.record.run import Run
@@ -30,6 +30,7 @@ from hybridwatch.views.document import (
 )
 from hybridwatch.views.screens import Source, open_view
 from hybridwatch.views.sentence import headline
+from tests.broken_engines import dead_contender
 from tests.store_builders import FIX, REGRESSED, STARTED, Plan, build, run, scenario
 
 NOW = STARTED + timedelta(hours=3)
@@ -113,7 +114,8 @@ def test_a_regression_stands_in_the_grid_with_a_link_to_its_history(tmp_path: Pa
     grid = table(opened(tmp_path), "Where everything stands")
     row = grid.rows[0]
     names = [column.name for column in grid.columns]
-    assert row[0] is Verdict.REGRESSION
+    assert cell_of(row[0]).content is Verdict.REGRESSION
+    assert plain(cell_of(row[0]).under) == "since 3 h ago"
     slow = cell_of(row[names.index("throughput")])
     assert verdicts([slow]) == [Verdict.REGRESSION]
     assert "%" in plain(slow.content)
@@ -146,7 +148,7 @@ def test_a_failed_run_is_louder_than_a_slow_one(tmp_path: Path) -> None:
     trials = tuple(replace(trial, index=at) for at, trial in enumerate(there))
     write_run(tmp_path, replace(dead, trials=trials))
     grid = table(opened(tmp_path), "Where everything stands")
-    firsts = [row[0] for row in grid.rows]
+    firsts = [cell_of(row[0]).content for row in grid.rows]
     assert firsts == [Verdict.MISSING, Verdict.REGRESSION]
 
 
@@ -183,8 +185,8 @@ def test_an_expected_scenario_without_a_record_is_loud(tmp_path: Path) -> None:
     checkout = Checkout(scenarios=known, policy=Policy(expected=("smoke",)))
     write_run(tmp_path, candidate(SLOW))
     (notice,) = loud(opened(tmp_path, checkout=checkout))
-    assert notice.title == "1 expected scenario without a record"
-    assert plain(notice.lines[0]) == "smoke/never-measured"
+    assert notice.title == "1 expected measurement missing"
+    assert plain(notice.lines[0]).startswith("smoke/never-measured: missing: there is no record")
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -196,6 +198,53 @@ def test_expected_scenarios_are_loud_in_an_empty_store_too(tmp_path: Path, empty
     assert bool(loud(opened(tmp_path, checkout=checkout))) is empty
 
 
+WAITING = timedelta(days=4)
+
+
+def opened_later(results: Path, policy: Policy = STRICT) -> Document:
+    source = Source(results, open_index(results, headline), NOW + WAITING)
+    later = replace(source, checkout=lambda: Checkout(policy=policy))
+    return open_view(later, read_query("overview", ""))
+
+
+def test_what_was_not_measured_lately_is_loud_and_not_without_trouble(tmp_path: Path) -> None:
+    write_run(tmp_path, candidate(Plan(seed=5)))
+    document = opened_later(tmp_path)
+    (notice,) = loud(document)
+    assert "not measured since 2026-11-21 (4 days)" in plain(notice.lines[0])
+    cell = cell_of(table(document, "Where everything stands").rows[0][0])
+    assert plain(cell.content) == "missing not measured"
+    assert plain(cell.under).startswith("since 4 d ago, then ")
+    assert not [c for c in captions(document) if "without trouble" in c]
+
+
+def test_what_the_policy_no_longer_expects_is_silent(tmp_path: Path) -> None:
+    write_run(tmp_path, candidate(Plan(seed=5)))
+    assert loud(opened_later(tmp_path, Policy(max_age_days=30.0))) == []
+
+
+def test_a_control_is_no_measurement_of_its_scenario(tmp_path: Path) -> None:
+    write_run(tmp_path, run(REGRESSED))
+    assert loud(opened_later(tmp_path)) == []
+
+
+def test_open_alerts_are_counted_named_and_linked(tmp_path: Path) -> None:
+    write_run(tmp_path, candidate(SLOW))
+    first = opened(tmp_path).blocks[0]
+    assert isinstance(first, Paragraph)
+    assert plain(first.line).startswith(
+        "1 open alert, 1 of them would block: smoke/padded-graph-rows: slower (opened 3 h ago)"
+    )
+    views = [piece.to for piece in pieces(first.line) if isinstance(piece, Link)]
+    source = Source(tmp_path, open_index(tmp_path, headline), NOW)
+    assert all(isinstance(to, Address) and not open_view(source, to).complaints for to in views)
+
+
+def test_without_an_open_alert_that_is_said(tmp_path: Path) -> None:
+    write_run(tmp_path, candidate(Plan(seed=5)))
+    assert "No alert is open." in said(opened(tmp_path))
+
+
 def test_what_got_worse_since_yesterday_stands_first(tmp_path: Path) -> None:
     before = replace(SLOW, slowdown=1.0, started_at=STARTED - timedelta(days=3))
     write_run(tmp_path, candidate(before))
@@ -204,8 +253,17 @@ def test_what_got_worse_since_yesterday_stands_first(tmp_path: Path) -> None:
     assert captions(document)[0] == "Changed since yesterday"
     rows = table(document, "Changed since yesterday").rows
     assert rows[0][0] is Verdict.REGRESSION
-    assert "output_throughput" in plain(cell_of(rows[0][2]).content)
+    assert plain(cell_of(rows[0][2]).content).startswith("Slower: ttft +30")
     assert all(row[3] is not Verdict.REGRESSION for row in rows)
+
+
+def test_a_dead_engine_is_one_piece_of_news_with_its_reason(tmp_path: Path) -> None:
+    dead = dead_contender()
+    builds = (dead.builds[0], replace(dead.builds[1], fixes=dead.builds[0].fixes, release="0.28.0"))
+    write_run(tmp_path, replace(dead, started_at=STARTED, builds=builds))
+    rows = table(opened(tmp_path), "Changed since yesterday").rows
+    assert [row[0] for row in rows] == [Verdict.FAILED]
+    assert "an illegal memory access" in plain(cell_of(rows[0][2]).content)
 
 
 def test_what_was_bad_before_yesterday_is_no_news(tmp_path: Path) -> None:

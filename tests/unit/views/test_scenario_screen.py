@@ -111,8 +111,23 @@ def test_a_broken_record_is_told_and_the_rest_is_drawn(tmp_path: Path) -> None:
     write_run(tmp_path, run(Plan()))
     (tmp_path / "records" / "epyc-9654-2c-linux" / "20261121T000000Z-x-1.json").write_text("{")
     document = opened(tmp_path)
-    assert [n.title for n in of_kind(document, Notice)] == ["1 record could not be read"]
+    titles = [notice.title for notice in of_kind(document, Notice)]
+    assert titles == ["1 expected measurement missing", "1 record could not be read"]
     assert of_kind(document, Chart)
+
+
+def test_the_time_in_which_nothing_was_measured_is_a_gap_in_the_charts(tmp_path: Path) -> None:
+    write_run(tmp_path, run(Plan(started_at=NOW - timedelta(days=5))))
+    for chart in of_kind(opened(tmp_path), Chart):
+        (gap,) = (shape for shape in chart.figure.layout.shapes if shape.type == "rect")
+        assert (gap.x0[:10], gap.x1[:10]) == (f"{NOW - timedelta(days=5):%F}", f"{NOW:%F}")
+
+
+def test_what_was_measured_today_has_no_gap(tmp_path: Path) -> None:
+    write_run(tmp_path, run(replace(Plan(bad_contender=False), started_at=NOW)))
+    charts = of_kind(opened(tmp_path), Chart)
+    assert charts
+    assert not any(shape.type == "rect" for c in charts for shape in c.figure.layout.shapes)
 
 
 def test_a_planted_step_is_confirmed_and_named_with_the_release_it_came_with(

@@ -75,7 +75,7 @@ def test_runs_are_listed_newest_first_with_their_worst_verdict(store: Path) -> N
     runs = of_kind(view(store, "runs"), Table)[0]
     assert column(runs, "scenario, builds") == ["smoke/c", "smoke/b", "smoke/padded-graph-rows"]
     assert column(runs, "verdict")[0] == "no verdict"
-    assert column(runs, "verdict")[2] == "regression"
+    assert column(runs, "verdict")[2] == "control"
     assert column(runs, "measured, run") == ["3 h ago", "4 h ago", "5 h ago"]
 
 

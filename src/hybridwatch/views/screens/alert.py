@@ -6,7 +6,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.death import death_of
-from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.record.lasting import is_lasting
 from hybridwatch.store import Broken
 from hybridwatch.triage import Alert, Change, Deed, Ruling
@@ -55,6 +55,7 @@ from hybridwatch.views.series import series_of
 
 _STORY_OPEN: Final = 8
 _LOG_LINES: Final = 40
+_UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING})
 _CHANGED: Final = {
     Change.OPENED: "opened",
     Change.RESOLVED: "resolved",
@@ -142,18 +143,18 @@ def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None)
     run, lead = alert.bad.run_id, alert.cause.lead
     full = Link("everything that it says", address("run", run=run))
     counted = plural(len(report.comparisons), "comparison")
+    note = Paragraph((f"{counted} of run {run}; ", full, "."), quiet=True)
+    table = comparisons_table(report)
+    if lead.verdict in _UNMEASURED and not is_control(alert):
+        # Rows without a number show nothing more than their names.
+        yield Section("Evidence", (Folded(f"{counted} without a value", (table,)), note))
+        return
     drawn = [
         trials_chart(series)
         for series in series_of([entry])
         if (series.metric.id, series.statistic) == (lead.metric, lead.statistic)
     ]
-    blocks = (
-        comparisons_table(report),
-        Paragraph((f"{counted} of run {run}; ", full, "."), quiet=True),
-        *changed_answers(report),
-        *drawn,
-    )
-    yield Section("Evidence", blocks)
+    yield Section("Evidence", (table, note, *changed_answers(report), *drawn))
 
 
 def _again(report: Report | None) -> Iterator[Block]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Series
 from hybridwatch.triage import Alert, Ruling
 from hybridwatch.views.address import address
@@ -46,7 +47,9 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
     )
     told = "The upright line is the run that opened the alert. "
     way = Paragraph((told, Link("The whole history", view), "."), quiet=True)
-    yield Section(f"When {subject.label} changed", (chart, way))
+    lost = lead.verdict is Verdict.FAILED or lead.verdict is Verdict.MISSING
+    title = f"{subject.label} until then" if lost else f"When {subject.label} changed"
+    yield Section(title, (chart, way))
 
 
 def _names(series: Series, builds: Sequence[str]) -> tuple[bool, tuple[str, ...]]:

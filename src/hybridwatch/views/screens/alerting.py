@@ -23,8 +23,11 @@ from hybridwatch.views.controls import (
 from hybridwatch.views.document import Cell, Inline, Link, When
 from hybridwatch.views.history import age
 from hybridwatch.views.judged import judged_from
+from hybridwatch.views.screens.pair import rows_in
 from hybridwatch.views.screens.screen import Source
 
+LONGEST_LINE: Final = 160
+"""Characters of one line of a list; pages of their own show all."""
 _SAYS: Final[Mapping[Sight | None, Verdict]] = {
     Sight.MISSED: Verdict.FAILED,
     Sight.CAUGHT: Verdict.EQUIVALENT,
@@ -81,6 +84,13 @@ def _told_in(index: Index, policy: Policy, known: frozenset[Known]) -> _Told:
             if ruling.cause is not None:
                 bad_in[ruling.run_id].append(story)
     return _Told(stories, {run: tuple(found) for run, found in bad_in.items()})
+
+
+def engine_said(run_id: str, source: Source) -> str:
+    """Say why an engine failed as the headline of its run does; empty where that is not known."""
+    row = rows_in(source.index).get(run_id)
+    said = row.said if row else ""
+    return said if len(said) <= LONGEST_LINE else said[:LONGEST_LINE].rstrip() + "…"
 
 
 def since(ruling: Ruling, source: Source) -> Cell:

@@ -32,10 +32,9 @@ from hybridwatch.views.document import (
 )
 from hybridwatch.views.history import age
 from hybridwatch.views.screens.alert import alert_page
-from hybridwatch.views.screens.alerting import alerts_here, since
+from hybridwatch.views.screens.alerting import LONGEST_LINE, alerts_here, engine_said, since
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.pager import Part, part_of
-from hybridwatch.views.screens.pair import rows_in
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.views.sentence import plural
@@ -44,8 +43,6 @@ _STANDING: Final = "standing"
 _SETTLED: Final = frozenset({Status.CLOSED, Status.RESOLVED})
 _ALL: Final = "all"
 _NONE: Final = "none picked"
-_QUOTED: Final = 160
-"""Characters of what somebody wrote that a list shows; the alert's own page shows all."""
 
 
 def show(source: Source, asked: Asked) -> Document:
@@ -180,9 +177,7 @@ def _row(alert: Alert, here: Address, source: Source) -> tuple[Cell | Inline, ..
 def _happened(alert: Alert, source: Source) -> str:
     """Say what happened; of an engine that failed as its run's headline does, with the reason."""
     if alert.matter.area is Area.ENGINE:
-        row = rows_in(source.index).get(alert.bad.run_id)
-        if row is not None and row.said:
-            return _short(row.said)
+        return engine_said(alert.bad.run_id, source) or alert_text(alert).sentence()
     return _short(alert_text(alert).sentence())
 
 
@@ -191,7 +186,7 @@ def _did(entry: Entry, source: Source) -> Cell:
 
 
 def _short(said: str) -> str:
-    return said if len(said) <= _QUOTED else said[:_QUOTED].rstrip() + "…"
+    return said if len(said) <= LONGEST_LINE else said[:LONGEST_LINE].rstrip() + "…"
 
 
 def _way(alert: Alert, chosen: Sequence[Alert], here: Address) -> tuple[Inline, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
@@ -39,27 +39,20 @@ from hybridwatch.views.document import (
     When,
 )
 from hybridwatch.views.grid import (
-    COLUMNS,
-    LOUDEST,
-    Told,
     current,
     grid_of,
-    heading_of,
     name_of,
-    told_in,
 )
 from hybridwatch.views.history import age
 from hybridwatch.views.screens.alerting import alerts_here
 from hybridwatch.views.screens.empty import broken_in, checkout_notice, empty_store
-from hybridwatch.views.screens.overview_grid import history_of, several, standings
+from hybridwatch.views.screens.overview_grid import standings
+from hybridwatch.views.screens.overview_news import news_section
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.views.sentence import plural
 
 _RUNS_BACK: Final = 16
-_NEWS: Final = 12
-"""Changes that are shown at once; a bad night has hundreds."""
-_NEWS_FOLDED: Final = 100
 _NAMED: Final = 3
 _SINCE: Final[Mapping[str, str]] = {"1": "yesterday", "7": "a week ago", "30": "a month ago"}
 _TITLE: Final = "hybridwatch"
@@ -91,7 +84,7 @@ def show(source: Source, asked: Asked) -> Document:
         *loud,
         *_missed(controls),
         Filters((*filters, since)),
-        *_news(news, since, source),
+        news_section(news, since, source),
         *standings(rows, latest, unmeasured, source),
         *_controls(controls, source, folded=bool(rows)),
     )
@@ -145,7 +138,7 @@ def _open_alerts(source: Source) -> Iterator[Block]:
         opened = alert.opened_by.started_at
         name = f"{alert.matter.scenario}: {alert_text(alert).what.lower()}"
         line += [", " if nth else "", Link(name, address("alerts", alert=alert.matter.key))]
-        line += [" (since ", When(opened, age(opened, source.now)), ")"]
+        line += [" (opened ", When(opened, age(opened, source.now)), ")"]
     more = f" and {len(alerts) - _NAMED} more" if len(alerts) > _NAMED else ""
     yield Paragraph((*line, f"{more}."))
 
@@ -158,84 +151,6 @@ def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
             for c in missed
         )
         yield Notice(Kind.LOUD, f"{plural(len(missed), 'known-bad control')} not caught", lines)
-
-
-def _news(news: pd.DataFrame, since: Choice, source: Source) -> Iterator[Block]:
-    """Every comparison that says something else than it did: bad news and recoveries."""
-    bad = {verdict.value for verdict in Verdict if verdict.is_bad_news}
-    told = news["verdict"].isin(bad | {Verdict.IMPROVEMENT.value}) | news["before"].isin(bad)
-    rows = [_changed(before, part, source) for before, part in _alike(news[told])]
-    rows.sort(key=lambda row: LOUDEST.index(row[0]))
-    columns = (
-        Column("now"),
-        Column("scenario, baseline → contender"),
-        Column("metrics", wide=True),
-        Column("before"),
-        Column("measured"),
-    )
-    title = f"Changed since {since.told}"
-    blocks: list[Block] = []
-    if rows:
-        blocks.append(Table(title, columns, tuple(rows[:_NEWS])))
-    else:
-        blocks.append(Paragraph("No comparison got worse, failed or recovered."))
-    if rest := rows[_NEWS:]:
-        shown = f"{plural(len(rest), 'more change')}" + (
-            f", the first {_NEWS_FOLDED}" if len(rest) > _NEWS_FOLDED else ""
-        )
-        blocks.append(Folded(shown, (Table("More changes", columns, tuple(rest[:_NEWS_FOLDED])),)))
-    if calm := int((~told).sum()):
-        said = f"{plural(calm, 'other comparison')} changed without being news, such as a first "
-        blocks.append(Paragraph(f"{said}measurement that found nothing.", quiet=True))
-    yield Section(title, tuple(blocks))
-
-
-def _alike(news: pd.DataFrame) -> Iterator[tuple[str, list[Told]]]:
-    """Put together what moved alike in one scenario on one testbed, the newest first."""
-    found: dict[tuple[str, ...], list[Told]] = {}
-    both = zip(told_in(news), news["before"].tolist(), strict=True)
-    for told, before in reversed(list(both)):
-        key = (told.scenario, told.testbed, told.verdict, before)
-        found.setdefault(key, []).append(told)
-    for (*_, before), part in found.items():
-        yield before, part
-
-
-def _changed(before: str, rows: Sequence[Told], source: Source) -> tuple[Any, ...]:
-    first, when = rows[0], rows[0].started_at.to_pydatetime()
-    pairs = dict.fromkeys(_pair(row) for row in rows)
-    sizes: dict[str, str] = {}
-    for row in sorted(rows, key=lambda row: -abs(row.effect) if row.effect == row.effect else 0.0):
-        sizes.setdefault(_named(row), _size(row))
-    names = list(dict.fromkeys(_named(row) for row in sorted(rows, key=_column)))
-    named = [f"{name}{sizes[name]}" for name in names[:_NAMED]]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    view = history_of(first, names[:_NAMED])
-    return (
-        Verdict(first.verdict),
-        Cell(Link(first.scenario, view), several(pairs)),
-        ", ".join(named) + more,
-        Verdict(before) if before else "first time",
-        Cell(When(when, age(when, source.now)), Link("run", address("run", run=first.run))),
-    )
-
-
-def _column(row: Told) -> int:
-    return list(COLUMNS).index(heading_of(row.metric))
-
-
-def _pair(found: Told) -> str:
-    return f"{found.baseline} → {found.contender}"
-
-
-def _named(row: Told) -> str:
-    """Name a verdict's metric as the scenario's screen does."""
-    return name_of(row.metric, row.statistic)[1]
-
-
-def _size(row: Told) -> str:
-    metric, _ = name_of(row.metric, row.statistic)
-    return f" {numbers.effect(row.effect, metric.kind)}" if metric and row.effect else ""
 
 
 def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -> Iterator[Block]:

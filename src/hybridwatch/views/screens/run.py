@@ -44,7 +44,7 @@ from hybridwatch.views.history import (
 from hybridwatch.views.screens.alerting import stories_with
 from hybridwatch.views.screens.empty import broken_notice, empty_store
 from hybridwatch.views.screens.screen import Source
-from hybridwatch.views.screens.table_of_runs import Row, rows_of
+from hybridwatch.views.screens.table_of_runs import Row, controls_last, rows_of
 from hybridwatch.views.sentence import centers_of, headline, name_of, plural, reason
 from hybridwatch.views.series import Series, label_of, series_of
 
@@ -58,7 +58,7 @@ ALL: Final = "all"
 
 
 def show(source: Source, asked: Asked) -> Document:
-    """Show the run that is asked for, or the newest."""
+    """Show the run that is asked for, or the newest that is not bad on purpose."""
     rows = rows_of(source.index)
     if not rows:
         return Document("Run", empty_store(source))
@@ -81,8 +81,8 @@ def show(source: Source, asked: Asked) -> Document:
 def _choose(rows: Mapping[str, Row], asked: Asked) -> Choice:
     wanted = asked.address.values("run")[-1:]
     seen = rows.get(wanted[0]) if wanted else None
-    scenario = (seen or next(iter(rows.values()))).scenario
-    alike = [row for row in rows.values() if row.scenario == scenario][:_SIBLINGS]
+    scenario = (seen or controls_last(rows.values())[0]).scenario
+    alike = controls_last(row for row in rows.values() if row.scenario == scenario)[:_SIBLINGS]
     if seen is not None and seen not in alike:
         alike.append(seen)
     return asked.one("Run", "run", {row.run: row.named for row in alike})

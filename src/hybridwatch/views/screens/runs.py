@@ -1,4 +1,4 @@
-"""Every run, newest first, and the machines that they were measured on."""
+"""Every run, newest first and controls last, and the machines that they were measured on."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ from hybridwatch.views.history import age
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.pager import Part, part_of
 from hybridwatch.views.screens.screen import Source
-from hybridwatch.views.screens.table_of_runs import Row, rows_of
+from hybridwatch.views.screens.table_of_runs import Row, controls_last, rows_of, verdict_cell
 from hybridwatch.views.sentence import plural
 
 _FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {
@@ -61,7 +61,7 @@ def show(source: Source, asked: Asked) -> Document:
         asked.many("Build", "build", _options(b for row in rows for b in row.builds)),
         asked.many("Testbed", "testbed", _options(row.testbed for row in rows)),
     )
-    chosen = [row for row in rows if _is_chosen(row, filters)]
+    chosen = controls_last(row for row in rows if _is_chosen(row, filters))
     part = part_of(chosen, asked)
     title = "Runs and testbeds"
     if not rows:
@@ -111,12 +111,14 @@ def _list(part: Part[Row], count: str, here: Address, source: Source) -> Iterabl
         Column("testbed"),
     )
     yield Table("Runs", columns, tuple(_row(row, source) for row in part.shown))
+    if any(row.is_control for row in part.shown):
+        yield Paragraph("Controls, which are bad on purpose, stand behind all others.", quiet=True)
     yield from part.ways(count, here, ("newer", "older"))
 
 
 def _row(row: Row, source: Source) -> tuple[Cell | Inline, ...]:
     return (
-        row.verdict or "no verdict",
+        verdict_cell(row),
         Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
         row.said,
         Cell(str(row.failures) if row.failures else "-", raw=row.failures),

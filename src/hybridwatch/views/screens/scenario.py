@@ -45,7 +45,7 @@ from hybridwatch.views.marks import mark_gap
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.histories import Subject, chart_of, charts_of
 from hybridwatch.views.screens.screen import Source
-from hybridwatch.views.screens.table_of_runs import rows_of
+from hybridwatch.views.screens.table_of_runs import controls_last, rows_of, verdict_cell
 from hybridwatch.views.screens.unmeasured import gap_of, gaps_notice
 from hybridwatch.views.sentence import plural
 
@@ -374,26 +374,24 @@ def _table_of_runs(
     scenario = str(runs["scenario"].iloc[0])
     chosen = pd.Series(names_of(runs, over_releases=over_releases), index=runs.index)
     records = runs.loc[chosen.isin(names), "record"].iloc[::-1]
-    wanted = list(dict.fromkeys(records.tolist()))
     histories = _histories(source.index)
     rows = {row.record: row for row in histories.rows(scenario).values()}
+    wanted = controls_last(rows[record] for record in dict.fromkeys(records.tolist()))
     columns = (
         Column("verdict"),
         Column("run, baseline → contender"),
         Column("what", wide=True),
         Column("measured"),
     )
-    told = []
-    for record in wanted[:_RUNS]:
-        row = rows[record]
-        told.append(
-            (
-                Cell("control", "bad on purpose") if record in histories.bad else row.verdict or "",
-                Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
-                row.said,
-                When(row.started_at, age(row.started_at, source.now)),
-            )
+    told = [
+        (
+            verdict_cell(row),
+            Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
+            row.said,
+            When(row.started_at, age(row.started_at, source.now)),
         )
+        for row in wanted[:_RUNS]
+    ]
     shown = f"Runs of these builds: {len(told)} of {len(wanted)}, newest first"
     more = Link("every run of this scenario", address("runs", scenario=scenario))
     return Section(shown, (Table("Runs", columns, tuple(told)), Paragraph(more, quiet=True)))

@@ -1,6 +1,6 @@
 """The index's runs, one row each, as screens list them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -9,6 +9,8 @@ import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
+from hybridwatch.views.controls import bad_on_purpose
+from hybridwatch.views.document import Cell
 from hybridwatch.views.history import SEVERITY
 
 _ALONE: Final = "One build alone: part of the histories; compare it with another run."
@@ -29,6 +31,7 @@ class Row:
         failures: Failed trials.
         verdict: The worst of its comparisons; ``None`` without a report.
         said: Headline of its report, or why it has none.
+        is_control: Whether its contender is bad on purpose, so that its verdict is no news.
     """
 
     run: str
@@ -41,11 +44,13 @@ class Row:
     failures: int
     verdict: Verdict | None
     said: str
+    is_control: bool = False
 
     @property
     def named(self) -> str:
         """The run in a list of choices."""
         verdict = self.verdict.value if self.verdict else "no verdict"
+        verdict = "control" if self.is_control else verdict
         builds = " → ".join(self.builds)
         return f"{self.started_at:%Y-%m-%d %H:%M} · {verdict} · {builds} · {self.run}"
 
@@ -56,7 +61,7 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
         frame if scenario is None else frame[frame["scenario"] == scenario]
         for frame in (index.runs(), index.verdicts())
     )
-    worst = _worst(verdicts)
+    worst, controls = _worst(verdicts), bad_on_purpose(index)
     found: dict[str, Row] = {}
     sides: dict[str, list[str]] = {}
     failures: dict[str, int] = {}
@@ -77,6 +82,7 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
             failures=failures[record],
             verdict=worst.get(record),
             said=each["headline"] or (_ALONE if len(sides[record]) == 1 else each["trouble"]),
+            is_control=record in controls,
         )
     return found
 
@@ -85,3 +91,15 @@ def _worst(verdicts: pd.DataFrame) -> Mapping[str, Verdict]:
     ranks = {verdict.value: rank for rank, verdict in enumerate(SEVERITY)}
     worst = verdicts["verdict"].map(ranks).groupby(verdicts["record"]).min()
     return {str(record): SEVERITY[int(rank)] for record, rank in worst.items()}
+
+
+def controls_last(rows: Iterable[Row]) -> list[Row]:
+    """Put the runs of engines that are bad on purpose behind all others, else in their order."""
+    return sorted(rows, key=lambda row: row.is_control)
+
+
+def verdict_cell(row: Row) -> Cell:
+    """Show the verdict of a run; of one that is bad on purpose, that it is a control."""
+    if row.is_control:
+        return Cell("control", "bad on purpose")
+    return Cell(row.verdict or "no verdict")
