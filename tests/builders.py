@@ -88,6 +88,11 @@ def a_run(*sides: Mapping[str, Trials], **changes: Any) -> Run:
     return replace(run, **changes)
 
 
+def a_comparison(*sides: Mapping[str, Trials], **changes: Any) -> Run:
+    """A run as ``a_run`` gives it, of builds that somebody wants to know about: no control."""
+    return a_run(*sides, **{"builds": (BASELINE, NEWER)[: len(sides)], **changes})
+
+
 def with_failures(run: Run, side: int, phase: Phase, count: int, reason: str = "it died") -> Run:
     """The same run with failed trials at its end."""
     lost = tuple(

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.store import write_run
 from hybridwatch.views.pull_request import LIMIT, News, news_in
-from tests.builders import Trials, a_run, noisy
+from tests.builders import Trials, noisy
+from tests.builders import a_comparison as a_run
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN, Fault
 from tests.situations import HOSTILE
 

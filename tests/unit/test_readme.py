@@ -36,7 +36,7 @@ HERE = [command for command in COMMANDS if is_for_a_fresh_clone(command)]
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The committed records and policy, and nothing that was ever stored beside them."""
-    folder = tmp_path_factory.mktemp("clone")
+    folder: Path = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "results" / "records", folder / "results" / "records")
     (folder / "ci").symlink_to(ROOT / "ci")
     return folder

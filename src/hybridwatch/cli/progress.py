@@ -12,6 +12,8 @@ from rich.progress import Progress as Bar
 from hybridwatch.measure.session import Progress, Tell
 
 _MINUTE: Final = 60.0
+_TRIALS: Final = 4
+"""Behind the first, before anybody guesses from them."""
 
 
 class TimeLeft:
@@ -26,6 +28,7 @@ class TimeLeft:
         self._sessions = sessions
         self._clock = clock
         self._begun: float | None = None
+        self._first: tuple[int, float] | None = None
         self._took: list[float] = []
 
     def begin(self) -> None:
@@ -33,7 +36,7 @@ class TimeLeft:
         now = self._clock()
         if self._begun is not None:
             self._took.append(now - self._begun)
-        self._begun = now
+        self._begun, self._first = now, None
 
     def after(self, done: int, total: int) -> str:
         """Say how long it will take from here; empty while nobody can know.
@@ -42,14 +45,28 @@ class TimeLeft:
             done: Trials made in this session.
             total: Trials planned in it.
         """
-        if self._begun is None or not done:
+        if self._begun is None:
             return ""
-        so_far = self._clock() - self._begun
-        this = so_far * total / done
-        to_come = self._sessions - len(self._took) - 1
-        mean = (sum(self._took) + this) / (len(self._took) + 1)
-        left = this - so_far + max(0, to_come) * mean
+        now = self._clock()
+        here = self._here(done, total, now)
+        if here is None:
+            return ""
+        to_come = max(0, self._sessions - len(self._took) - 1)
+        like = [*self._took, now - self._begun + here]
+        left = here + to_come * sum(like) / len(like)
         return f"about {max(1, round(left / _MINUTE))} min left"
+
+    def _here(self, done: int, total: int, now: float) -> float | None:
+        """Seconds that this session still takes; the first trial is no measure of the others.
+
+        It waits for the engine's start.
+        """
+        if done and self._first is None:
+            self._first = done, now
+        if self._first is None or done - self._first[0] < _TRIALS:
+            return None
+        made = done - self._first[0]
+        return (now - self._first[1]) / made * (total - done)
 
 
 @contextmanager

@@ -40,21 +40,42 @@ def test_a_terminal_keeps_results_in_sight_and_nothing_else(lasting: str) -> Non
     assert not any(line.endswith(STEPS[0].text) and "/48" not in line for line in lines)
 
 
+class Clock:
+    """Seconds, as a test says."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def test_time_left_counts_what_is_planned_and_the_scenarios_to_come() -> None:
-    clock = iter([0.0, 60.0, 120.0, 240.0, 300.0])
-    left = TimeLeft(3, lambda: next(clock))
+    clock = Clock()
+    left = TimeLeft(3, clock)
     left.begin()
-    assert left.after(0, 10) == "", "nothing is known yet"
-    assert left.after(5, 10) == "about 5 min left", "one here, two in each of two others"
-    assert left.after(10, 10) == "about 4 min left"
+    told = {}
+    # Nine minutes until the engine is up and its first trial is made, then one for each trial.
+    for done in range(12):
+        clock.now = 60.0 * (8 + done) if done else 0.0
+        told[done] = left.after(done, 12)
+    assert {told[done] for done in range(5)} == {""}, "nothing is known yet"
+    assert told[5] == "about 47 min left", "7 here, 20 in each of two others"
+    assert told[11] == "about 41 min left"
     left.begin()
-    assert left.after(5, 10) == "about 4 min left", "one here, and about three in the last"
+    assert left.after(1, 12) == "", "of this engine nothing is known"
+    clock.now += 240
+    assert left.after(5, 12) == "about 22 min left", "7 here, and 15 as those two on average"
 
 
 def test_time_left_stands_in_every_line_of_a_log() -> None:
-    clock = iter([0.0, 60.0])
+    clock = Clock()
     console = Console(file=StringIO(), width=200)
-    with progress(console, TimeLeft(1, lambda: next(clock))) as tell:
-        tell(STEPS[0])
+    with progress(console, TimeLeft(1, clock)) as tell:
+        for done in (1, 6):
+            clock.now = 60.0 * done
+            tell(Progress(done, 9, "performance cpu-0.27.1"))
     assert isinstance(console.file, StringIO)
-    assert console.file.getvalue() == "[12/48] performance cpu-0.27.1, about 3 min left\n"
+    assert console.file.getvalue().splitlines() == [
+        "[1/9] performance cpu-0.27.1",
+        "[6/9] performance cpu-0.27.1, about 3 min left",
+    ]

@@ -14,7 +14,7 @@ from hybridwatch.cli.main import VERBS, cli, main
 from hybridwatch.errors import EngineError
 from hybridwatch.store import write_run
 from tests.broken_engines import dead_contender
-from tests.builders import BASELINE, NEWER, a_run, noisy
+from tests.builders import a_comparison, a_run, noisy
 
 PADDED = "contract.padded_rows_prefilling"
 GOOD = {PADDED: (0.0,), "tpot": noisy(1.0, 7, 0.01)}
@@ -36,7 +36,7 @@ def stored(tmp_path):
     """Store a run and give the path of its record."""
 
     def store(*sides, run_id: str = "1f0a9c3e") -> str:
-        run = replace(a_run(*sides, builds=(BASELINE, NEWER)[: len(sides)]), id=run_id)
+        run = replace(a_comparison(*sides), id=run_id)
         return str(write_run(tmp_path, run))
 
     return store
@@ -279,7 +279,7 @@ def test_a_lost_file_of_answers_stops_its_scenario_and_hides_no_other(call, tmp_
     policy.write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
     asked = a_run({"accuracy.recall": "1101"}, {"accuracy.recall": "1101"})
     record = write_run(tmp_path, asked)
-    other = a_run(GOOD, BAD, builds=(BASELINE, NEWER))
+    other = a_comparison(GOOD, BAD)
     write_run(tmp_path, replace(other, id="aaaaaaaa", scenario=replace(other.scenario, id="x/y")))
     record.with_name(f"{record.stem}.bulk.jsonl.gz").unlink()
     answer = call("gate", "--policy", str(policy))
