@@ -12,6 +12,8 @@ from typing import Final
 from hybridwatch.metric import Kind, Metric
 
 ANY: Final = "*"
+MAX_AGE_DAYS: Final = 2.0
+"""A night that failed once is made up for in the next one; two silent nights are trouble."""
 
 
 class Action(Enum):
@@ -53,11 +55,17 @@ class Policy:
 
     Attributes:
         rules: The first that fits decides.
-        expected: Ids and groups of the scenarios that must have been measured.
+        expected: Ids and groups of the scenarios that must have been measured; without any,
+            whatever was measured lately must be measured again.
+        max_age_days: How old a record may be when a folder is judged; an older one is missing.
+        testbeds: Ids of the testbeds that must measure, ``*`` for any characters; without any,
+            those that measured lately.
     """
 
     rules: tuple[Rule, ...] = ()
     expected: tuple[str, ...] = ()
+    max_age_days: float = MAX_AGE_DAYS
+    testbeds: tuple[str, ...] = ()
 
     def rule_for(self, scenario_id: str, metric_id: str) -> Rule:
         """Find the rule that decides; one that blocks where none fits."""

@@ -1,0 +1,163 @@
+"""What should have been measured lately and was not.
+
+Pure, and without the runs themselves: whoever knows when which scenario was measured on which
+testbed can ask, the gate from a folder and the dashboard from its index. A missing night is then
+the same thing everywhere.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Final
+
+from hybridwatch.analysis.policy import Policy, covers
+
+REMEMBERED: Final = timedelta(days=30)
+"""A testbed is expected to go on measuring if it did so this long before the newest record: long
+enough for repairs and holidays, short enough for a machine that was given back to be forgotten."""
+
+_HOURS_BELOW: Final = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A scenario that was measured.
+
+    Attributes:
+        scenario: Its id.
+        testbed: Id of the machine.
+        started_at: When the run started, with a time zone.
+        run_id: Which run it was.
+    """
+
+    scenario: str
+    testbed: str
+    started_at: datetime
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something expected that was not measured lately, or never.
+
+    Attributes:
+        scenario: Its id, or a group of which nothing is known; empty for a whole testbed that the
+            policy expects and that never measured.
+        testbed: Id of the machine; empty where no expected one ever measured the scenario.
+        last: The newest measurement there is; ``None`` without any.
+        age: How old that is; ``None`` without any.
+    """
+
+    scenario: str
+    testbed: str
+    last: Measured | None = None
+    age: timedelta | None = None
+
+    @property
+    def reason(self) -> str:
+        """What is missing, one line, without the names of scenario and testbed."""
+        if self.last is None or self.age is None:
+            return "missing: there is no record of it; measure it"
+        where = "" if self.testbed else " on any expected testbed"
+        run = f": {self.last.run_id}" if self.last.run_id else ""
+        day = self.last.started_at.date().isoformat()
+        return f"not measured since {day} ({age_text(self.age)}){where}{run}"
+
+
+def gaps(
+    measured: Iterable[Measured],
+    policy: Policy,
+    now: datetime,
+    scenarios: Collection[str] = (),
+) -> tuple[Gap, ...]:
+    """Find what the policy expects and nobody measured within its ``max_age_days``.
+
+    A scenario is expected on every expected testbed that ever measured it, and on one at least.
+
+    Args:
+        measured: What there is, in any order; older measurements of the same do no harm. Known-bad
+            controls tell nothing of a build and are not to be among them.
+        policy: What is expected, and how old it may be.
+        now: With a time zone.
+        scenarios: Ids of every scenario there is, so that one that was never measured is missed;
+            without them only what the policy names is.
+
+    Returns:
+        By scenario and testbed, each at most once.
+    """
+    newest = _newest(measured)
+    recent = _recent(newest.values(), now)
+    testbeds = {at for _, at in newest if is_expected(at, policy, recent)}
+    oldest = timedelta(days=policy.max_age_days)
+    found: list[Gap] = list(_silent(newest, policy))
+    for scenario in _wanted(newest, policy, recent, scenarios):
+        here = [one for one in newest.values() if one.scenario == scenario]
+        there = [one for one in here if one.testbed in testbeds]
+        for one in there:
+            age = now - one.started_at
+            if age > oldest:
+                found.append(Gap(scenario, one.testbed, one, age))
+        if not there:
+            found.append(_nowhere(scenario, () if policy.testbeds else here, now))
+    return tuple(sorted(found, key=lambda gap: (gap.scenario, gap.testbed)))
+
+
+def is_expected(testbed: str, policy: Policy, recent: Iterable[Measured]) -> bool:
+    """Whether a testbed has to measure.
+
+    Args:
+        testbed: Its id.
+        policy: Which ones it names, if any.
+        recent: What was measured lately; counts only where the policy names none.
+    """
+    if policy.testbeds:
+        return any(fnmatchcase(testbed, known) for known in policy.testbeds)
+    return any(one.testbed == testbed for one in recent)
+
+
+def age_text(age: timedelta) -> str:
+    """Write an age for a person: days, or hours of what is younger than two days."""
+    if age >= _HOURS_BELOW:
+        return f"{age.days} days"
+    hours = max(0, int(age.total_seconds() // 3600))
+    return f"{hours} hour{'' if hours == 1 else 's'}"
+
+
+def _newest(measured: Iterable[Measured]) -> dict[tuple[str, str], Measured]:
+    ordered = sorted(measured, key=lambda one: one.started_at)
+    return {(one.scenario, one.testbed): one for one in ordered}
+
+
+def _recent(newest: Collection[Measured], now: datetime) -> tuple[Measured, ...]:
+    """What was measured lately: before the newest record, so that a dead store is not forgotten."""
+    last = min(now, max((one.started_at for one in newest), default=now))
+    return tuple(one for one in newest if last - one.started_at <= REMEMBERED)
+
+
+def _wanted(
+    newest: Iterable[tuple[str, str]],
+    policy: Policy,
+    recent: Iterable[Measured],
+    scenarios: Collection[str],
+) -> Iterator[str]:
+    if not policy.expected:
+        yield from {one.scenario for one in recent}
+        return
+    known = {*scenarios, *(scenario for scenario, _ in newest)}
+    told: set[str] = set()
+    for expected in policy.expected:
+        # A name that covers nothing known is an id, or a group, that was never measured.
+        told |= {one for one in known if covers(expected, one)} or {expected}
+    yield from told
+
+
+def _silent(newest: Mapping[tuple[str, str], Measured], policy: Policy) -> Iterator[Gap]:
+    for wanted in policy.testbeds:
+        if not any(fnmatchcase(testbed, wanted) for _, testbed in newest):
+            yield Gap("", wanted)
+
+
+def _nowhere(scenario: str, here: Iterable[Measured], now: datetime) -> Gap:
+    last = max(here, key=lambda one: one.started_at, default=None)
+    return Gap(scenario, "", last, None if last is None else now - last.started_at)

@@ -1,0 +1,99 @@
+"""What was not measured lately must be told, and only what nobody expects may be silent."""
+
+from datetime import UTC, datetime, timedelta
+
+from hybridwatch.analysis.freshness import Gap, Measured, age_text, gaps
+from hybridwatch.analysis.policy import Policy
+
+NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
+SMOKE = Policy(expected=("smoke",))
+ROWS, RUN = "smoke/padded-graph-rows", "smoke/dummy-run"
+
+
+def measured(scenario: str, testbed: str, days: float) -> Measured:
+    return Measured(scenario, testbed, NOW - timedelta(days=days), f"run-{days:g}")
+
+
+def places(found: tuple[Gap, ...]) -> list[tuple[str, str]]:
+    return [(gap.scenario, gap.testbed) for gap in found]
+
+
+def test_what_was_measured_within_two_days_is_no_gap() -> None:
+    assert gaps([measured(ROWS, "h100", 1.9)], SMOKE, NOW) == ()
+
+
+def test_a_testbed_that_went_silent_is_told_though_another_measures() -> None:
+    found = gaps([measured(ROWS, "h100", 4), measured(ROWS, "epyc", 0.2)], SMOKE, NOW)
+    assert places(found) == [(ROWS, "h100")]
+    assert found[0].reason == "not measured since 2026-11-18 (4 days): run-4"
+
+
+def test_the_newest_measurement_counts() -> None:
+    assert gaps([measured(ROWS, "h100", 1), measured(ROWS, "h100", 9)], SMOKE, NOW) == ()
+
+
+def test_the_policy_says_how_old_is_too_old() -> None:
+    week = Policy(expected=("smoke",), max_age_days=7)
+    assert gaps([measured(ROWS, "h100", 4)], week, NOW) == ()
+
+
+def test_what_the_policy_does_not_expect_is_silent() -> None:
+    assert gaps([measured("reported/old", "h100", 9), measured(ROWS, "h100", 1)], SMOKE, NOW) == ()
+
+
+def test_without_expectations_whatever_was_measured_lately_is_expected() -> None:
+    there = [measured(ROWS, "h100", 9), measured(RUN, "h100", 0), measured("old/one", "h100", 60)]
+    assert places(gaps(there, Policy(), NOW)) == [(ROWS, "h100")]
+
+
+def test_a_testbed_not_seen_for_thirty_days_is_forgotten() -> None:
+    there = [measured(ROWS, "gone", 32), measured(ROWS, "h100", 1)]
+    assert gaps(there, SMOKE, NOW) == ()
+
+
+def test_a_store_of_which_all_is_old_is_not_forgotten() -> None:
+    assert places(gaps([measured(ROWS, "h100", 90)], SMOKE, NOW)) == [(ROWS, "h100")]
+    assert places(gaps([measured(ROWS, "h100", 90)], Policy(), NOW)) == [(ROWS, "h100")]
+
+
+def test_a_scenario_that_only_a_forgotten_testbed_measured_is_missing_everywhere() -> None:
+    found = gaps([measured(ROWS, "gone", 40), measured(RUN, "h100", 0)], SMOKE, NOW)
+    assert places(found) == [(ROWS, "")]
+    assert found[0].reason == (
+        "not measured since 2026-10-13 (40 days) on any expected testbed: run-40"
+    )
+
+
+def test_a_scenario_is_not_asked_of_a_testbed_that_never_measured_it() -> None:
+    there = [measured(ROWS, "h100", 1), measured(RUN, "epyc", 1)]
+    assert gaps(there, SMOKE, NOW) == ()
+
+
+def test_a_scenario_that_was_never_measured_is_missing() -> None:
+    found = gaps([measured(ROWS, "h100", 1)], SMOKE, NOW, (ROWS, RUN, "reported/old"))
+    assert places(found) == [(RUN, "")]
+    assert found[0].reason == "missing: there is no record of it; measure it"
+    assert places(gaps([], Policy(expected=(RUN,)), NOW)) == [(RUN, "")]
+
+
+def test_testbeds_that_the_policy_names_are_expected_and_no_others() -> None:
+    only = Policy(expected=("smoke",), testbeds=("h100*",))
+    there = [measured(ROWS, "h100-1", 50), measured(ROWS, "epyc", 9), measured(RUN, "epyc", 0)]
+    found = gaps(there, only, NOW)
+    assert places(found) == [(RUN, ""), (ROWS, "h100-1")]
+    assert found[0].last is None
+
+
+def test_an_expected_testbed_that_never_measured_is_told() -> None:
+    wanted = Policy(expected=("smoke",), testbeds=("epyc", "mi300*"))
+    assert places(gaps([measured(ROWS, "epyc", 0)], wanted, NOW)) == [("", "mi300*")]
+
+
+def test_a_record_from_the_future_is_fresh() -> None:
+    assert gaps([measured(ROWS, "h100", -1)], SMOKE, NOW) == ()
+    assert age_text(timedelta(days=-1)) == "0 hours"
+
+
+def test_ages_are_told_in_hours_and_days() -> None:
+    told = [age_text(timedelta(hours=hours)) for hours in (1, 47, 48, 100)]
+    assert told == ["1 hour", "47 hours", "2 days", "4 days"]
