@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import Enum
 
 from hybridwatch.analysis.gate import GateResult, consequence, gate_all
+from hybridwatch.analysis.place import names_of
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
@@ -25,12 +27,25 @@ class Absent:
     """A scenario that should have been judged and could not be.
 
     Attributes:
-        scenario: Its id, or the name of the file that did not tell.
+        scenario: Its id, or the name of the file that did not tell; empty for a whole testbed.
         reason: Why, and what to do, one line.
+        testbed: Id of the machine that did not measure it; empty where none in particular.
+        started_at: When the newest run began that does not count any more, with a time zone.
+        run_id: That run.
     """
 
     scenario: str
     reason: str
+    testbed: str = ""
+    started_at: datetime | None = None
+    run_id: str = ""
+
+    @property
+    def place(self) -> str:
+        """What is absent, and where."""
+        if not self.scenario:
+            return f"testbed {self.testbed}"
+        return f"{self.scenario} on {self.testbed}" if self.testbed else self.scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +75,43 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Reports on one change, one per scenario.
+    """Reports on one change, one per scenario, testbed and pair of builds.
 
     Attributes:
         reports: What was judged.
-        absent: What was not.
+        absent: What was not, and had to be.
         policy: The rules of the gate.
+        left_out: What was not judged and stops nothing, though nobody should take it for green.
+        now: When it was judged, with a time zone; ``None`` where nobody asks for ages.
     """
 
     reports: tuple[Report, ...]
     absent: tuple[Absent, ...] = ()
     policy: Policy = field(default=STRICT)
+    left_out: tuple[Absent, ...] = ()
+    now: datetime | None = None
 
     @property
     def gate(self) -> GateResult:
         """Whether the change may go on."""
-        absent = (f"{one.scenario}: {one.reason}" for one in self.absent)
-        return gate_all(self.reports, self.policy, absent)
+        absent = [f"{one.place}: {one.reason}" for one in self.absent]
+        left_out = [f"{one.place}: {one.reason}" for one in self.left_out]
+        return gate_all(self.reports, self.policy, absent, left_out, names=self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each report is called, in their order: its scenario, and what tells it apart."""
+        return names_of(self.reports, {one.testbed for one in self.absent if one.testbed})
+
+    def name_of(self, report: Report) -> str:
+        """What one of the reports is called."""
+        found = zip(self.reports, self.names, strict=True)
+        return next((name for one, name in found if one is report), report.scenario.id)
+
+    def age_of(self, report: Report) -> timedelta | None:
+        """How long before it was judged the contender's run began; ``None`` if unknown."""
+        started = report.contender.started_at
+        return None if self.now is None or started is None else self.now - started
 
     @property
     def gated(self) -> tuple[Told, ...]:

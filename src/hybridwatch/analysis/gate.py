@@ -10,9 +10,10 @@ A policy may say of a metric that it only warns, or is only watched. That is abo
 change: where nothing was measured nothing is green, whatever the policy says.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hybridwatch.analysis.place import names_of
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
@@ -45,19 +46,28 @@ def gate(report: Report, policy: Policy = STRICT) -> GateResult:
 
 
 def gate_all(
-    reports: Iterable[Report], policy: Policy = STRICT, absent: Iterable[str] = ()
+    reports: Sequence[Report],
+    policy: Policy = STRICT,
+    absent: Iterable[str] = (),
+    left_out: Iterable[str] = (),
+    *,
+    names: Sequence[str] | None = None,
 ) -> GateResult:
     """Let several scenarios pass together.
 
     Args:
-        reports: One per scenario.
+        reports: One per scenario, testbed and pair of builds.
         policy: Whose rules hold.
         absent: What should have been judged and was not, one line each: never green.
+        left_out: What was not judged and stops nothing, one line each: a warning.
+        names: What to call each report; as ``names_of`` by themselves.
     """
-    results = [(report.scenario.id, gate(report, policy)) for report in reports]
+    told = names_of(reports) if names is None else names
+    results = [(name, gate(report, policy)) for name, report in zip(told, reports, strict=True)]
     reasons = [f"{name}: {line}" for name, result in results for line in result.reasons]
     warnings = [f"{name}: {line}" for name, result in results for line in result.warnings]
     reasons += absent
+    warnings += left_out
     if not results and not reasons:
         reasons.append("Nothing was judged.")
     return GateResult(not reasons, tuple(reasons), tuple(warnings))

@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 from hybridwatch.metric import Metric
@@ -187,11 +188,19 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Who stands on one side of a report."""
+    """Who stands on one side of a report.
+
+    Attributes:
+        run_id: The run.
+        build: The engine.
+        testbed: The machine.
+        started_at: When the run began, with a time zone.
+    """
 
     run_id: str
     build: EngineBuild
     testbed: Testbed
+    started_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from pathlib import Path
 import click
 
 from hybridwatch.analysis.findings import Findings
+from hybridwatch.analysis.freshness import age_text
 from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Action, Policy
+from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
@@ -36,7 +38,7 @@ def command(
     result = _result(findings, one=bool(records))
     if as_json:
         told = (
-            gate_to_json(result, findings.reports[0])
+            gate_to_json(result, findings.reports[0], findings.age_of(findings.reports[0]))
             if records
             else findings_to_json(result, findings)
         )
@@ -54,15 +56,24 @@ def _result(findings: Findings, *, one: bool) -> GateResult:
 
 def _print(findings: Findings) -> None:
     many = len(findings.reports) > 1
+    for report, name in zip(findings.reports, findings.names, strict=True):
+        click.echo(f"  judged {name}: {_age(findings, report)}run {report.contender.run_id}")
     for absent in findings.absent:
-        click.echo(f"  {absent.scenario}: {absent.reason}")
+        click.echo(f"  {absent.place}: {absent.reason}")
+    for left_out in findings.left_out:
+        click.echo(f"  warning: {left_out.place}: {left_out.reason}")
     for report in findings.incomparable:
-        click.echo(f"  {report.scenario.id}: {headline(report)}")
+        click.echo(f"  {findings.name_of(report)}: {headline(report)}")
     for told in findings.gated:
         if told.is_bad:
             mark = "" if told.action is Action.BLOCK else "warning: "
-            place = f"{told.report.scenario.id}: " if many else ""
+            place = f"{findings.name_of(told.report)}: " if many else ""
             click.echo(f"  {mark}{place}{line_of(told.comparison)}")
+
+
+def _age(findings: Findings, report: Report) -> str:
+    age = findings.age_of(report)
+    return "" if age is None else f"{age_text(age)} old, "
 
 
 def _said(result: GateResult) -> str:

@@ -6,10 +6,11 @@ within a schema version; none is renamed, removed or given another meaning.
 
 import math
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from hybridwatch.analysis.control import Control
-from hybridwatch.analysis.findings import Findings
+from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.verdict import (
@@ -50,13 +51,22 @@ def to_json(report: Report) -> dict[str, Any]:
     }
 
 
-def gate_to_json(result: GateResult, report: Report) -> dict[str, Any]:
-    """Turn a gate's answer and the report behind it into plain values."""
+def gate_to_json(
+    result: GateResult, report: Report, age: timedelta | None = None
+) -> dict[str, Any]:
+    """Turn a gate's answer and the report behind it into plain values.
+
+    Args:
+        result: The answer.
+        report: What it is about.
+        age: How long ago the contender's run began.
+    """
     return {
         "schema_version": REPORT_SCHEMA,
         "passed": result.passed,
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
+        "age_hours": _hours(age),
         "report": to_json(report),
     }
 
@@ -68,9 +78,32 @@ def findings_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
         "passed": result.passed,
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
-        "absent": [{"scenario": one.scenario, "reason": one.reason} for one in findings.absent],
-        "reports": [to_json(report) for report in findings.reports],
+        "judged_at": None if findings.now is None else _time(findings.now),
+        "absent": [_absent(one) for one in findings.absent],
+        "left_out": [_absent(one) for one in findings.left_out],
+        "reports": [
+            {**to_json(report), "age_hours": _hours(findings.age_of(report))}
+            for report in findings.reports
+        ],
     }
+
+
+def _absent(absent: Absent) -> dict[str, Any]:
+    return {
+        "scenario": absent.scenario,
+        "reason": absent.reason,
+        "testbed": absent.testbed or None,
+        "started_at": None if absent.started_at is None else _time(absent.started_at),
+        "run_id": absent.run_id or None,
+    }
+
+
+def _hours(age: timedelta | None) -> float | None:
+    return None if age is None else round(age / timedelta(hours=1), 2)
+
+
+def _time(when: datetime) -> str:
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _looks(looks: Looks | None) -> dict[str, Any] | None:
@@ -88,6 +121,7 @@ def _side(side: Side) -> dict[str, Any]:
         "run_id": side.run_id,
         "build": _build(side.build),
         "testbed": _testbed(side.testbed),
+        "started_at": None if side.started_at is None else _time(side.started_at),
     }
 
 

@@ -97,9 +97,9 @@ def _parts(findings: Findings) -> Iterator[Part]:
     many = len(findings.reports) + len(findings.absent) > 1
     yield Part(f"**{escape(_sentence(findings), 1000)}**", "the verdict", 0)
     yield Part(_bullets(_losses(findings, bad, many=many)), "what failed or is missing", 1)
-    yield Part(_table([*bad, *better], many=many), "the table of changes", 2)
+    yield Part(_table(findings, [*bad, *better], many=many), "the table of changes", 2)
     for report in sorted(findings.reports, key=lambda report: _worst(report, bad)):
-        yield _folded(report)
+        yield _folded(report, findings.name_of(report))
     yield Part(_next_steps(findings, bad), "what to do next", 1)
     yield Part(_measured(findings.reports, many=many), "what was measured", 3)
     yield Part(_footer(findings.reports), "the footer", 1)
@@ -109,7 +109,7 @@ def _sentence(findings: Findings) -> str:
     told = findings.gated
     bad = sorted((one for one in told if one.is_bad), key=_rank)
     better = [one for one in told if one.is_better]
-    named = _named([*bad, *better], many=len(findings.reports) > 1)
+    named = _named(findings, [*bad, *better])
     counted = _counts(findings)
     result = findings.gate
     if bad or findings.absent:
@@ -132,10 +132,10 @@ def _not_judged(findings: Findings) -> str:
     return f"{sentence.plural(number, 'scenario')} not judged" if number else ""
 
 
-def _named(told: Sequence[Told], *, many: bool) -> str:
+def _named(findings: Findings, told: Sequence[Told]) -> str:
     said = []
     for one in told[:_NAMED]:
-        place = f"{one.report.scenario.id} " if many else ""
+        place = f"{findings.name_of(one.report)} " if len(findings.reports) > 1 else ""
         change = f" ({numbers.change(one.comparison)})" if one.comparison.effect else ""
         name, verdict = sentence.name_of(one.comparison), one.comparison.verdict.value
         said.append(f"{place}{name} {verdict}{change}")
@@ -163,24 +163,26 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
 
 def _losses(findings: Findings, bad: Sequence[Told], *, many: bool) -> Iterator[str]:
     for one in findings.absent:
-        yield f"{one.scenario}: not judged: {one.reason}"
+        yield f"{one.place}: not judged: {one.reason}"
+    for one in findings.left_out:
+        yield f"{one.place}: left out: {one.reason}"
     for told in bad:
         comparison = told.comparison
         if comparison.verdict in {Verdict.FAILED, Verdict.MISSING}:
-            place = f"{told.report.scenario.id}: " if many else ""
+            place = f"{findings.name_of(told.report)}: " if many else ""
             newly = "newly " if comparison.baseline is not None else ""
             old, new = sentence.centers_of(comparison)
             said = f"{newly}{comparison.verdict.value}, {old} -> {new}"
             yield f"{place}{sentence.name_of(comparison)}: {said}"
     for report in findings.reports:
         if any(c.verdict is Verdict.FAILED for c in report.comparisons):
-            place = f"{report.scenario.id}: " if many else ""
+            place = f"{findings.name_of(report)}: " if many else ""
             yield from (f"{place}{reason}" for reason in report.failures[:_REASONS])
     for report in findings.incomparable:
-        yield f"{report.scenario.id}: {sentence.headline(report)}"
+        yield f"{findings.name_of(report)}: {sentence.headline(report)}"
 
 
-def _table(told: Sequence[Told], *, many: bool) -> str:
+def _table(findings: Findings, told: Sequence[Told], *, many: bool) -> str:
     if not told:
         return ""
     names = [
@@ -197,16 +199,16 @@ def _table(told: Sequence[Told], *, many: bool) -> str:
     if many:
         names.insert(1, "scenario")
         lines.insert(1, "-")
-    rows = [_cells(one, many=many) for one in told[:_ROWS]]
+    rows = [_cells(one, findings.name_of(one.report) if many else "") for one in told[:_ROWS]]
     table = "\n".join(f"| {' | '.join(row)} |" for row in (names, lines, *rows))
     return "\n\n".join([table, *_more(told, _ROWS)])
 
 
-def _cells(told: Told, *, many: bool) -> list[str]:
+def _cells(told: Told, name: str) -> list[str]:
     comparison = told.comparison
     return [
         sentence.MARKS[comparison.verdict],
-        *([_code(told.report.scenario.id)] if many else []),
+        *([_code(name)] if name else []),
         _code(sentence.name_of(comparison)),
         *map(escape, sentence.centers_of(comparison)),
         escape(sentence.change_of(comparison)),
@@ -216,12 +218,12 @@ def _cells(told: Told, *, many: bool) -> list[str]:
     ]
 
 
-def _folded(report: Report) -> Part:
-    name = in_html(report.scenario.id, _LONGEST_NAME)
+def _folded(report: Report, place: str) -> Part:
+    name = in_html(place, _LONGEST_NAME)
     tally = _tally(comparison.verdict for comparison in report.comparisons) or "no measurement"
     summary = f"<summary>Report on <code>{name}</code>: {tally}</summary>"
     text = f"<details>{summary}\n\n{render_comment(report).rstrip()}\n\n</details>"
-    return Part(text, f"the report on {_code(report.scenario.id)}", 4)
+    return Part(text, f"the report on {_code(place)}", 4)
 
 
 def _next_steps(findings: Findings, bad: Sequence[Told]) -> str:
@@ -233,7 +235,7 @@ def _next_steps(findings: Findings, bad: Sequence[Told]) -> str:
     else:
         again = list(findings.reports)
         hint = "**Next:** nothing has to be done. To see it again, interleaved:"
-    commands = [_first_run(one, findings.reports) for one in findings.absent]
+    commands = [_first_run(one, findings.reports) for one in findings.absent if one.scenario]
     commands += map(sentence.repeat_command, again)
     return "\n\n".join([hint, *map(fenced, commands[:_COMMANDS]), *_more(commands, _COMMANDS)])
 
@@ -286,10 +288,16 @@ def _testbed(side: Side) -> str:
 
 
 def _footer(reports: Sequence[Report]) -> str:
-    ids = dict.fromkeys(side.run_id for r in reports for side in (r.baseline, r.contender))
+    ids = dict.fromkeys(_run(side) for r in reports for side in (r.baseline, r.contender))
     runs = f"; runs {', '.join(list(ids)[:_LINES])}" if ids else ""
     told = escape(f"hybridwatch {version('hybridwatch')}{runs}")
     return f"<sub>{told}; `hybridwatch comment` wrote this</sub>"
+
+
+def _run(side: Side) -> str:
+    # The time, not the age: a comment is edited only when there is something new to tell.
+    when = side.started_at
+    return side.run_id if when is None else f"{side.run_id} of {when.date().isoformat()}"
 
 
 def _worst(report: Report, bad: Sequence[Told]) -> int:
