@@ -112,6 +112,7 @@ class Comparison:
         churn: Share of the questions that only one side got right, proportions only.
         doubts: What a reader should hold against it, each with what to do about it.
         flips: Documents answered differently, proportions only.
+        family: The tests of the report that ``p_value`` was adjusted with; empty without a test.
     """
 
     metric: Metric
@@ -136,6 +137,7 @@ class Comparison:
     churn: float | None = None
     doubts: tuple[str, ...] = ()
     flips: tuple[Flip, ...] = ()
+    family: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,19 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class Family:
+    """Tests of a report that are adjusted together, and with no others.
+
+    Attributes:
+        name: Such as ``accuracy``.
+        tests: How many p-values.
+    """
+
+    name: str
+    tests: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Every comparison between two sides of one scenario.
 
@@ -212,7 +227,7 @@ class Report:
         baseline: First side.
         contender: Second side.
         comparisons: In the order of the catalogue: contracts, accuracy, rates, times, counts.
-        tests: How many p-values went through the false-discovery control together.
+        tests: How many p-values went through the false-discovery control, of all families.
         false_discovery_rate: The level of that control and of every other test.
         differences: What differs between the two sides besides the engine build's label, one
             line each, such as ``fix padded-rows-prefilling: present -> reverted``.
@@ -221,6 +236,7 @@ class Report:
             changed, or when the trials do not tell how often the engine stepped.
         looks: Set when trials were added until the sides were told apart or shown to be the same;
             the p-values that are held against a level make up for the looks.
+        families: Which of the tests were adjusted together; none in reports without tests.
     """
 
     scenario: ScenarioRef
@@ -233,6 +249,7 @@ class Report:
     failures: tuple[str, ...] = ()
     attribution: Attribution | None = None
     looks: Looks | None = None
+    families: tuple[Family, ...] = ()
 
     @property
     def bad_news(self) -> tuple[Comparison, ...]:

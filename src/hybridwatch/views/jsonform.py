@@ -42,6 +42,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "contender": _side(report.contender),
         "bad_news": bool(report.bad_news),
         "tests": report.tests,
+        "families": [{"name": one.name, "tests": one.tests} for one in report.families],
         "false_discovery_rate": report.false_discovery_rate,
         "looks": _looks(report.looks),
         "comparisons": [_comparison(comparison) for comparison in report.comparisons],
@@ -187,6 +188,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "trials_needed": comparison.trials_needed,
         "doubts": list(comparison.doubts),
         "flips": [_flip(flip) for flip in comparison.flips],
+        "family": comparison.family or None,
     }
 
 
