@@ -11,7 +11,8 @@ from hybridwatch.views.because import because
 from tests.builders import a_run, noisy
 
 SYNCS = "host_syncs_per_step"
-OTHERS = {"ttft": noisy(0.04, 7, 0.01), "tpot": noisy(0.01, 7, 0.01)}
+TIMED = ("ttft", "itl", "e2el", "tpot", "output_throughput", "request_throughput")
+OTHERS = {name: noisy(0.04, 7, 0.01, seed) for seed, name in enumerate(TIMED)}
 
 
 def compared(old, new) -> Comparison:

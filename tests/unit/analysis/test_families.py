@@ -5,15 +5,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hybridwatch.analysis.calibration import families
 from hybridwatch.analysis.gate import gate, gate_all
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Comparison, Family, Report, Verdict
 from hybridwatch.views.sentence import notes, rules, unsure
-from tests.builders import a_run, noisy
+from tests.builders import Trials, a_run, noisy
 
-TIMED = ("ttft", "itl", "e2el", "tpot", "output_throughput", "request_throughput")
+TIMED = (
+    "ttft",
+    "itl",
+    "e2el",
+    "tpot",
+    "output_throughput",
+    "request_throughput",
+    "metadata_build_time",
+)
 LENIENT = Policy(
     (
         Rule("accuracy.*"),
@@ -41,7 +50,7 @@ def of(report: Report, metric: str) -> Comparison:
 def test_eight_lost_answers_of_200_stop_the_gate_beside_ten_speed_tests() -> None:
     report = report_of(lost(8))
     found = of(report, "accuracy.task0")
-    assert report.tests >= 10
+    assert report.tests == 13
     assert found.p_value == pytest.approx(0.5**8)
     assert found.verdict is Verdict.REGRESSION
     assert gate(report).reasons == ("accuracy.task0 mean: regression",)
@@ -72,7 +81,7 @@ def test_what_only_warns_or_is_watched_dilutes_nobody() -> None:
     report = judged_by(LENIENT)
     assert {family.name: family.tests for family in report.families} == {
         "speed": 2,
-        "speed (only warned of)": 5,
+        "speed (only warned of)": 6,
         "speed (watched)": 2,
     }
     together, apart = of(judged_by(STRICT), "ttft"), of(report, "ttft")
@@ -140,15 +149,25 @@ def test_with_learned_noise_two_runs_may_stop() -> None:
 
 
 def test_contracts_answers_and_exact_counts_of_two_runs_stop_all_the_same() -> None:
-    good = {
+    good: dict[str, Trials] = {
         "contract.wrong_tokens": (0.0,),
         "accuracy.recall": "1" * 200,
         "host_syncs_per_step": (3.0,) * 5,
     }
-    bad = {
+    bad: dict[str, Trials] = {
         "contract.wrong_tokens": (2.0,),
         "accuracy.recall": "0" * 20 + "1" * 180,
         "host_syncs_per_step": (5.0,) * 5,
     }
     report = report_between(OneSide(a_run(good), 0), OneSide(a_run(bad, id="22222222"), 0))
     assert [line.partition(" ")[0] for line in gate(report).reasons] == list(good)
+
+
+def test_the_calibration_of_families_is_a_command_and_says_what_it_simulated(
+    monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr("sys.argv", ["families", "--reports", "3", "--seed", "1"])
+    assert families.main() == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("3 reports, 12 timed metrics at CV 3 %, 3 tasks of 200 documents")
+    assert "at CV 15 %" in second
