@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -78,7 +79,8 @@ def parcel_of(folder: Path, number: int = NUMBER) -> Path:
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
-    write_run(tmp_path / "parcel", a_run(GOOD, BAD))
+    lately = datetime.now(UTC) - timedelta(hours=1)
+    write_run(tmp_path / "parcel", a_run(GOOD, BAD, started_at=lately))
     return tmp_path / "parcel"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from hybridwatch.analysis import doubt, paired_proportion, power
 from hybridwatch.analysis.answers import Answers, answers_of, pair
 from hybridwatch.analysis.blocks import blocks_of
+from hybridwatch.analysis.compare_counts import compare_repeated, repeats_exactly
 from hybridwatch.analysis.compare_trials import compare_trials
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
@@ -46,10 +47,13 @@ def compare(
     left, right = summarize(subject, baseline), summarize(subject, contender)
     blocks = blocks_of(baseline, contender, subject)
     draft = _draft(subject, left, right)
-    draft = doubt.added(draft, *doubt.about_setting(baseline, contender, subject, blocks))
+    exact = repeats_exactly(subject.metric, left, right)
+    setting = doubt.about_setting(baseline, contender, subject, blocks, exact=exact)
+    draft = doubt.added(draft, *setting)
     if noise is not None and baseline.run.id != contender.run.id:
         draft = _with_noise(draft, noise)
-    draft = doubt.added(draft, *about_surroundings(baseline, contender, subject))
+    if not exact:
+        draft = doubt.added(draft, *about_surroundings(baseline, contender, subject))
     broken = sum(reduce_side(side, subject).broken for side in (baseline, contender))
     draft = doubt.added(draft, *doubt.about_broken(broken))
     if left is None or right is None:
@@ -61,6 +65,8 @@ def compare(
         case Kind.PROPORTION:
             task = subject.metric.id.partition(".")[2]
             return _compare_answers(draft, answers_of(baseline, task), answers_of(contender, task))
+        case Kind.COUNT if exact:
+            return compare_repeated(draft, left, right)
         case Kind.COUNT | Kind.RATE | Kind.TIME:
             return compare_trials(draft, left, right, blocks)
 

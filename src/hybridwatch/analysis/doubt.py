@@ -27,10 +27,6 @@ NO_ANSWERS = (
     "The answers of a side are not at hand, and unpaired shares prove nothing: "
     "compare the whole records, with the file of answers beside each."
 )
-WITHIN_MARGIN = (
-    "The change is beyond noise, but whether it is beyond the margin stays open: "
-    "repeat with more trials."
-)
 
 
 def added(draft: Comparison, *doubts: str) -> Comparison:
@@ -84,16 +80,29 @@ def _differing(*pairs: tuple[str, object, object, str]) -> tuple[str, ...]:
 
 
 def about_setting(
-    baseline: OneSide, contender: OneSide, subject: Subject, blocks: Blocks | None
+    baseline: OneSide,
+    contender: OneSide,
+    subject: Subject,
+    blocks: Blocks | None,
+    *,
+    exact: bool = False,
 ) -> Iterator[str]:
-    """Doubts that come from how the two sides were measured."""
+    """Doubts that come from how the two sides were measured.
+
+    Args:
+        baseline: First side.
+        contender: Second side.
+        subject: What is compared.
+        blocks: How the trials pair; ``None`` when they do not.
+        exact: Whether the values never vary within a side, so that no drift reaches them.
+    """
     left, right = baseline.run, contender.run
     if left.harness != right.harness:
         yield (
             f"Measured by different harnesses ({left.harness.version} at {left.harness.revision} "
             f"-> {right.harness.version} at {right.harness.revision}): repeat both with one."
         )
-    noisy = subject.metric.kind not in {Kind.EXACT, Kind.PROPORTION}
+    noisy = not exact and subject.metric.kind not in {Kind.EXACT, Kind.PROPORTION}
     if noisy and left.id != right.id:
         yield (
             "The sides were not measured interleaved, so drift of the machine counts as change: "
@@ -222,9 +231,22 @@ def about_questions(baseline: Answers, contender: Answers) -> tuple[str, ...]:
     return tuple(found)
 
 
-def about_multiplicity(p_value: float, tests: int) -> str:
-    """Say that a difference did not survive the report's control."""
+def about_margin(kind: Kind) -> str:
+    """Say that a change is not shown to lie on either side of the margin."""
+    return (
+        "The change is beyond noise, but whether it is beyond the margin stays open: "
+        f"repeat with more {_samples(kind)}."
+    )
+
+
+def about_multiplicity(p_value: float, tests: int, kind: Kind) -> str:
+    """Say that a difference did not survive the control of its family of tests."""
     return (
         f"Significant alone (p {p_value:.3f}), but not as one of {tests} tests: "
-        "repeat with more trials."
+        f"repeat with more {_samples(kind)}."
     )
+
+
+def _samples(kind: Kind) -> str:
+    """What there must be more of: a question that is asked again is answered as before."""
+    return "documents" if kind is Kind.PROPORTION else "trials"

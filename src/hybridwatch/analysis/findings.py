@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import Enum
 
 from hybridwatch.analysis.blindness import Blindness, blindness_of
 from hybridwatch.analysis.cause import Cause, causes_in
 from hybridwatch.analysis.gate import GateResult, consequence, gate_all
+from hybridwatch.analysis.place import names_of
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.sight import KnownBad, complaints_about
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
@@ -28,12 +30,25 @@ class Absent:
     """A scenario that should have been judged and could not be.
 
     Attributes:
-        scenario: Its id, or the name of the file that did not tell.
+        scenario: Its id, or the name of the file that did not tell; empty for a whole testbed.
         reason: Why, and what to do, one line.
+        testbed: Id of the machine that did not measure it; empty where none in particular.
+        started_at: When the newest run began that does not count any more, with a time zone.
+        run_id: That run.
     """
 
     scenario: str
     reason: str
+    testbed: str = ""
+    started_at: datetime | None = None
+    run_id: str = ""
+
+    @property
+    def place(self) -> str:
+        """What is absent, and where."""
+        if not self.scenario:
+            return f"testbed {self.testbed}"
+        return f"{self.scenario} on {self.testbed}" if self.testbed else self.scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,42 +83,64 @@ class Found:
     Attributes:
         report: The report that holds it.
         cause: The cause.
+        place: What the report is called among the others.
     """
 
     report: Report
     cause: Cause
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Reports on one change, one per scenario.
+    """Reports on one change, one per scenario, testbed and pair of builds.
 
     Attributes:
         reports: What was judged.
-        absent: What was not.
+        absent: What was not, and had to be.
         policy: The rules of the gate.
         controls: Known-bad controls, which are red on purpose: what they show is whether the suite
             sees, and nothing about a build. None of them is among the reports.
+        left_out: What was not judged and stops nothing, though nobody should take it for green.
+        now: When it was judged, with a time zone; ``None`` where nobody asks for ages.
     """
 
     reports: tuple[Report, ...]
     absent: tuple[Absent, ...] = ()
     policy: Policy = field(default=STRICT)
     controls: tuple[KnownBad, ...] = ()
+    left_out: tuple[Absent, ...] = ()
+    now: datetime | None = None
 
     @property
     def gate(self) -> GateResult:
         """Whether the change may go on."""
-        stops = [f"{one.scenario}: {one.reason}" for one in self.absent]
+        stops = [f"{one.place}: {one.reason}" for one in self.absent]
         stops += (line for control in self.controls for line in complaints_about(control))
+        left_out = [f"{one.place}: {one.reason}" for one in self.left_out]
         if self.only_controls:
-            return GateResult(not stops, tuple(stops))
-        return gate_all(self.reports, self.policy, stops)
+            return GateResult(not stops, tuple(stops), tuple(left_out))
+        return gate_all(self.reports, self.policy, stops, left_out, names=self.names)
 
     @property
     def only_controls(self) -> bool:
         """Whether there is nothing else: then only the suite was tried, and no build."""
         return bool(self.controls) and not self.reports and not self.absent
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each report is called, in their order: its scenario, and what tells it apart."""
+        return names_of(self.reports, {one.testbed for one in self.absent if one.testbed})
+
+    def name_of(self, report: Report) -> str:
+        """What one of the reports is called."""
+        found = zip(self.reports, self.names, strict=True)
+        return next((name for one, name in found if one is report), report.scenario.id)
+
+    def age_of(self, report: Report) -> timedelta | None:
+        """How long before it was judged the contender's run began; ``None`` if unknown."""
+        started = report.contender.started_at
+        return None if self.now is None or started is None else self.now - started
 
     @property
     def gated(self) -> tuple[Told, ...]:
@@ -114,8 +151,8 @@ class Findings:
     def causes(self) -> tuple[Found, ...]:
         """What changed, in the order of the reports, of each the most severe first."""
         return tuple(
-            Found(report, cause)
-            for report in self.reports
+            Found(report, cause, place)
+            for report, place in zip(self.reports, self.names, strict=True)
             for cause in causes_in(report, self.policy)
         )
 

@@ -3,18 +3,28 @@
 Strict on purpose: a metric that disappeared or failed is bad news like a regression, and a report
 in which nothing could be compared must not pass as "no regression".
 
-Careful on purpose, too: a gate stops people's work. A regression that survives the report's
-false-discovery control, but not Holm's, is red in the report and a warning here.
+Careful on purpose, too: a gate stops people's work. A regression that survives the
+false-discovery control of its family, but not Holm's, is red in the report and a warning here. So
+is one of a time, rate or count between two runs while nobody knows how much runs differ.
 
 A policy may say of a metric that it only warns, or is only watched. That is about the size of a
 change: where nothing was measured nothing is green, whatever the policy says.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from hybridwatch.analysis.noise import FEWEST_RUNS
+from hybridwatch.analysis.place import names_of
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.metric import Kind
+
+UNKNOWN_RUNS: Final = (
+    "two runs, and too few earlier runs to know how much runs differ; measure both builds in one "
+    f"run, or keep {FEWEST_RUNS} runs of one of them"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +55,28 @@ def gate(report: Report, policy: Policy = STRICT) -> GateResult:
 
 
 def gate_all(
-    reports: Iterable[Report], policy: Policy = STRICT, absent: Iterable[str] = ()
+    reports: Sequence[Report],
+    policy: Policy = STRICT,
+    absent: Iterable[str] = (),
+    left_out: Iterable[str] = (),
+    *,
+    names: Sequence[str] | None = None,
 ) -> GateResult:
     """Let several scenarios pass together.
 
     Args:
-        reports: One per scenario.
+        reports: One per scenario, testbed and pair of builds.
         policy: Whose rules hold.
         absent: What should have been judged and was not, one line each: never green.
+        left_out: What was not judged and stops nothing, one line each: a warning.
+        names: What to call each report; as ``names_of`` by themselves.
     """
-    results = [(report.scenario.id, gate(report, policy)) for report in reports]
+    told = names_of(reports) if names is None else names
+    results = [(name, gate(report, policy)) for name, report in zip(told, reports, strict=True)]
     reasons = [f"{name}: {line}" for name, result in results for line in result.reasons]
     warnings = [f"{name}: {line}" for name, result in results for line in result.warnings]
     reasons += absent
+    warnings += left_out
     if not results and not reasons:
         reasons.append("Nothing was judged.")
     return GateResult(not reasons, tuple(reasons), tuple(warnings))
@@ -75,7 +94,7 @@ def outcome(verdict: Verdict, asked: Action, *, sure: bool) -> Action:
     Args:
         verdict: Of one comparison.
         asked: What the policy says of a regression there.
-        sure: Whether it stands under Holm's control.
+        sure: Whether it is sure enough to stop anything (``is_sure``).
 
     Returns:
         ``WATCH`` where nothing is done.
@@ -91,8 +110,27 @@ def outcome(verdict: Verdict, asked: Action, *, sure: bool) -> Action:
 
 
 def is_sure(comparison: Comparison, report: Report) -> bool:
+    """Say whether a verdict is sure enough to stop anything; one without a test always is."""
+    return stands(comparison, report) and not is_between_unknown_runs(comparison, report)
+
+
+def stands(comparison: Comparison, report: Report) -> bool:
     """Say whether a verdict stands under Holm's control; one without a test always does."""
     return comparison.p_holm is None or comparison.p_holm < report.false_discovery_rate
+
+
+def is_between_unknown_runs(comparison: Comparison, report: Report) -> bool:
+    """Say whether a test compares two runs of builds of which nobody knows how much runs differ.
+
+    The trials of a run share its start, its memory layout and its day, so they tell nothing of
+    that. Answers and exact counts do not depend on it.
+    """
+    return (
+        comparison.p_value is not None
+        and comparison.metric.kind is not Kind.PROPORTION
+        and comparison.noise is None
+        and report.baseline.run_id != report.contender.run_id
+    )
 
 
 def _reason(comparison: Comparison) -> str:
@@ -102,4 +140,6 @@ def _reason(comparison: Comparison) -> str:
 def _warning(comparison: Comparison, report: Report) -> str:
     if is_sure(comparison, report):
         return f"{_reason(comparison)}, and the policy only warns"
+    if is_between_unknown_runs(comparison, report):
+        return f"{_reason(comparison)}, but between {UNKNOWN_RUNS}"
     return f"{_reason(comparison)}, but not under Holm's control (p {comparison.p_holm:.3f})"

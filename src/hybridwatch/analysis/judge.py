@@ -4,40 +4,48 @@ Significant is beyond noise; relevant is beyond noise *and* beyond the bound of 
 relevant change is a regression or an improvement, and only a proof of sameness is equivalent.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hybridwatch.analysis import doubt
+from hybridwatch.analysis.families import family_of
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust, holm
+from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metric import Direction, Kind
+from hybridwatch.metric import Direction, Kind, Metric
 
 
 def judge_together(
-    drafts: Sequence[Comparison], level: float = FALSE_DISCOVERY_RATE
+    drafts: Sequence[Comparison],
+    level: float = FALSE_DISCOVERY_RATE,
+    asked: Callable[[Metric], Action] = lambda _: Action.BLOCK,
 ) -> tuple[tuple[Comparison, ...], int]:
-    """Judge all comparisons of a report under one false-discovery control.
+    """Judge all comparisons of a report, each family of tests under a control of its own.
 
     Args:
         drafts: As ``compare`` made them; those without a p-value keep their verdict.
         level: Below it a p-value of timed trials counts; less than 0.05 for one of several looks.
+        asked: What the policy makes of a regression of a metric.
 
     Returns:
-        The comparisons in the same order, and how many p-values were controlled together.
+        The comparisons in the same order, and how many p-values were controlled.
     """
     drafts = [replace(d, equivalence_p=_over_looks(d, d.equivalence_p, level)) for d in drafts]
     alone = [_over_looks(draft, draft.p_value, level) for draft in drafts]
-    p_values = [p_value for p_value in alone if p_value is not None]
-    adjusted = iter(zip(adjust(p_values), holm(p_values), strict=True))
-    judged: list[Comparison] = []
-    for draft, p_value in zip(drafts, alone, strict=True):
-        if p_value is None:
-            judged.append(draft)
-        else:
-            p_adjusted, p_holm = next(adjusted)
-            draft = replace(draft, p_adjusted=p_adjusted, p_holm=p_holm)
-            judged.append(_judge(draft, p_value, p_adjusted, len(p_values)))
-    return tuple(judged), len(p_values)
+    families: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    for place, (draft, p_value) in enumerate(zip(drafts, alone, strict=True)):
+        if p_value is not None:
+            name = family_of(draft.metric, asked(draft.metric))
+            families[name].append((place, p_value))
+    judged = list(drafts)
+    for name, members in families.items():
+        p_values = [p_value for _, p_value in members]
+        controlled = zip(members, adjust(p_values), holm(p_values), strict=True)
+        for (place, p_value), p_adjusted, p_holm in controlled:
+            draft = replace(drafts[place], family=name, p_adjusted=p_adjusted, p_holm=p_holm)
+            judged[place] = _judge(draft, p_value, p_adjusted, len(members))
+    return tuple(judged), sum(map(len, families.values()))
 
 
 def _over_looks(draft: Comparison, p_value: float | None, level: float) -> float | None:
@@ -62,9 +70,9 @@ def _judge(draft: Comparison, p_value: float, p_adjusted: float, tests: int) -> 
         # Runs differ by more than the margin, a doubt already; no number of trials settles that.
         draft = replace(draft, trials_needed=None)
     elif significant:
-        doubts = (*doubts, doubt.WITHIN_MARGIN)
+        doubts = (*doubts, doubt.about_margin(draft.metric.kind))
     elif p_value < FALSE_DISCOVERY_RATE:
-        doubts = (*doubts, doubt.about_multiplicity(p_value, tests))
+        doubts = (*doubts, doubt.about_multiplicity(p_value, tests, draft.metric.kind))
     return replace(draft, verdict=Verdict.INCONCLUSIVE, doubts=doubts)
 
 

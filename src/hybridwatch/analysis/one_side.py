@@ -34,7 +34,7 @@ class OneSide:
 
     def identity(self) -> Side:
         """Say who stands here, without the trials."""
-        return Side(self.run.id, self.build, self.run.testbed)
+        return Side(self.run.id, self.build, self.run.testbed, self.run.started_at)
 
     def trials(self, phase: Phase) -> tuple[Trial, ...]:
         """Give the trials of a phase that count, in order of measurement."""

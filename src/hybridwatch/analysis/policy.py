@@ -76,6 +76,10 @@ class Policy:
         """Say what a regression of a metric leads to."""
         return self.rule_for(scenario_id, metric.id).action
 
+    def expects(self, scenario_id: str) -> bool:
+        """Whether a scenario must be measured; every one where nothing is expected by name."""
+        return not self.expected or any(covers(name, scenario_id) for name in self.expected)
+
     def applied(self, scenario_id: str, metric: Metric) -> Metric:
         """Give a metric the margin that the policy allows it; a broken contract has none."""
         margin = self.rule_for(scenario_id, metric.id).margin

@@ -11,6 +11,7 @@ from hybridwatch.analysis.attribution import attribution_of
 from hybridwatch.analysis.compare import compare, lay_apart
 from hybridwatch.analysis.difference import differences_between, failed_trials_of
 from hybridwatch.analysis.doubt import obstacles
+from hybridwatch.analysis.families import families_of
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.noise import Noise
@@ -32,7 +33,8 @@ class Terms:
             learns it; used only between two runs.
         level: Below it a p-value of timed trials counts. By itself 0.05, or less where the sides
             are of one run that was looked at several times while it grew.
-        policy: Whose margins take the place of the metrics' own.
+        policy: Whose margins take the place of the metrics' own, and whose actions say which tests
+            are adjusted together.
         across_testbeds: Whether to compare what different machines measured.
     """
 
@@ -94,7 +96,9 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         ]
     failed = failed_trials_of(baseline, contender)
     level = level_of(looks) if terms.level is None else terms.level
-    comparisons, tests = judge_together(drafts, level)
+    comparisons, tests = judge_together(
+        drafts, level, lambda metric: terms.policy.action_for(scenario.id, metric)
+    )
     return Report(
         scenario=scenario,
         baseline=baseline.identity(),
@@ -107,4 +111,5 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         attribution=attribution_of(comparisons, baseline, contender),
         looks=looks,
         failed_trials=failed,
+        families=families_of(comparisons),
     )

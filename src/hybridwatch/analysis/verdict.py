@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 from hybridwatch.metric import Metric
@@ -111,6 +112,7 @@ class Comparison:
         churn: Share of the questions that only one side got right, proportions only.
         doubts: What a reader should hold against it, each with what to do about it.
         flips: Documents answered differently, proportions only.
+        family: The tests of the report that ``p_value`` was adjusted with; empty without a test.
     """
 
     metric: Metric
@@ -135,6 +137,7 @@ class Comparison:
     churn: float | None = None
     doubts: tuple[str, ...] = ()
     flips: tuple[Flip, ...] = ()
+    family: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +190,32 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Who stands on one side of a report."""
+    """Who stands on one side of a report.
+
+    Attributes:
+        run_id: The run.
+        build: The engine.
+        testbed: The machine.
+        started_at: When the run began, with a time zone.
+    """
 
     run_id: str
     build: EngineBuild
     testbed: Testbed
+    started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Tests of a report that are adjusted together, and with no others.
+
+    Attributes:
+        name: Such as ``accuracy``.
+        tests: How many p-values.
+    """
+
+    name: str
+    tests: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +253,7 @@ class Report:
         baseline: First side.
         contender: Second side.
         comparisons: In the order of the catalogue: contracts, accuracy, rates, times, counts.
-        tests: How many p-values went through the false-discovery control together.
+        tests: How many p-values went through the false-discovery control, of all families.
         false_discovery_rate: The level of that control and of every other test.
         differences: What differs between the two sides besides the engine build's label, one
             line each, such as ``fix padded-rows-prefilling: present -> reverted``.
@@ -239,6 +263,7 @@ class Report:
             changed, or when the trials do not tell how often the engine stepped.
         looks: Set when trials were added until the sides were told apart or shown to be the same;
             the p-values that are held against a level make up for the looks.
+        families: Which of the tests were adjusted together; none in reports without tests.
     """
 
     scenario: ScenarioRef
@@ -252,6 +277,7 @@ class Report:
     attribution: Attribution | None = None
     looks: Looks | None = None
     failed_trials: tuple[FailedTrial, ...] = ()
+    families: tuple[Family, ...] = ()
 
     @property
     def bad_news(self) -> tuple[Comparison, ...]:

@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from hybridwatch.analysis.findings import Findings
+from hybridwatch.analysis.freshness import age_text
 from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.policy import takes_policy
@@ -62,23 +64,34 @@ def _result(findings: Findings, *, one: bool) -> GateResult:
 def _one_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
     if findings.controls:
         (control,) = findings.controls
-        return gate_to_json(result, control.report, findings.policy, control)
-    return gate_to_json(result, findings.reports[0], findings.policy)
+        report = control.report
+    else:
+        (report,), control = findings.reports, None
+    return gate_to_json(result, report, findings.policy, findings.age_of(report), control)
 
 
 def _print(findings: Findings) -> None:
     for control in findings.controls:
         by = seen_by(control, most=1)
         click.echo(f"  {control.scenario}: {control.sight.value}{by and f' by {by}'}")
+    for report, name in zip(findings.reports, findings.names, strict=True):
+        click.echo(f"  judged {name}: {_age(findings, report)}run {report.contender.run_id}")
     for absent in findings.absent:
-        click.echo(f"  {absent.scenario}: {absent.reason}")
+        click.echo(f"  {absent.place}: {absent.reason}")
+    for left_out in findings.left_out:
+        click.echo(f"  warning: {left_out.place}: {left_out.reason}")
     for report in findings.incomparable:
-        click.echo(f"  {report.scenario.id}: {headline(report)}")
+        click.echo(f"  {findings.name_of(report)}: {headline(report)}")
     many = len(findings.reports) > 1
     for found in findings.causes:
         if not found.cause.is_better:
             for line in gate_lines(found, many=many):
                 click.echo(f"  {line}")
+
+
+def _age(findings: Findings, report: Report) -> str:
+    age = findings.age_of(report)
+    return "" if age is None else f"{age_text(age)} old, "
 
 
 def _said(result: GateResult) -> str:

@@ -1,79 +1,191 @@
-"""Judging many scenarios at once: the newest record of each, and those that are not there."""
+"""Judging a folder: the newest record for each question, and those that are not there."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from hybridwatch.analysis.findings import Absent, Findings
+from hybridwatch.analysis.freshness import REMEMBERED, Gap, Measured, age_text, gaps
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.sight import is_control
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.sides import PLAIN, Asked, report_for
 from hybridwatch.engine.builds import home
 from hybridwatch.errors import ComparisonError, RecordError
+from hybridwatch.record.family import family_of
+from hybridwatch.record.role import Role, role_of
+from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
-from hybridwatch.store import Stored, read_newest
+from hybridwatch.store import Stored, read_baselines, read_newest
 
-MANY_HELP = """With no RECORD, the newest record of every scenario in the results folder is judged,
-one of one build against the pinned baseline; scenarios that the policy expects and that have none
-are missing."""
+MANY_HELP = """With no RECORD, the newest record of every scenario, testbed and pair of builds in
+the results folder is judged, one of one build against the pinned baseline; what the policy expects
+and what has no record, or only one older than its max_age_days, is missing."""
+
+_CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
 
 
 def findings_for(
-    records: tuple[str, ...], results: Path, policy: Policy, asked: Asked = PLAIN
+    records: tuple[str, ...],
+    results: Path,
+    policy: Policy,
+    asked: Asked = PLAIN,
+    now: datetime | None = None,
 ) -> Findings:
     """Judge what the command line names.
 
     Args:
         records: As for ``report_for``; none for all that the folder holds.
         results: Folder of the records.
-        policy: Rules and expected scenarios; these only count when no record is named.
+        policy: Rules, and what is expected how lately; that only counts when no record is named.
         asked: What else is said of the sides.
+        now: Against which records are old, with a time zone; by itself the present.
 
     Raises:
         ComparisonError: The words do not name two sides, or a record holds what is not known.
         RecordError: A named record cannot be found or read; of a folder, such a record is absent.
         ScenarioError: The policy expects a scenario that is none.
     """
+    now = datetime.now(UTC) if now is None else now
     if records:
-        return _findings([report_for(records, results, policy, asked)], [], policy)
+        return _findings([report_for(records, results, policy, asked)], policy, now)
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder: name a RECORD, or a folder with --results")
     shelf = read_newest(results)
-    newest = {stored.run.scenario.id: stored for stored in shelf.runs}
-    reports: list[Report] = []
-    absent = [
+    broken = [
         Absent(broken.path.name, f"cannot be read: {broken.reason}") for broken in shelf.broken
     ]
-    for scenario_id, stored in sorted(newest.items()):
+    runs = _without_baselines(shelf.runs, results)
+    oldest = now - timedelta(days=policy.max_age_days)
+    fresh = [stored for stored in runs if stored.run.started_at >= oldest]
+    reports, absent, alone = _judged(fresh, results, policy, asked)
+    told = {(report.scenario.id, report.contender.testbed.id) for report in reports}
+    # A run of one build beside a comparison is somebody's look at it; alone it is all there is.
+    looks = [one for one in alone if (one.scenario, one.testbed) in told]
+    absent += [one for one in alone if one not in looks]
+    absent += [_of_gap(gap) for gap in _gaps(runs, policy, now)]
+    unpaired = [replace(one, reason=f"no baseline for run {one.run_id}") for one in looks]
+    left_out = (*unpaired, *_no_longer_watched(runs, fresh, policy, now))
+    return _findings(reports, policy, now, (*broken, *absent), left_out)
+
+
+def _judged(
+    fresh: Sequence[Stored], results: Path, policy: Policy, asked: Asked
+) -> tuple[list[Report], list[Absent], list[Absent]]:
+    """Judge records; gives the reports, what could not be judged, and what has no baseline."""
+    reports: list[Report] = []
+    absent: list[Absent] = []
+    alone: list[Absent] = []
+    for stored in sorted(fresh, key=lambda stored: _place(stored.run)):
+        run = stored.run
         try:
             reports.append(report_for((str(stored.path),), results, policy, asked))
         except ComparisonError as error:
-            absent.append(Absent(scenario_id, _no_baseline(stored, error)))
+            if len(run.builds) == 2:
+                absent.append(_absent(run, str(error)))
+            else:
+                alone.append(_absent(run, f"no baseline: {error}"))
         except RecordError as error:
-            absent.append(Absent(scenario_id, f"cannot be read: {error}"))
-    # A control says nothing about a build, so beside comparisons it stands for none.
-    judged = {report.scenario.id for report in reports if not is_control(report)}
-    absent += _missing(judged or newest, policy)
-    return _findings(reports, absent, policy)
+            absent.append(_absent(run, f"cannot be read: {error}"))
+    return reports, absent, alone
 
 
-def _findings(reports: Sequence[Report], absent: Sequence[Absent], policy: Policy) -> Findings:
+def _findings(
+    reports: Sequence[Report],
+    policy: Policy,
+    now: datetime,
+    absent: Sequence[Absent] = (),
+    left_out: Sequence[Absent] = (),
+) -> Findings:
+    """Put known-bad controls apart: they are red on purpose."""
     controls = [known_bad_in(report) for report in reports]
     return Findings(
-        tuple(one for one, control in zip(reports, controls, strict=True) if control is None),
-        tuple(absent),
-        policy,
-        tuple(control for control in controls if control is not None),
+        reports=tuple(one for one, found in zip(reports, controls, strict=True) if found is None),
+        absent=tuple(absent),
+        policy=policy,
+        controls=tuple(found for found in controls if found is not None),
+        left_out=tuple(left_out),
+        now=now,
     )
 
 
-def _no_baseline(stored: Stored, error: ComparisonError) -> str:
-    return str(error) if len(stored.run.builds) == 2 else f"no baseline: {error}"
+def _without_baselines(runs: Sequence[Stored], results: Path) -> list[Stored]:
+    """Leave out pinned baselines, unless nothing else was measured there."""
+    if all(len(stored.run.builds) == 2 for stored in runs):
+        return list(runs)
+    pins = read_baselines(results)
+
+    def is_pinned(run: Run) -> bool:
+        return len(run.builds) == 1 and any(
+            (pin.scenario, pin.testbed) == _place(run) and run.id.startswith(pin.run)
+            for pin in pins
+        )
+
+    others = {_place(stored.run) for stored in runs if not is_pinned(stored.run)}
+    return [one for one in runs if _place(one.run) not in others or not is_pinned(one.run)]
 
 
-def _missing(there: Collection[str], policy: Policy) -> Iterator[Absent]:
+def _is_control(run: Run) -> bool:
+    """Whether a run proves that the suite sees, and so tells nothing of a new build.
+
+    It makes up for no comparison that went silent.
+    """
+    return len(run.builds) == 2 and role_of(*run.builds) in _CONTROLS
+
+
+def _gaps(runs: Sequence[Stored], policy: Policy, now: datetime) -> tuple[Gap, ...]:
+    compared = {_place(stored.run) for stored in runs if not _is_control(stored.run)}
+    measured = [
+        Measured(*_place(stored.run), stored.run.started_at, stored.run.id)
+        for stored in runs
+        if not _is_control(stored.run) or _place(stored.run) not in compared
+    ]
     expected = find(home() / "scenarios", policy.expected) if policy.expected else []
-    for scenario in expected:
-        if scenario.id not in there:
-            yield Absent(scenario.id, "missing: there is no record of it; measure it")
+    return gaps(measured, policy, now, [scenario.id for scenario in expected])
+
+
+def _of_gap(gap: Gap) -> Absent:
+    last = gap.last
+    return Absent(
+        gap.scenario,
+        gap.reason,
+        gap.testbed,
+        None if last is None else last.started_at,
+        "" if last is None else last.run_id,
+    )
+
+
+def _no_longer_watched(
+    runs: Sequence[Stored], fresh: Sequence[Stored], policy: Policy, now: datetime
+) -> Iterator[Absent]:
+    """Comparisons that are too old where others go on, and whose build none of these watches."""
+    places = {_place(stored.run) for stored in fresh}
+    watched = {(*_place(stored.run), _series(stored.run)) for stored in fresh}
+    for stored in runs:
+        run = stored.run
+        age = now - run.started_at
+        if (
+            _place(run) in places
+            and (*_place(run), _series(run)) not in watched
+            and age <= REMEMBERED
+            and policy.expects(run.scenario.id)
+            and len(run.builds) == 2
+            and role_of(*run.builds) is Role.COMPARISON
+        ):
+            old, new = (build.label for build in run.builds)
+            since = f"since {run.started_at.date()} ({age_text(age)}): {run.id}"
+            yield _absent(run, f"{new} against {old} was not measured {since}")
+
+
+def _absent(run: Run, reason: str) -> Absent:
+    return Absent(run.scenario.id, reason, run.testbed.id, run.started_at, run.id)
+
+
+def _place(run: Run) -> tuple[str, str]:
+    return run.scenario.id, run.testbed.id
+
+
+def _series(run: Run) -> str:
+    return family_of(run.builds[-1].label)

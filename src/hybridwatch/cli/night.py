@@ -214,9 +214,10 @@ class _Night:
 
     def _report(self, scenario: str) -> Report:
         record = Path(self._receipt(scenario).read_text(encoding="utf-8"))
-        judged = judge(*both_sides(record, read_run(record)), self.plan.results, self.plan.policy)
-        save(self.plan.results, judged)
-        return judged.report
+        sides = both_sides(record, read_run(record))
+        # What is stored must be had again from the records alone: without a policy.
+        save(self.plan.results, judge(*sides, self.plan.results))
+        return judge(*sides, self.plan.results, self.plan.policy).report
 
     def _receipt(self, scenario: str) -> Path:
         return self.folder / f"{safe_name(scenario)}.record"

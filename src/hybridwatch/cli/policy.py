@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from hybridwatch.analysis.policy import ANY, STRICT, Action, Policy, Rule, covers
+from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Policy, Rule, covers
 from hybridwatch.errors import PolicyError
 from hybridwatch.metric.catalogue import FAMILIES, METRICS
 from hybridwatch.scenario.explain import explain
@@ -41,6 +41,7 @@ _Metrics = Annotated[str, AfterValidator(_known_metrics)]
 _NAME: Final = r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*"
 _Scenarios = Annotated[str, Field(pattern=rf"^(\*|{_NAME})$", description='a group, an id or "*"')]
 _Expected = Annotated[str, Field(pattern=f"^{_NAME}$", description="groups or ids")]
+_Testbeds = Annotated[str, Field(pattern=r"^\S+$", description="ids of testbeds")]
 
 
 class _Table(BaseModel):
@@ -59,6 +60,8 @@ class _Rule(_Table):
 
 class _File(_Table):
     expected: list[_Expected] = Field(default_factory=list)
+    max_age_days: Annotated[float, Field(ge=0.1, le=365)] = MAX_AGE_DAYS
+    testbeds: list[_Testbeds] = Field(default_factory=list)
     rule: list[_Rule] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -110,7 +113,12 @@ def load_policy(path: Path) -> Policy:
     except ValidationError as error:
         lines = explain(_File, error)
         raise PolicyError("\n".join(f"{path}: {line}" for line in lines)) from None
-    return Policy(tuple(rule.to_rule() for rule in file.rule), tuple(file.expected))
+    return Policy(
+        tuple(rule.to_rule() for rule in file.rule),
+        tuple(file.expected),
+        file.max_age_days,
+        tuple(file.testbeds),
+    )
 
 
 def takes_policy(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,19 +5,14 @@ Reading all never fails for one bad file: the dashboard shows the rest and names
 
 import json
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from hybridwatch.errors import RecordError
 from hybridwatch.record.codec import decode, decode_with
-from hybridwatch.record.identity import ScenarioRef
-from hybridwatch.record.pretty import pretty
 from hybridwatch.record.run import Run
+from hybridwatch.store.heading import HEAD, Question, question_of, read_question
 from hybridwatch.store.layout import folder_of, list_records
-
-_HEAD: Final = 32 * 1024
-"""Bytes of a record in which its scenario stands: what is long, its trials, comes last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,41 +111,33 @@ def _is_alike(other: Run, run: Run, labels: Collection[str]) -> bool:
 
 
 def read_newest(results: Path) -> Shelf:
-    """Read the newest run of every scenario, whatever its testbed.
+    """Read the newest run for every question: scenario, testbed and series of builds.
 
-    An older record of a scenario that has been read is told by the bytes that name the scenario, at
-    the place and in the layout in which ``record.codec`` writes them, and is left unread: nothing
-    hangs on it, so it may even be damaged behind them. A record laid out otherwise is read.
+    An older record of a question that has been read is told by its heading and left unread: nothing
+    hangs on it, so it may even be damaged behind that.
 
     Args:
         results: The results folder; one that does not exist is an empty store.
 
     Returns:
         Those runs, without answers, and whatever else could not be read: nobody knows what a
-        newer record or one without a known scenario would have said.
+        newer record or one without a known question would have said.
     """
-    newest: dict[str, Stored] = {}
+    newest: dict[Question, Stored] = {}
     broken: list[Broken] = []
-    seen: set[bytes] = set()
     for path in reversed(list_records(results)):
         try:
             with path.open("rb") as file:
-                head = file.read(_HEAD)
-            if any(named in head for named in seen):
-                continue
+                if read_question(file.read(HEAD)) in newest:
+                    continue
             run = read_run(path, bulk=False)
         except OSError as error:
             broken.append(Broken(path, f"cannot be read: {error.strerror or error}"))
         except RecordError as error:
             broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
         else:
-            seen.add(_named(run.scenario))
-            newest.setdefault(run.scenario.id, Stored(path, run))
+            newest.setdefault(question_of(run), Stored(path, run))
     return Shelf(tuple(reversed(newest.values())), tuple(reversed(broken)))
-
-
-def _named(scenario: ScenarioRef) -> bytes:
-    return f'\n  "scenario": {pretty(asdict(scenario), 2)}'.encode()
 
 
 def read_all(results: Path, bulk: bool = True) -> Shelf:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hybridwatch.analysis.compare_trials import COUNT_BAND
-from hybridwatch.analysis.verdict import Comparison, Verdict
+from hybridwatch.analysis.verdict import Comparison, Design, Verdict
 from hybridwatch.metric import Kind
 from hybridwatch.views import numbers
 
@@ -51,12 +51,15 @@ def against(number: float, bound: float) -> str:
 
 
 def _is_exact(comparison: Comparison) -> bool:
-    return comparison.metric.kind is Kind.EXACT
+    return comparison.design is Design.EXACT
 
 
 def _exact(comparison: Comparison) -> Iterator[str]:
     sides = comparison.baseline, comparison.contender
     old, new = (side.center if side else 0.0 for side in sides)
+    if comparison.metric.kind is not Kind.EXACT:
+        yield from _repeated(comparison, old, new)
+        return
     if comparison.verdict is Verdict.EQUIVALENT:
         yield f"the worst trial of each side counts {new:g}"
         return
@@ -65,6 +68,31 @@ def _exact(comparison: Comparison) -> Iterator[str]:
         yield "both break the contract in numbers that vary from trial to trial"
     else:
         yield f"any difference of an exact count is real, this one {_direction(comparison)}"
+
+
+def _repeated(comparison: Comparison, old: float, new: float) -> Iterator[str]:
+    """A count that never varies within a side."""
+    if old == new:
+        yield f"every trial of both sides counts {new:g}"
+        return
+    left, right = _apart(old, new)
+    yield f"every trial of the contender counts {right} where each of the baseline's counts {left}"
+    if comparison.verdict is Verdict.EQUIVALENT:
+        margin = numbers.size(comparison, comparison.metric.margin)
+        yield f"the difference is within the margin of {margin}"
+    elif comparison.verdict is Verdict.INCONCLUSIVE:
+        yield "runs of these builds differ by so much without a change"
+    else:
+        yield f"what never varies needs no test, this change is {_direction(comparison)}"
+
+
+def _apart(old: float, new: float) -> tuple[str, str]:
+    """Write two numbers in as few digits as tell them apart."""
+    for digits in range(_LEAST_DIGITS, _MOST_DIGITS):
+        left, right = f"{old:.{digits}g}", f"{new:.{digits}g}"
+        if left != right:
+            return left, right
+    return repr(old), repr(new)
 
 
 def _tested(comparison: Comparison, level: float) -> Iterator[str]:

@@ -73,9 +73,13 @@ def rows_of(findings: Findings) -> tuple[Row, ...]:
     """
     many = len(findings.reports) + len(findings.absent) > 1
     groups = [
-        [Row(f"{one.scenario}: not judged: {one.reason}") for one in findings.absent],
+        [Row(f"{one.place}: not judged: {one.reason}") for one in findings.absent],
         *([_row(found, many=many) for found in group] for group in grouped(findings)),
-        [Row(f"{report.scenario.id}: {headline(report)}") for report in findings.incomparable],
+        [
+            Row(f"{findings.name_of(report)}: {headline(report)}")
+            for report in findings.incomparable
+        ],
+        [Row(f"{one.place}: left out: {one.reason}") for one in findings.left_out],
     ]
     numbered = [
         (row.is_better, at, place, row)
@@ -129,7 +133,7 @@ def _row(found: Found, *, many: bool) -> Row:
     cause, compared = found.cause, found.cause.lead.comparison
     if cause.area not in _SENTENCES and compared is not None:
         return Row("", found)
-    place = f"{found.report.scenario.id}: " if many else ""
+    place = f"{found.place}: " if many else ""
     return Row(f"{place}{_sentence(found, many=many)}", found)
 
 
@@ -182,7 +186,7 @@ def _cells(found: Found, *, many: bool) -> list[str]:
     others = others_of(cause)
     return [
         MARKS[lead.verdict],
-        *([code(found.report.scenario.id)] if many else []),
+        *([code(found.place)] if many else []),
         cause_text(cause).what,
         code(name_of_part(lead)) + (f" and {others} more" if others else ""),
         *(map(cell, centers_of(lead.comparison))),

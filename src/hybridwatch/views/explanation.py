@@ -24,7 +24,7 @@ from hybridwatch.views.escape import one_line
 from hybridwatch.views.table import STYLES
 
 _RULES: Final[Mapping[str, str]] = {
-    "exact": "worst trial against worst trial; a count without noise needs no test",
+    "exact": "a count without noise needs no test; of a contract the worst trials are compared",
     "Mann-Whitney": (
         "two-sided rank test of the trials (Mann and Whitney 1947; exact with ties by Streitberg "
         "and R\u00f6hmel 1986)"
@@ -56,7 +56,7 @@ _SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
 _LOUD: Final = frozenset({Verdict.REGRESSION, Verdict.FAILED, Verdict.MISSING, Verdict.IMPROVEMENT})
 _TOLD: Final = 6
 """As many comparisons of one verdict as get a sentence of their own."""
-_CONTROL: Final = "Benjamini-Hochberg 1995 over the report; Holm 1979 for the gate"
+_CONTROL: Final = "Benjamini-Hochberg 1995 over the family of tests; Holm 1979 for the gate"
 
 
 def print_explanation(
@@ -178,11 +178,16 @@ def _rule(comparison: Comparison) -> Iterator[Row]:
         yield "assumes", comparison.assumption
     shares = comparison.metric.kind is Kind.PROPORTION
     if comparison.effect is not None:
-        yield "effect", _SHARES if shares else _EFFECTS[comparison.design]
+        yield "effect", _SHARES if shares else _effect(comparison)
     if comparison.equivalence_p is not None:
         yield "sameness", _SAME_SHARES if shares else _SAMENESS[comparison.design]
     if comparison.p_value is not None:
         yield "control", _CONTROL
+
+
+def _effect(comparison: Comparison) -> str:
+    repeated = comparison.design is Design.EXACT and comparison.metric.kind is not Kind.EXACT
+    return _EFFECTS[Design.UNPAIRED if repeated else comparison.design]
 
 
 def _parameters(
@@ -203,7 +208,7 @@ def _parameters(
             f"{level_of(report.looks):g} each"
         )
     if comparison.p_value is not None:
-        told.append(f"one of {sentence.plural(report.tests, 'test')} controlled together")
+        told.append(_control(comparison, report))
     found = comparison.interval
     if found is not None:
         how = f"interval of {100 * found.confidence:g} %"
@@ -212,6 +217,12 @@ def _parameters(
             how += f" by at most {drawn['draws']} bootstrap draws, seed {drawn['seed']}"
         told.append(how)
     yield "parameters", "; ".join(told)
+
+
+def _control(comparison: Comparison, report: Report) -> str:
+    counted = {family.name: family.tests for family in report.families}
+    tests = sentence.plural(counted.get(comparison.family, report.tests), "test")
+    return f"one of {tests} of {comparison.family} controlled together"
 
 
 def _results(comparison: Comparison) -> Iterator[Row]:

@@ -24,7 +24,7 @@ def gate_lines(found: Found, *, many: bool) -> Iterator[str]:
     """
     cause, report = found.cause, found.report
     mark = "" if cause.action is Action.BLOCK else "warning: "
-    place = f"{report.scenario.id}: " if many else ""
+    place = f"{found.place}: " if many else ""
     yield one_line(f"{mark}{place}{cause_sentence(cause, report)}")
     death = death_of(report, cause)
     if death is not None:

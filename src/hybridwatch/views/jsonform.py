@@ -6,12 +6,13 @@ within a schema version; none is renamed, removed or given another meaning.
 
 import math
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from hybridwatch.analysis.cause import Cause, causes_in
 from hybridwatch.analysis.control import Control
 from hybridwatch.analysis.death import Death, death_of
-from hybridwatch.analysis.findings import Findings
+from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
@@ -46,6 +47,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "contender": _side(report.contender),
         "bad_news": bool(report.bad_news),
         "tests": report.tests,
+        "families": [{"name": one.name, "tests": one.tests} for one in report.families],
         "false_discovery_rate": report.false_discovery_rate,
         "looks": _looks(report.looks),
         "comparisons": [_comparison(comparison) for comparison in report.comparisons],
@@ -69,6 +71,7 @@ def gate_to_json(
     result: GateResult,
     report: Report,
     policy: Policy = STRICT,
+    age: timedelta | None = None,
     control: KnownBad | None = None,
 ) -> dict[str, Any]:
     """Turn a gate's answer and the report behind it into plain values.
@@ -77,6 +80,7 @@ def gate_to_json(
         result: The answer.
         report: What was judged.
         policy: Rules of the gate.
+        age: How long ago the contender's run began.
         control: What the report showed as a known-bad control, if it is one.
     """
     return {
@@ -84,6 +88,7 @@ def gate_to_json(
         "passed": result.passed,
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
+        "age_hours": _hours(age),
         "control": None if control is None else known_bad_to_json(control),
         "report": comparison_to_json(report, policy),
     }
@@ -107,16 +112,20 @@ def findings_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
         "passed": result.passed,
         "reasons": list(result.reasons),
         "warnings": list(result.warnings),
-        "absent": [{"scenario": one.scenario, "reason": one.reason} for one in findings.absent],
-        "reports": [comparison_to_json(report, findings.policy) for report in findings.reports],
+        "judged_at": None if findings.now is None else _time(findings.now),
+        "absent": [_absent(one) for one in findings.absent],
+        "left_out": [_absent(one) for one in findings.left_out],
+        "reports": [_aged(report, findings) for report in findings.reports],
         "controls": [
-            {
-                **known_bad_to_json(control),
-                "report": comparison_to_json(control.report, findings.policy),
-            }
+            {**known_bad_to_json(control), "report": _aged(control.report, findings)}
             for control in findings.controls
         ],
     }
+
+
+def _aged(report: Report, findings: Findings) -> dict[str, Any]:
+    age = _hours(findings.age_of(report))
+    return {**comparison_to_json(report, findings.policy), "age_hours": age}
 
 
 def _cause(cause: Cause, report: Report) -> dict[str, Any]:
@@ -157,6 +166,24 @@ def _failure(death: Death) -> dict[str, Any]:
     }
 
 
+def _absent(absent: Absent) -> dict[str, Any]:
+    return {
+        "scenario": absent.scenario,
+        "reason": absent.reason,
+        "testbed": absent.testbed or None,
+        "started_at": None if absent.started_at is None else _time(absent.started_at),
+        "run_id": absent.run_id or None,
+    }
+
+
+def _hours(age: timedelta | None) -> float | None:
+    return None if age is None else round(age / timedelta(hours=1), 2)
+
+
+def _time(when: datetime) -> str:
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _looks(looks: Looks | None) -> dict[str, Any] | None:
     if looks is None:
         return None
@@ -172,6 +199,7 @@ def _side(side: Side) -> dict[str, Any]:
         "run_id": side.run_id,
         "build": _build(side.build),
         "testbed": _testbed(side.testbed),
+        "started_at": None if side.started_at is None else _time(side.started_at),
     }
 
 
@@ -237,6 +265,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "trials_needed": comparison.trials_needed,
         "doubts": list(comparison.doubts),
         "flips": [_flip(flip) for flip in comparison.flips],
+        "family": comparison.family or None,
     }
 
 

@@ -142,6 +142,8 @@ def _footer(report: Report) -> str:
     sides = (("baseline", report.baseline), ("contender", report.contender))
     told = "; ".join(f"{name} {_identity(side)}" for name, side in sides)
     tests, rate = sentence.plural(report.tests, "test"), report.false_discovery_rate
+    if len(report.families) > 1:
+        tests += f" in {len(report.families)} families, each"
     return (
         f"<sub>hybridwatch {escape(version('hybridwatch'))}; {told}; "
         f"{tests} at a false-discovery rate of {rate:g}</sub>"

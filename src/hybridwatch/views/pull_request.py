@@ -127,17 +127,18 @@ def _parts(findings: Findings) -> Iterator[Part]:
     many = _many(findings)
     yield Part(f"**{escape(title_of(findings), 1000)}**", "the verdict", 0)
     yield Part(render_rows(findings), "what changed", 1)
-    yield Part(_blind(findings, many=many), "what could not be seen", 1)
+    yield Part(_blind(findings), "what could not be seen", 1)
     dead = first_death(findings)
     if dead is not None:
         report, death = dead
-        text = render_log(death, report.scenario.id if many else "")
+        text = render_log(death, findings.name_of(report) if many else "")
         yield Part(text, "the end of the engine's log", 3)
     ranked = _ranked(findings)
     for report in ranked:
-        yield _folded(report, with_log=dead is None or report is not dead[0])
+        with_log = dead is None or report is not dead[0]
+        yield _folded(report, findings.name_of(report), with_log=with_log)
     for control in findings.controls:
-        yield _folded(control.report, with_log=False)
+        yield _folded(control.report, control.scenario, with_log=False)
     yield Part(_next_steps(findings, ranked), "what to do next", 1)
     yield Part(_measured(findings.reports, many=many), "what was measured", 3)
     yield Part(_footer(findings.reports), "the footer", 1)
@@ -158,7 +159,7 @@ def _changes(findings: Findings) -> Iterator[str]:
     """One sentence for each kind of cause, the scenarios counted and the worst one named."""
     number = len(findings.absent)
     if number:
-        name = f": {findings.absent[0].scenario}" if number == 1 else ""
+        name = f": {findings.absent[0].place}" if number == 1 else ""
         yield f"{sentence.plural(number, 'scenario')} not judged{name}"
     groups = grouped(findings)
     for group in groups[:_NAMED]:
@@ -174,12 +175,12 @@ def _place(group: Sequence[Found], findings: Findings) -> str:
         return ""
     worst, number, of = group[0], len(group), len(findings.reports)
     if number == 1:
-        return f" in {worst.report.scenario.id}"
+        return f" in {worst.place}"
     place = f" in all {of} scenarios" if number == of else f" in {number} of {of} scenarios"
     if len({cause_text(found.cause, found.report) for found in group}) == 1:
         return place
     sized = worst.cause.lead.effect is not None
-    return f"{place}, {'most' if sized else 'for one'} in {worst.report.scenario.id}"
+    return f"{place}, {'most' if sized else 'for one'} in {worst.place}"
 
 
 def _verdict(findings: Findings) -> str:
@@ -194,7 +195,7 @@ def _verdict(findings: Findings) -> str:
     if blindness.spots:
         if changes:
             return f"{changes}Nothing regressed."
-        return f"{blind_sentence(blindness, many=_many(findings))}. No regression shown."
+        return f"{_blind_sentence(findings)}. No regression shown."
     if changes:
         open_ones = _unsettled(findings)
         rest = f"; {len(open_ones)} of {_gated(findings)} not settled" if open_ones else ""
@@ -204,11 +205,15 @@ def _verdict(findings: Findings) -> str:
     return f"No regression shown, but not all settled: {_counts(findings)}."
 
 
-def _blind(findings: Findings, *, many: bool) -> str:
+def _blind_sentence(findings: Findings) -> str:
+    return blind_sentence(findings.blindness, findings.name_of if _many(findings) else None)
+
+
+def _blind(findings: Findings) -> str:
     """What could not be seen, where the first line is about something else."""
     if not findings.blindness.spots or not (findings.absent or findings.causes):
         return ""
-    return escape(f"{blind_sentence(findings.blindness, many=many)}.", 1000)
+    return escape(f"{_blind_sentence(findings)}.", 1000)
 
 
 def _counts(findings: Findings) -> str:
@@ -234,21 +239,21 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
     )
 
 
-def _folded(report: Report, *, with_log: bool) -> Part:
-    name = in_html(report.scenario.id, _LONGEST_NAME)
+def _folded(report: Report, place: str, *, with_log: bool) -> Part:
+    name = in_html(place, _LONGEST_NAME)
     tally = _tally(comparison.verdict for comparison in report.comparisons) or "no measurement"
     summary = f"<summary>Report on <code>{name}</code>: {tally}</summary>"
     text = (
         f"<details>{summary}\n\n{render_comment(report, with_log=with_log).rstrip()}\n\n</details>"
     )
-    return Part(text, f"the report on {code(report.scenario.id)}", 4)
+    return Part(text, f"the report on {code(place)}", 4)
 
 
 def _next_steps(findings: Findings, ranked: Sequence[Report]) -> str:
-    bad = {told.report.scenario.id for told in findings.gated if told.is_bad}
-    bad |= {report.scenario.id for report in findings.incomparable}
-    blind = {spot.report.scenario.id for spot in findings.blindness.spots}
-    unsettled = {told.report.scenario.id for told in _unsettled(findings)}
+    bad = {id(told.report) for told in findings.gated if told.is_bad}
+    bad |= set(map(id, findings.incomparable))
+    blind = {id(spot.report) for spot in findings.blindness.spots}
+    unsettled = {id(told.report) for told in _unsettled(findings)}
     if first_death(findings) is not None:
         again = bad
         hint = "the engine's log is above; once that is mended, measure this again, interleaved:"
@@ -267,12 +272,10 @@ def _next_steps(findings: Findings, ranked: Sequence[Report]) -> str:
             "To measure again, interleaved:"
         )
     else:
-        again = {report.scenario.id for report in findings.reports}
+        again = set(map(id, findings.reports))
         hint = "nothing has to be done. To see it again, interleaved:"
-    commands = [_first_run(one, findings.reports) for one in findings.absent]
-    commands += [
-        sentence.repeat_command(report) for report in ranked if report.scenario.id in again
-    ]
+    commands = [_first_run(one, findings.reports) for one in findings.absent if one.scenario]
+    commands += [sentence.repeat_command(report) for report in ranked if id(report) in again]
     shown = map(fenced, commands[:_COMMANDS])
     return "\n\n".join([f"**Next:** {hint}", *shown, *_more(commands, _COMMANDS)])
 
@@ -330,10 +333,16 @@ def _testbed(side: Side) -> str:
 
 
 def _footer(reports: Sequence[Report]) -> str:
-    ids = dict.fromkeys(side.run_id for r in reports for side in (r.baseline, r.contender))
+    ids = dict.fromkeys(_run(side) for r in reports for side in (r.baseline, r.contender))
     runs = f"; runs {', '.join(list(ids)[:_LINES])}" if ids else ""
     told = escape(f"hybridwatch {version('hybridwatch')}{runs}")
     return f"<sub>{told}; `hybridwatch comment` wrote this</sub>"
+
+
+def _run(side: Side) -> str:
+    # The time, not the age: a comment is edited only when there is something new to tell.
+    when = side.started_at
+    return side.run_id if when is None else f"{side.run_id} of {when.date().isoformat()}"
 
 
 def _ranked(findings: Findings) -> list[Report]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hybridwatch.analysis.cause import causes_in
-from hybridwatch.analysis.gate import is_sure
+from hybridwatch.analysis.gate import UNKNOWN_RUNS, is_between_unknown_runs, stands
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.metric import Kind
@@ -130,14 +130,21 @@ def rules(report: Report) -> tuple[str, ...]:
         for (name, assumption), count in by_rule.items()
     ]
     if report.tests:
-        told.insert(
-            0,
-            f"{plural(report.tests, 'test')}, p adjusted together (Benjamini-Hochberg) and held "
-            f"against {report.false_discovery_rate:.3g}.",
-        )
+        told.insert(0, _control(report))
     if report.looks is not None:
         told.insert(0, _repeated_looks(report.looks))
     return tuple(told)
+
+
+def _control(report: Report) -> str:
+    tests, level = plural(report.tests, "test"), f"{report.false_discovery_rate:.3g}"
+    if len(report.families) < 2:
+        return f"{tests}, p adjusted together (Benjamini-Hochberg) and held against {level}."
+    each = ", ".join(f"{family.tests} of {family.name}" for family in report.families)
+    return (
+        f"{tests}, p adjusted within each family (Benjamini-Hochberg) and held against {level}: "
+        f"{each}."
+    )
 
 
 def _repeated_looks(looks: Looks) -> str:
@@ -151,11 +158,16 @@ def _repeated_looks(looks: Looks) -> str:
 
 def unsure(report: Report) -> str:
     """Name the bad news that a gate lets pass with a warning; empty when there is none."""
-    doubtful = [c for c in report.bad_news if not is_sure(c, report)]
-    if not doubtful:
-        return ""
-    named = ", ".join(f"{name_of(c)} (p {numbers.p_value(c.p_holm)})" for c in doubtful)
-    return f"By Holm's control a gate only warns of {named}."
+    alone = [c for c in report.bad_news if is_between_unknown_runs(c, report)]
+    doubtful = [c for c in report.bad_news if c not in alone and not stands(c, report)]
+    told = []
+    if doubtful:
+        named = ", ".join(f"{name_of(c)} (p {numbers.p_value(c.p_holm)})" for c in doubtful)
+        told.append(f"By Holm's control a gate only warns of {named}.")
+    if alone:
+        named = ", ".join(map(name_of, alone))
+        told.append(f"A gate only warns of {named}: {UNKNOWN_RUNS}.")
+    return " ".join(told)
 
 
 def repeat_command(report: Report) -> str:

@@ -106,7 +106,7 @@ def test_many_scenarios_pass_together_or_not_at_all() -> None:
     assert gate_all([good, good]).passed
     result = gate_all([good, bad])
     assert not result.passed
-    assert all(line.startswith("smoke/padded-graph-rows: ") for line in result.reasons)
+    assert all(line.startswith("smoke/padded-graph-rows (cpu") for line in result.reasons)
     assert not gate_all([good], absent=["smoke/dummy-run: missing"]).passed
     assert gate_all([]).reasons == ("Nothing was judged.",)
 

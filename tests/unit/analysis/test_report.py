@@ -503,9 +503,9 @@ def test_order_of_comparisons() -> None:
 
 
 @pytest.mark.parametrize("trials", [7, 12])
-def test_a_a_reports_are_red_at_most_one_time_in_twenty(trials) -> None:
+def test_each_family_of_an_a_a_report_is_red_at_most_one_time_in_twenty(trials) -> None:
     rng = np.random.default_rng(20260301)
-    red = 0
+    red = {"accuracy": 0, "speed": 0}
     for _ in range(100):
         names = ("ttft", "itl", "tpot", "output_throughput", "request_throughput")
         # Spread wide enough that noise alone often passes the margin: the test must hold alone.
@@ -515,8 +515,9 @@ def test_a_a_reports_are_red_at_most_one_time_in_twenty(trials) -> None:
             | {RECALL: "".join(rng.choice(["0", "1"], 100, p=[0.2, 0.8]))}
             for _ in range(2)
         ]
-        red += bool(report_of(a_run(*sides)).bad_news)
-    assert red <= 0.05 * 100
+        for family in {found.family for found in report_of(a_run(*sides)).bad_news}:
+            red[family] += 1
+    assert max(red.values()) <= 0.05 * 100, red
 
 
 positive = st.floats(1e-6, 1e6)

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +13,7 @@ from hybridwatch.record.codec import decode
 from hybridwatch.store import list_verdicts, read_baselines, write_run
 from tests.builders import BASELINE, a_run, noisy
 
+LATELY = datetime.now(UTC) - timedelta(hours=5)
 GOOD = {"contract.padded_rows_prefilling": (0.0,), "tpot": noisy(1.0, 9, 0.01)}
 BAD = {"contract.padded_rows_prefilling": (4.0,), "tpot": noisy(1.0, 9, 0.01, 2)}
 PIN = """
@@ -32,7 +33,7 @@ def store(tmp_path):
     """Store a run under an id."""
 
     def write(run_id: str, *sides, **changes):
-        run = replace(a_run(*sides), id=run_id, **changes)
+        run = replace(a_run(*sides), id=run_id, **{"started_at": LATELY} | changes)
         write_run(tmp_path, run)
         return run
 
@@ -83,14 +84,14 @@ def test_of_a_folder_a_lone_build_is_judged_against_the_pin_and_never_against_it
     assert "run 1f0a9c3e#0: would be compared with itself" in alone.output
     assert call("compare", "1f0a9c3e").exit_code == 2
     assert call("compare", "1f0a9c3e", "1f0a9c3e").exit_code == 2
-    store("2f0a9c3e", BAD, started_at=first.started_at + timedelta(days=1))
+    store("2f0a9c3e", BAD, started_at=first.started_at + timedelta(hours=1))
     told = call("gate", *words)
     assert "run 1f0a9c3e#0, pinned 2026-11-21" in told.output
     assert "padded_rows_prefilling" in told.output
     assert told.exit_code == 1
     comment = call("comment", "--dry-run", *words)
     assert "**A contract broke: contract.padded" in comment.output
-    store("3f0a9c3e", GOOD, started_at=first.started_at + timedelta(days=2))
+    store("3f0a9c3e", GOOD, started_at=first.started_at + timedelta(hours=2))
     assert call("gate", *words).exit_code == 0
 
 

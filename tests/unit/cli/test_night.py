@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from hybridwatch.analysis.policy import STRICT
+from hybridwatch.cli.judging import replay
 from hybridwatch.cli.night import GATE, LOG, NIGHTS, REPORT, Plan, tonight
 from hybridwatch.store import list_records, list_verdicts
 
@@ -24,12 +25,13 @@ HOLD = """
 import sys
 from datetime import date
 from pathlib import Path
-from hybridwatch.analysis.policy import STRICT
+from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.cli.night import NightError, Plan, hold
 from hybridwatch.process import stoppable
 results, fake, seconds, day = sys.argv[1:]
+POLICY = Policy((Rule("*", margin=0.04),))
 plan = Plan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1", "a" * 40,
-            Path(results), STRICT, (sys.executable, fake), Path("asv.conf.json"), Path.cwd(),
+            Path(results), POLICY, (sys.executable, fake), Path("asv.conf.json"), Path.cwd(),
             float(seconds))
 try:
     with stoppable():
@@ -117,6 +119,12 @@ def test_held_twice_it_adds_one_night(place):
     assert f"[2/2] {SECOND}: measured" in said
     assert said.count("index: 2 records") == 2
     assert any((place.results / ".index").iterdir())
+
+
+def test_what_a_night_stores_can_be_had_again_whatever_its_policy(place):
+    place.hold(0)
+    replays = [replay(path, place.results)[1] for path in list_verdicts(place.results)]
+    assert [again.same for again in replays] == [True, True]
 
 
 def test_the_next_day_is_another_night(place):

@@ -31,6 +31,14 @@ def test_a_file_says_what_it_says(policy) -> None:
     )
     first = Rule("accuracy.*", "curated", Action.WARN, 0.02)
     assert told == Policy((first, Rule("*", "*", Action.WATCH)), ("smoke",))
+    assert (told.max_age_days, told.testbeds) == (2, ())
+
+
+def test_a_file_says_how_old_records_may_be_and_who_must_measure(policy) -> None:
+    told = policy(
+        'max_age_days = 7\ntestbeds = ["h100-*"]\n[[rule]]\nmetric = "*"\naction = "block"\n'
+    )
+    assert (told.max_age_days, told.testbeds) == (7, ("h100-*",))
 
 
 @pytest.mark.parametrize(
@@ -73,6 +81,13 @@ def test_a_file_says_what_it_says(policy) -> None:
         (
             'expected = ["*"]\n[[rule]]\nmetric = "*"\naction = "warn"\n',
             ['expected[0]: expected groups or ids, found "*"'],
+        ),
+        (
+            'max_age_days = 0\ntestbeds = ["h100", ""]\n[[rule]]\nmetric = "*"\naction = "warn"\n',
+            [
+                "max_age_days: expected a number from 0.1 to 365, found 0",
+                'testbeds[1]: expected ids of testbeds, found ""',
+            ],
         ),
         ("rule", ["not TOML: "]),
     ],

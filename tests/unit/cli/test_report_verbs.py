@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from hybridwatch.store import write_run
 from tests.broken_engines import dead_contender
 from tests.builders import a_comparison, a_run, noisy
 
+LATELY = datetime.now(UTC) - timedelta(hours=5)
+"""Of a folder only what was measured lately is judged."""
 PADDED = "contract.padded_rows_prefilling"
 GOOD = {PADDED: (0.0,), "tpot": noisy(1.0, 7, 0.01)}
 BAD = {PADDED: (4.0,), "tpot": noisy(1.0, 7, 0.01)}
@@ -36,7 +39,7 @@ def stored(tmp_path):
     """Store a run and give the path of its record."""
 
     def store(*sides, run_id: str = "1f0a9c3e") -> str:
-        run = replace(a_comparison(*sides), id=run_id)
+        run = replace(a_comparison(*sides), id=run_id, started_at=LATELY)
         return str(write_run(tmp_path, run))
 
     return store
@@ -190,7 +193,9 @@ def test_a_stored_verdict_holds_no_words_about_causes(call, stored, tmp_path) ->
 
 def test_gate_passes(call, stored) -> None:
     answer = call("gate", stored(GOOD, GOOD))
-    assert (answer.exit_code, answer.output.partition(":")[0]) == (0, "pass")
+    judged, said = answer.output.splitlines()
+    assert (answer.exit_code, said.partition(":")[0]) == (0, "pass")
+    assert judged == "  judged smoke/padded-graph-rows: 5 hours old, run 1f0a9c3e"
 
 
 def test_a_dry_comment_prints_markdown_and_posts_nothing(call, stored) -> None:
@@ -278,13 +283,13 @@ def test_a_lost_file_of_answers_stops_its_scenario_and_hides_no_other(call, tmp_
     policy = tmp_path / "own.toml"
     policy.write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
     asked = a_run({"accuracy.recall": "1101"}, {"accuracy.recall": "1101"})
-    record = write_run(tmp_path, asked)
-    other = a_comparison(GOOD, BAD)
+    record = write_run(tmp_path, replace(asked, started_at=LATELY))
+    other = a_comparison(GOOD, BAD, started_at=LATELY)
     write_run(tmp_path, replace(other, id="aaaaaaaa", scenario=replace(other.scenario, id="x/y")))
     record.with_name(f"{record.stem}.bulk.jsonl.gz").unlink()
     answer = call("gate", "--policy", str(policy))
     assert answer.exit_code == 1
-    assert f"{asked.scenario.id}: cannot be read: " in answer.output
+    assert f"{asked.scenario.id} on {asked.testbed.id}: cannot be read: " in answer.output
     assert PADDED in answer.output
 
 

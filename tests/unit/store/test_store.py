@@ -231,6 +231,34 @@ def test_a_record_laid_out_by_others_or_of_another_version_is_read_too(tmp_path:
     assert read_newest(tmp_path).runs[1].path == compact
 
 
+def test_the_newest_run_is_read_for_each_testbed_and_pair_of_builds(tmp_path: Path) -> None:
+    here = of("smoke/a", 0)
+    elsewhere = replace(of("smoke/a", 1, 2), testbed=replace(here.testbed, id="h100"))
+    reverted = tuple(replace(build, label="cpu-0.28.0") for build in here.builds)
+    other = replace(of("smoke/a", 2, 3), builds=(here.builds[0], reverted[1]))
+    paths = [write_run(tmp_path, run) for run in (here, elsewhere, other)]
+    assert [stored.path for stored in read_newest(tmp_path).runs] == paths
+
+
+def test_of_a_series_of_nightly_builds_the_newest_is_read(tmp_path: Path) -> None:
+    paths = []
+    for night in (19, 20, 21):
+        run = of("smoke/a", night, night)
+        nightly = replace(run.builds[1], label=f"cpu-nightly-202611{night}")
+        paths.append(write_run(tmp_path, replace(run, builds=(run.builds[0], nightly))))
+    assert [stored.path for stored in read_newest(tmp_path).runs] == paths[-1:]
+
+
+def test_a_run_of_one_build_with_itself_hides_no_comparison(tmp_path: Path) -> None:
+    def of_nights(hour: int, *nights: int):
+        run = of("smoke/a", hour, hour)
+        builds = (replace(run.builds[0], label=f"nightly-202611{night}") for night in nights)
+        return write_run(tmp_path, replace(run, builds=tuple(builds)))
+
+    paths = [of_nights(1, 20, 21), of_nights(2, 21, 21)]
+    assert [stored.path for stored in read_newest(tmp_path).runs] == paths
+
+
 def test_a_broken_record_is_told_unless_a_newer_one_of_its_scenario_is_whole(tmp_path) -> None:
     superseded, good, newest, nameless = (
         write_run(tmp_path, of(name, hour))

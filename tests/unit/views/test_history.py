@@ -146,7 +146,7 @@ def test_notes_join_equal_doubts_and_name_their_metrics() -> None:
     report = entry(replace(REGRESSED, failed_trials=1)).report
     assert report is not None
     notes = dict(notes_of(report))
-    assert any("metadata_build_time median, host_syncs_per_step: " in d for d in notes["Doubts"])
+    assert any("output_throughput, request_throughput, ttft median" in d for d in notes["Doubts"])
     assert any("stopped answering" in line for line in notes["Failed trials"])
     assert any("reverted" in line for line in notes["What differs between the two sides"])
 

@@ -1,0 +1,65 @@
+"""Counts that come out the same in every trial of a side: nothing there is left to chance.
+
+A rank test of five trials of 3 against five of 5 says p 0.008 at best, as one of twenty tests of a
+report nothing at all. But a count that never varies needs no test: 3 is not 5.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
+from hybridwatch.metric import Direction, Kind, Metric
+
+REPEATS: Final = 3
+"""Trials a side from which on a count is taken to repeat: two may agree by luck."""
+
+_REPEATS_EXACTLY: Final = (
+    "The count is the same in every trial of a side, so it has no noise and needs no test."
+)
+
+
+def repeats_exactly(metric: Metric, left: Summary | None, right: Summary | None) -> bool:
+    """Whether a metric is a count that never varies within a side, on both sides.
+
+    Times and rates never are: equal ones only show a coarse clock.
+
+    Args:
+        metric: What was measured.
+        left: The baseline's trials.
+        right: The contender's.
+    """
+    return metric.kind is Kind.COUNT and all(
+        side is not None and side.n >= REPEATS and len(set(side.values)) == 1
+        for side in (left, right)
+    )
+
+
+def compare_repeated(draft: Comparison, left: Summary, right: Summary) -> Comparison:
+    """Compare two sides whose trials each repeat one count.
+
+    Args:
+        draft: What is known already, the bound of relevance included.
+        left: The baseline's trials.
+        right: The contender's.
+
+    Returns:
+        A comparison with its verdict and without a p-value: the report's control leaves it alone.
+    """
+    return replace(
+        draft,
+        verdict=_verdict(draft, left.center, right.center),
+        test="exact",
+        design=Design.EXACT,
+        assumption=_REPEATS_EXACTLY,
+    )
+
+
+def _verdict(draft: Comparison, old: float, new: float) -> Verdict:
+    size = None if draft.effect is None else abs(draft.effect)
+    if old == new or (size is not None and size <= draft.metric.margin):
+        return Verdict.EQUIVALENT
+    if size is not None and size <= draft.relevance:
+        # Runs of these builds differ by so much without a change, a doubt already.
+        return Verdict.INCONCLUSIVE
+    worse = (new > old) is (draft.metric.better is Direction.LOWER)
+    return Verdict.REGRESSION if worse else Verdict.IMPROVEMENT

@@ -1,0 +1,157 @@
+"""A folder is judged per scenario, testbed and pair of builds, and old records are missing."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.main import cli
+from hybridwatch.cli.newest import findings_for
+from hybridwatch.record.run import Run
+from hybridwatch.store import write_run
+from tests.builders import BASELINE, TESTBED, a_build, a_run
+
+NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
+ROWS = "contract.padded_rows_prefilling"
+GOOD, BAD = {ROWS: (0.0,)}, {ROWS: (4.0,)}
+NIGHTLY = a_build("cpu-nightly-20261121", release="0.33.0")
+HERE = TESTBED.id
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Store a run that is some days old."""
+
+    def stored(days: float, *sides, at=HERE, new=NIGHTLY, **changes) -> Run:
+        run = a_run(*(sides or (GOOD, GOOD)))
+        builds = (BASELINE, new)[-len(run.builds) :]
+        started = changes.pop("now", NOW) - timedelta(days=days)
+        run = replace(
+            run,
+            id=f"{len(list(tmp_path.rglob('*.json'))):08x}",
+            started_at=started,
+            testbed=replace(TESTBED, id=at),
+            builds=builds,
+            **changes,
+        )
+        write_run(tmp_path, run)
+        return run
+
+    return stored
+
+
+@pytest.fixture
+def judge(tmp_path):
+    def judged(policy: Policy = Policy()):  # noqa: B008 (frozen)
+        return findings_for((), tmp_path, policy, now=NOW)
+
+    return judged
+
+
+def test_a_testbed_that_fails_is_not_hidden_by_one_that_passes_later(store, judge) -> None:
+    store(0.5, GOOD, BAD, at="h100")
+    store(0.2, GOOD, GOOD, at="epyc")
+    found = judge()
+    assert [report.contender.testbed.id for report in found.reports] == ["epyc", "h100"]
+    assert found.gate.reasons == (f"smoke/padded-graph-rows on h100: {ROWS} value: regression",)
+
+
+def test_a_pair_of_builds_that_fails_is_not_hidden_by_another(store, judge) -> None:
+    store(0.5, GOOD, BAD, new=a_build("cpu-0.28.0"))
+    store(0.2, new=a_build("cpu-0.29.0"))
+    (reason,) = judge().gate.reasons
+    assert reason.startswith("smoke/padded-graph-rows (cpu-0.28.0 against cpu-0.27.1): ")
+
+
+def test_of_a_series_of_nightly_builds_only_the_newest_counts(store, judge) -> None:
+    store(1.2, GOOD, BAD, new=a_build("cpu-nightly-20261120"))
+    store(0.2, GOOD, GOOD, new=a_build("cpu-nightly-20261121"))
+    found = judge()
+    assert (len(found.reports), found.gate.passed) == (1, True)
+
+
+def test_an_old_record_is_missing_and_never_green(store, judge) -> None:
+    run = store(4)
+    found = judge()
+    assert found.reports == ()
+    assert found.gate.reasons == (
+        f"smoke/padded-graph-rows on {HERE}: not measured since 2026-11-18 (4 days): {run.id}",
+    )
+
+
+def test_a_policy_may_allow_older_records(store, judge) -> None:
+    store(4)
+    assert judge(Policy(max_age_days=7)).gate.passed
+
+
+def test_a_testbed_that_went_silent_stops_though_another_measures(store, judge) -> None:
+    store(4, at="h100")
+    store(0.2, at="epyc")
+    found = judge(Policy(expected=("smoke/padded-graph-rows",)))
+    (reason,) = found.gate.reasons
+    assert reason.startswith("smoke/padded-graph-rows on h100: not measured since 2026-11-18")
+    only = Policy(expected=("smoke/padded-graph-rows",), testbeds=("epyc",))
+    assert judge(only).gate.passed
+
+
+def test_what_the_policy_does_not_expect_may_grow_old_in_silence(store, judge) -> None:
+    store(4, scenario=replace(a_run(GOOD).scenario, id="reported/one"))
+    store(0.2)
+    assert judge(Policy(expected=("smoke/padded-graph-rows",))).gate.passed
+
+
+def test_a_build_that_is_no_longer_measured_beside_others_is_a_warning(store, judge) -> None:
+    old = store(4, new=a_build("cpu-0.28.0"))
+    store(0.2)
+    result = judge().gate
+    assert result.passed
+    place, _, said = result.warnings[0].partition(": ")
+    assert place == f"smoke/padded-graph-rows on {HERE}"
+    since = f"since 2026-11-18 (4 days): {old.id}"
+    assert said == f"cpu-0.28.0 against cpu-0.27.1 was not measured {since}"
+
+
+def test_a_control_makes_up_for_no_comparison_that_went_silent(store, judge) -> None:
+    store(4)
+    store(0.2, new=a_build("cpu-0.27.1+slow-step"))
+    assert any("not measured since 2026-11-18" in line for line in judge().gate.reasons)
+
+
+def test_a_pinned_baseline_is_not_judged_beside_what_is_compared_with_it(
+    store, judge, tmp_path
+) -> None:
+    baseline = store(1.5, GOOD, new=BASELINE)
+    store(0.2, GOOD)
+    (tmp_path / "baselines.toml").write_text(
+        f'[[baseline]]\nscenario = "{baseline.scenario.id}"\ntestbed = "{HERE}"\n'
+        f'run = "{baseline.id}"\ndate = 2026-11-21\nreason = "a start"\n'
+    )
+    found = judge()
+    assert (len(found.reports), found.gate.passed, found.absent) == (1, True, ())
+
+
+def test_the_age_of_each_record_is_told(store, tmp_path) -> None:
+    present = datetime.now(UTC)
+    run = store(1.5, now=present)
+    words = ["gate", "--results", str(tmp_path), "--policy", str(tmp_path / "own.toml")]
+    (tmp_path / "own.toml").write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
+    text = CliRunner().invoke(cli, words).output
+    assert f"judged smoke/padded-graph-rows: 36 hours old, run {run.id}" in text
+    told = json.loads(CliRunner().invoke(cli, [*words, "--json"]).stdout)
+    (report,) = told["reports"]
+    assert report["age_hours"] == pytest.approx(36, abs=0.1)
+    assert report["contender"]["started_at"] == f"{run.started_at:%Y-%m-%dT%H:%M:%SZ}"
+    one = json.loads(CliRunner().invoke(cli, ["gate", run.id, *words[1:], "--json"]).stdout)
+    assert one["age_hours"] == pytest.approx(36, abs=0.1)
+
+
+def test_a_run_of_one_build_beside_a_comparison_warns_and_alone_stops(store, judge) -> None:
+    look = store(0.5, GOOD, new=a_build("cpu-0.29.0"))
+    assert "no baseline" in judge().gate.reasons[0]
+    store(0.2)
+    result = judge().gate
+    assert (result.passed, len(result.warnings)) == (True, 1)
+    assert result.warnings[0].endswith(f"no baseline for run {look.id}")
