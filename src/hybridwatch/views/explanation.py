@@ -193,7 +193,7 @@ def _effect(comparison: Comparison) -> str:
 def _parameters(
     comparison: Comparison, report: Report, parameters: Mapping[str, Any]
 ) -> Iterator[Row]:
-    if comparison.metric.kind is Kind.EXACT:
+    if comparison.design is Design.EXACT:
         return
     told = [
         f"band of sameness {numbers.size(comparison, band_of(comparison))}",
