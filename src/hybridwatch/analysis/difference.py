@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from hybridwatch.analysis.one_side import OneSide
 
 _ABSENT = "unset"
+_UNKNOWN = "not recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ def facts_between(baseline: OneSide, contender: OneSide) -> Iterator[Fact]:
         yield Fact(name, getattr(left, name), getattr(right, name))
     yield Fact("lock", left.lock_digest[:12], right.lock_digest[:12])
     yield Fact("wheel", left.wheel_digest[:12], right.wheel_digest[:12])
+    if left.code_digest or right.code_digest:
+        yield Fact("vLLM's Python files", _short(left.code_digest), _short(right.code_digest))
     for field in fields(baseline.run.testbed):
         old = getattr(baseline.run.testbed, field.name)
         new = getattr(contender.run.testbed, field.name)
@@ -64,6 +67,10 @@ def failures_of(baseline: OneSide, contender: OneSide) -> tuple[str, ...]:
 def _together(prefix: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Fact]:
     for key in sorted(old.keys() | new.keys()):
         yield Fact(prefix + key, old.get(key, _ABSENT), new.get(key, _ABSENT))
+
+
+def _short(digest: str | None) -> str:
+    return digest[:12] if digest else _UNKNOWN
 
 
 def _text(value: object) -> str:

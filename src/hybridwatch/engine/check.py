@@ -37,6 +37,8 @@ class BuildCheck:
         distribution: The package that brings vLLM.
         release: Its version.
         wheel_digest: SHA-256 of the list of its files.
+        code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
+            from a plugin that does not tell.
         fixes: By fix id.
         faults: What can be planted, and what that does, by fault id.
     """
@@ -44,6 +46,7 @@ class BuildCheck:
     distribution: str
     release: str
     wheel_digest: str
+    code_digest: str | None
     fixes: Mapping[str, Finding]
     faults: Mapping[str, str]
 
@@ -103,6 +106,7 @@ def _read(build: BuildSpec, text: str) -> BuildCheck:
             distribution=raw["distribution"],
             release=raw["release"],
             wheel_digest=raw["wheel_digest"],
+            code_digest=raw.get("code_digest"),
             fixes={fix: Finding(**finding) for fix, finding in raw["fixes"].items()},
             faults=dict(raw["faults"]),
         )

@@ -140,6 +140,7 @@ class _Build(_Wire):
     wheel_digest: str
     fixes: dict[str, FixState]
     flags: dict[str, str]
+    code_digest: _Digest | None = Field(default=None, exclude_if=_is_absent)
 
 
 class _Sample(_Wire):

@@ -487,6 +487,19 @@ def test_differences_name_what_differs() -> None:
     )
 
 
+def test_patched_and_restored_trees_of_one_label_are_told_apart() -> None:
+    """Wheel and lock say the same of both: only the files that the engine imported differ."""
+    run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
+    restored, patched = (a_build("adopted", code_digest=c * 64) for c in "ab")
+    assert report_of(replace(run, builds=(restored, patched))).differences == (
+        "vLLM's Python files: aaaaaaaaaaaa -> bbbbbbbbbbbb",
+    )
+    assert report_of(replace(run, builds=(restored, restored))).differences == ()
+    assert report_of(replace(run, builds=(a_build("adopted"), patched))).differences == (
+        "vLLM's Python files: not recorded -> bbbbbbbbbbbb",
+    )
+
+
 def test_order_of_comparisons() -> None:
     side: Mapping[str, Trials] = {
         "host_syncs_per_step": (1.0,),
