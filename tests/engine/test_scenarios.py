@@ -112,5 +112,6 @@ def _bench(scenario_id, work):
 
 def _contract(bench, side, work):
     bench.make_ready(side)
-    samples = measure(Phase.CONTRACT, Station(bench, side, work)).samples
-    return {sample.metric: sample.values[0] for sample in samples}
+    measured = measure(Phase.CONTRACT, Station(bench, side, work))
+    assert measured.unsupported == {}
+    return {sample.metric: sample.values[0] for sample in measured.samples}

@@ -37,18 +37,18 @@ class BuildCheck:
         distribution: The package that brings vLLM.
         release: Its version.
         wheel_digest: SHA-256 of the list of its files.
-        code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
-            from a plugin that does not tell.
         fixes: By fix id.
         faults: What can be planted, and what that does, by fault id.
+        code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
+            from a plugin that does not tell.
     """
 
     distribution: str
     release: str
     wheel_digest: str
-    code_digest: str | None
     fixes: Mapping[str, Finding]
     faults: Mapping[str, str]
+    code_digest: str | None = None
 
 
 def require_installed(build: BuildSpec) -> None:
@@ -106,9 +106,9 @@ def _read(build: BuildSpec, text: str) -> BuildCheck:
             distribution=raw["distribution"],
             release=raw["release"],
             wheel_digest=raw["wheel_digest"],
-            code_digest=raw.get("code_digest"),
             fixes={fix: Finding(**finding) for fix, finding in raw["fixes"].items()},
             faults=dict(raw["faults"]),
+            code_digest=raw.get("code_digest"),
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         shown = text.strip()[:200]
