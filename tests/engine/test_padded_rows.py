@@ -18,6 +18,7 @@ from hybridwatch.record.run import Phase
 from hybridwatch.scenario.expansion import expand
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen
+from tests.engine.unzeroed import wrong_tokens_with_unzeroed_state
 
 pytestmark = pytest.mark.engine
 
@@ -69,6 +70,12 @@ def test_contract_tells_the_sides_apart_and_damage_does_not_stay(station):
     broken = contract_of(station, KNOWN_BAD)
     assert broken["contract.padded_rows_prefilling"] > 0
     assert broken["contract.slots_off_block_table"] > 0
+    assert set(contract_of(station, HEALTHY).values()) == {0.0}
+
+
+def test_state_of_a_new_request_that_is_not_zeroed_is_heard(bench, station, tmp_path):
+    """The pool is so small that slots go from hand to hand within a trial."""
+    assert wrong_tokens_with_unzeroed_state(bench, HEALTHY, tmp_path) > 0
     assert set(contract_of(station, HEALTHY).values()) == {0.0}
 
 

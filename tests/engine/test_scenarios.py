@@ -16,6 +16,7 @@ from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find
 from tests.engine.conftest import BUILD, HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen
+from tests.engine.unzeroed import wrong_tokens_with_unzeroed_state
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -70,6 +71,9 @@ def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
         broken = _contract(bench, KNOWN_BAD, tmp_path)
         # After the known-bad, so that damage which stayed would be seen.
         healthy = _contract(bench, HEALTHY, tmp_path)
+        if scenario.engine.num_gpu_blocks_override is not None:
+            # A small pool is there so that slots are used again, which this fault needs.
+            assert wrong_tokens_with_unzeroed_state(bench, HEALTHY, tmp_path) > 0
         if scenario_id == DRAFTS_COME_AND_GO:
             _assert_accepted_drafts_are_no_shares(bench, tmp_path)
     assert set(healthy.values()) == {0.0}
@@ -112,5 +116,6 @@ def _bench(scenario_id, work):
 
 def _contract(bench, side, work):
     bench.make_ready(side)
-    samples = measure(Phase.CONTRACT, Station(bench, side, work)).samples
-    return {sample.metric: sample.values[0] for sample in samples}
+    measured = measure(Phase.CONTRACT, Station(bench, side, work))
+    assert measured.unsupported == {}
+    return {sample.metric: sample.values[0] for sample in measured.samples}

@@ -7,6 +7,7 @@ With a folder as argument it looks at the package ``vllm`` in there instead (an 
 import hashlib
 import json
 import sys
+from functools import cache
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
@@ -29,13 +30,20 @@ def engine_distribution() -> Distribution:
 
 
 def identity() -> dict[str, str]:
-    """Name, release and digest of the installed engine."""
+    """Name, release and digests of the installed engine."""
     found = engine_distribution()
     return {
         "distribution": str(found.metadata["Name"]),
         "release": found.version,
         "wheel_digest": wheel_digest(found.read_text("RECORD") or ""),
+        "code_digest": _code_digest(),
     }
+
+
+@cache
+def _code_digest() -> str:
+    """What the Python files hold, read once: a process goes on with what it has imported."""
+    return installed_tree().digest()
 
 
 def wheel_digest(listing: str) -> str:

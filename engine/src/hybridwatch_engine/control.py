@@ -19,13 +19,17 @@ from hybridwatch_engine.probes.joint import JointProbe, Probe
 from hybridwatch_engine.probes.max_seq_len import MaxSeqLenProbe
 from hybridwatch_engine.probes.metadata_time import MetadataTimeProbe
 from hybridwatch_engine.probes.recurrent_state import RecurrentStateProbe
+from hybridwatch_engine.probes.replayed_layers import ReplayedLayersProbe
 from hybridwatch_engine.probes.step_phases import StepPhasesProbe
 from hybridwatch_engine.probes.token_states import TokenStatesProbe
 from hybridwatch_engine.replays import REPLAYS
 
 PROBES: dict[str, Probe] = {
     "contract": JointProbe(
-        (ContractProbe(), RecurrentStateProbe(), TokenStatesProbe(), DraftWritesProbe())
+        (
+            *(ContractProbe(), RecurrentStateProbe(), TokenStatesProbe(), DraftWritesProbe()),
+            ReplayedLayersProbe(),
+        )
     ),
     "host-sync": HostSyncProbe(),
     # The second one goes round the first one's hooks, and so adds nothing to what that times.

@@ -1,6 +1,6 @@
 """Faults that are put into an engine on purpose, to see whether the suite sees them.
 
-What taking a fix out is for answers, these are for speed. No release has one, so each can only be
+They are what taking a fix out cannot be: slowness, and a fault that no release has had. Each can be
 planted (``+slow-step`` behind a build's name) and taken out again, on a live engine.
 """
 
@@ -11,6 +11,7 @@ from typing import Final
 
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.slow_step import slow_step
+from hybridwatch_engine.unzeroed_state import unzeroed_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,16 @@ FAULTS: Final[dict[str, Fault]] = {
             "the scheduler and the server, which are not slowed. On a GPU it waits for the device "
             "first, which costs what would have overlapped, too.",
             make=slow_step,
+        ),
+        Fault(
+            id="unzeroed-state",
+            target="v1/attention/backends/mamba_attn.py "
+            "BaseMambaAttentionMetadataBuilder._compute_common_metadata",
+            why="A pool of blocks so large that no slot is used twice hides whatever a request "
+            "leaves in its slot. Speed stays as it is.",
+            how="Says of every prompt that its request has a state already, so a new one begins "
+            "with what the request before it has left in the slot.",
+            make=unzeroed_state,
         ),
     )
 }

@@ -5,6 +5,7 @@ mix fixes. They read files, so they also work on an unpacked wheel that cannot b
 """
 
 import ast
+import hashlib
 import importlib.util
 from functools import cache
 from pathlib import Path
@@ -54,6 +55,18 @@ class SourceTree:
         return sorted(
             str(path.relative_to(self.root)) for path in (self.root / folder).rglob("*.py")
         )
+
+    def digest(self) -> str:
+        """SHA-256 over the paths and contents of all Python files, wherever the package lies.
+
+        Of every ``*.py`` and not of those that the wheel's ``RECORD`` lists: a tree installed to be
+        edited lists none, and a file that a patch has added is listed nowhere.
+        """
+        whole = hashlib.sha256()
+        for path in self.files_below("."):
+            content = hashlib.sha256((self.root / path).read_bytes()).hexdigest()
+            whole.update(f"{path}\0{content}\n".encode())
+        return whole.hexdigest()
 
 
 def installed_tree() -> SourceTree:

@@ -56,6 +56,7 @@ def compare(
         draft = doubt.added(draft, *about_surroundings(baseline, contender, subject))
     broken = sum(reduce_side(side, subject).broken for side in (baseline, contender))
     draft = doubt.added(draft, *doubt.about_broken(broken))
+    draft = doubt.added(draft, *doubt.about_unsupported(baseline, contender, subject))
     if left is None or right is None:
         return _compare_absent(draft, subject, baseline, contender)
     draft = doubt.added(draft, *doubt.about_failures(baseline, contender, subject.phase))
@@ -140,6 +141,9 @@ def _compare_absent(
     if any(side.failures(subject.phase) for _, side in absent):
         doubts = doubt.about_failures(baseline, contender, subject.phase)
         return doubt.added(replace(draft, verdict=Verdict.FAILED), *doubts)
+    if any(subject.metric.id in t.unsupported for _, s in absent for t in s.trials(subject.phase)):
+        # A doubt says why by now, and measuring again would not help.
+        return replace(draft, verdict=Verdict.MISSING)
     names = " and ".join(name for name, _ in absent)
     return doubt.added(
         replace(draft, verdict=Verdict.MISSING),

@@ -7,6 +7,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import FailedTrial
 
 _ABSENT = "unset"
+_UNKNOWN = "not recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ def facts_between(baseline: OneSide, contender: OneSide) -> Iterator[Fact]:
         yield Fact(name, getattr(left, name), getattr(right, name))
     yield Fact("lock", left.lock_digest[:12], right.lock_digest[:12])
     yield Fact("wheel", left.wheel_digest[:12], right.wheel_digest[:12])
+    if left.code_digest or right.code_digest:
+        yield Fact("vLLM's Python files", _short(left.code_digest), _short(right.code_digest))
     for field in fields(baseline.run.testbed):
         old = getattr(baseline.run.testbed, field.name)
         new = getattr(contender.run.testbed, field.name)
@@ -72,6 +75,10 @@ def failed_trials_of(baseline: OneSide, contender: OneSide) -> tuple[FailedTrial
 def _together(prefix: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Fact]:
     for key in sorted(old.keys() | new.keys()):
         yield Fact(prefix + key, old.get(key, _ABSENT), new.get(key, _ABSENT))
+
+
+def _short(digest: str | None) -> str:
+    return digest[:12] if digest else _UNKNOWN
 
 
 def _text(value: object) -> str:

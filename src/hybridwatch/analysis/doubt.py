@@ -145,6 +145,22 @@ def about_failures(baseline: OneSide, contender: OneSide, phase: Phase) -> Itera
             )
 
 
+def about_unsupported(baseline: OneSide, contender: OneSide, subject: Subject) -> Iterator[str]:
+    """Doubts that come from trials whose engine a probe could not watch."""
+    for name, side in (("baseline", baseline), ("contender", contender)):
+        trials = side.trials(subject.phase)
+        reasons = [
+            trial.unsupported[subject.metric.id]
+            for trial in trials
+            if subject.metric.id in trial.unsupported
+        ]
+        if reasons:
+            yield (
+                f"The probe does not support the engine of the {name} ({len(reasons)} of "
+                f"{len(trials)} trials): {reasons[0]}."
+            )
+
+
 def about_trials(n_baseline: int, n_contender: int) -> Iterator[str]:
     """Doubts that come from too few trials."""
     fewest = min(n_baseline, n_contender)

@@ -16,9 +16,10 @@ def broken_expectations(run: Run, side: int, expect: Expect) -> tuple[str, ...]:
         expect: The scenario's expectations; a metric without a value breaks its expectation.
     """
     values = _values(run, side)
+    reasons = {m: why for trial in run.measured(side) for m, why in trial.unsupported.items()}
     return (
-        *_broken(values, expect.exactly, "exactly", exact=True),
-        *_broken(values, expect.at_least, "at least", exact=False),
+        *_broken(values, reasons, expect.exactly, "exactly", exact=True),
+        *_broken(values, reasons, expect.at_least, "at least", exact=False),
     )
 
 
@@ -31,12 +32,18 @@ def _values(run: Run, side: int) -> Mapping[str, list[float]]:
 
 
 def _broken(
-    values: Mapping[str, list[float]], bounds: Mapping[str, float], words: str, *, exact: bool
+    values: Mapping[str, list[float]],
+    reasons: Mapping[str, str],
+    bounds: Mapping[str, float],
+    words: str,
+    *,
+    exact: bool,
 ) -> Iterator[str]:
     for metric, bound in bounds.items():
         found = values.get(metric)
         if not found:
-            yield f"{metric}: expected {words} {bound:g}, found no value"
+            why = f" ({reasons[metric]})" if metric in reasons else ""
+            yield f"{metric}: expected {words} {bound:g}, found no value{why}"
         elif exact and any(value != bound for value in found):
             worst = max(found, key=lambda value: abs(value - bound))
             yield f"{metric}: expected {words} {bound:g}, found {worst:g}"

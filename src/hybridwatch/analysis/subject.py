@@ -108,6 +108,8 @@ def _told_by(side: OneSide) -> Iterator[tuple[Metric, str | None]]:
                 metric = _known(sample.metric)
                 if sample.values and phase_of(metric) is phase:
                     yield metric, sample.statistic
+            # Measured by nobody, and yet to be asked for: it must end as missing, not unmentioned.
+            yield from ((_known(metric_id), None) for metric_id in trial.unsupported)
 
 
 def _known(metric_id: str) -> Metric:

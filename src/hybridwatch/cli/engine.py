@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -16,7 +18,8 @@ from hybridwatch.cli.options import examples
 from hybridwatch.engine.adopt import adopt
 from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
-from hybridwatch.engine.install import download, install, lock_digest, state
+from hybridwatch.engine.install import State, download, install, lock_digest, state
+from hybridwatch.errors import BuildError
 
 
 @click.group(
@@ -104,15 +107,18 @@ def adopt_command(into: Path, accelerator: str) -> None:
 def list_command(*, everything: bool, as_json: bool) -> None:
     """List the engine builds and whether they are installed."""
     builds = tuple(load_builds().values())
+    code = _code_of(builds)
     if as_json:
-        click.echo(json.dumps({"builds": [_to_json(build) for build in builds]}, indent=2))
+        told = [_to_json(build, code.get(build.environment)) for build in builds]
+        click.echo(json.dumps({"builds": told}, indent=2))
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for title in ("build", "release", "accelerator", "environment", "fixes switched"):
+    for title in ("build", "release", "accelerator", "environment", "code", "fixes switched"):
         table.add_column(title, no_wrap=True)
     for build in builds:
         known = (build.name, build.release, build.accelerator, state(build).value)
-        table.add_row(*known, _switched(build))
+        digest = code.get(build.environment)
+        table.add_row(*known, digest[:12] if digest else "", _switched(build))
     console = Console()
     console.print(table)
     for build in builds if everything else ():
@@ -142,7 +148,8 @@ def check_command(name: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"build": name, **_check_to_json(found)}, indent=2))
         return
-    click.echo(f"{name}: {found.distribution} {found.release}")
+    code = f", code {found.code_digest[:12]}" if found.code_digest else ""
+    click.echo(f"{name}: {found.distribution} {found.release}{code}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("fix", no_wrap=True)
     table.add_column("state", no_wrap=True)
@@ -154,13 +161,29 @@ def check_command(name: str, *, as_json: bool) -> None:
         click.echo(f"{name}+{fault} plants a fault: {how}")
 
 
-def _to_json(build: BuildSpec) -> dict[str, object]:
+def _code_of(builds: Iterable[BuildSpec]) -> dict[Path, str]:
+    """Digest of vLLM's Python files in each installed environment, as they are now.
+
+    One that cannot tell is left out: a list is no place to fail for one of its lines.
+    """
+    installed = {b.environment: b for b in builds if state(b) is State.INSTALLED}
+    found: dict[Path, str] = {}
+    for environment, build in installed.items():
+        with suppress(BuildError):
+            digest = check_build(build).code_digest
+            if digest is not None:
+                found[environment] = digest
+    return found
+
+
+def _to_json(build: BuildSpec, code_digest: str | None) -> dict[str, object]:
     return {
         "name": build.name,
         "release": build.release,
         "accelerator": build.accelerator,
         "distribution": build.distribution,
         "lock_digest": lock_digest(build),
+        "code_digest": code_digest,
         "fixes": {fix: "apply" if wanted else "revert" for fix, wanted in build.fixes.items()},
         "state": state(build).value,
     }
@@ -171,6 +194,7 @@ def _check_to_json(found: BuildCheck) -> dict[str, object]:
         "distribution": found.distribution,
         "release": found.release,
         "wheel_digest": found.wheel_digest,
+        "code_digest": found.code_digest,
         "fixes": {
             fix: {"state": finding.state, "evidence": finding.evidence}
             for fix, finding in found.fixes.items()

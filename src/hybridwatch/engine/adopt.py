@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.engine.builds import BuildSpec, named_build
+from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engine.install import MARKER, environment_digest
 from hybridwatch.errors import BuildError
 
@@ -59,11 +59,30 @@ def adopt(python: Path, checkout: Path, into: Path, accelerator: str) -> BuildSp
         "lock": f"locks/{BUILD}.txt",
     }
     lines = (f"{key} = {json.dumps(value)}" for key, value in entry.items())
-    text = "\n".join([f"[builds.{BUILD}]", *lines, ""])
+    env = _env(checkout, accelerator, release)
+    table = (f"{key} = {json.dumps(value)}" for key, value in env.items())
+    text = "\n".join([f"[builds.{BUILD}]", *lines, "", f"[builds.{BUILD}.env]", *table, ""])
     (into / "engine" / "builds.toml").write_text(text, encoding="utf-8")
     build = named_build(BUILD, into)
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
     return build
+
+
+def _env(checkout: Path, accelerator: str, release: str) -> dict[str, str]:
+    """Variables of the checkout's newest build of this accelerator that is no newer than a release.
+
+    Of the oldest one when all are newer. On a CPU an engine without these variables reserves nearly
+    the whole memory, and adds its numbers up in another order each time.
+    """
+    alike = [b for b in load_builds(checkout).values() if b.accelerator == accelerator]
+    alike.sort(key=lambda build: _version(build.release))
+    older = [build for build in alike if _version(build.release) <= _version(release)]
+    return dict((older or alike[::-1])[-1].env) if alike else {}
+
+
+def _version(release: str) -> tuple[int, ...]:
+    """The numbers before any mark of a development build: ``0.33.1.dev7+gabc`` is 0.33.1."""
+    return tuple(int(number) for number in re.findall(r"\d+", release)[:3])
 
 
 def _engine() -> tuple[str, str]:

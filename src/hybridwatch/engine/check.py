@@ -39,6 +39,8 @@ class BuildCheck:
         wheel_digest: SHA-256 of the list of its files.
         fixes: By fix id.
         faults: What can be planted, and what that does, by fault id.
+        code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
+            from a plugin that does not tell.
     """
 
     distribution: str
@@ -46,6 +48,7 @@ class BuildCheck:
     wheel_digest: str
     fixes: Mapping[str, Finding]
     faults: Mapping[str, str]
+    code_digest: str | None = None
 
 
 def require_installed(build: BuildSpec) -> None:
@@ -105,6 +108,7 @@ def _read(build: BuildSpec, text: str) -> BuildCheck:
             wheel_digest=raw["wheel_digest"],
             fixes={fix: Finding(**finding) for fix, finding in raw["fixes"].items()},
             faults=dict(raw["faults"]),
+            code_digest=raw.get("code_digest"),
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         shown = text.strip()[:200]

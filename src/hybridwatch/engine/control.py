@@ -10,6 +10,9 @@ from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.record.identity import FixState
 
+UNSUPPORTED: Final = "unsupported"
+"""Key of what a probe could not watch, in its answer: name of each count, with the reason."""
+
 _TIMEOUT_S: Final = 30.0
 _DRAIN_S: Final = 20.0
 _POLL_S: Final = 0.02
@@ -77,11 +80,22 @@ class EngineControl:
         """Stop a probe and hand out what it saw in all workers: counts added, lists joined.
 
         Counts by name are added name by name, those by two names likewise.
+
+        Returns:
+            What was seen; with ``unsupported``, the counts that not every worker could watch, each
+            with the reason, where there are any. A part of such a count is left out.
         """
-        first, *others = self._call("probe_stop", name)
+        told = self._call("probe_stop", name)
+        unsupported: dict[str, str] = {}
+        for one in reversed(told):
+            unsupported |= one.get(UNSUPPORTED, {})
+        first, *others = (
+            {key: seen for key, seen in one.items() if key not in {UNSUPPORTED, *unsupported}}
+            for one in told
+        )
         for other in others:
             first = {key: _together(value, other[key]) for key, value in first.items()}
-        return first
+        return {**first, UNSUPPORTED: unsupported} if unsupported else first
 
     def run_eagerly(self, *, wanted: bool) -> None:
         """Run without graphs from now on, or with them again."""

@@ -281,6 +281,7 @@ class Bench:
             distribution=told["distribution"],
             lock_digest=lock_digest(request.spec),
             wheel_digest=told["wheel_digest"],
+            code_digest=told.get("code_digest"),
             fixes={fix: FixState(state) for fix, state in told["fixes"].items()},
             flags=self._flags(request, told["planted"]),
         )
@@ -325,6 +326,7 @@ def _from_code(side: BuildRequest) -> dict[str, Any]:
         "release": found.release,
         "distribution": found.distribution,
         "wheel_digest": found.wheel_digest,
+        "code_digest": found.code_digest,
         "fixes": states | changed,
         "planted": side.planted,
     }

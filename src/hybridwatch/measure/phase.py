@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from hybridwatch.engine.control import UNSUPPORTED
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.errors import MeasurementError
@@ -71,12 +72,21 @@ OCCASIONS: Final[Mapping[FixId, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one trial gave."""
+    """What one trial gave.
+
+    Attributes:
+        samples: Raw values.
+        answers: Of an accuracy trial.
+        client_result: JSON of the load client.
+        host_work: Of a host-sync trial.
+        unsupported: Metrics that the probes could not watch in this engine, with the reason.
+    """
 
     samples: tuple[Sample, ...]
     answers: tuple[Answer, ...] = ()
     client_result: Mapping[str, Any] | None = None
     host_work: HostWork | None = None
+    unsupported: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +182,11 @@ def _contract(station: Station) -> Measured:
     with _watching(station, "contract") as counts:
         _prelude(station)
         said = station.ask(waves)
+    unwatched = counts.get(UNSUPPORTED, {})
+    if station.engine.server.launch.graph_replay:
+        _require_replayed_layers(counts, unwatched)
     fix, occasions = station.scenario.fix, OCCASIONS.get(station.scenario.fix, "replays")
-    if not counts[occasions]:
+    if occasions not in unwatched and not counts[occasions]:
         raise MeasurementError(
             f"the waves gave no occasion to break what {fix} mends: expected {occasions} above 0, "
             f"found {counts}; look at workload.waves and engine.cudagraph_capture_sizes"
@@ -182,7 +195,30 @@ def _contract(station: Station) -> Measured:
     if right is not None:
         pairs = zip(said, right, strict=True)
         values[WRONG_TOKENS] = sum(one != other for one, other in pairs)
-    return Measured(tuple(Sample(name, (float(value),)) for name, value in values.items()))
+    unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
+    if not values:
+        raise MeasurementError(f"no contract can be watched: {_first_of(unwatched)}")
+    samples = tuple(Sample(name, (float(value),)) for name, value in values.items())
+    return Measured(samples, unsupported=unsupported)
+
+
+def _require_replayed_layers(counts: Mapping[str, Any], unwatched: Mapping[str, str]) -> None:
+    """Refuse tokens of replays that are none: on a CPU only captured layers are replayed.
+
+    Raises:
+        MeasurementError: Graphs were replayed, and no layer in any.
+    """
+    graphs, layers = counts.get("graphs_replayed", 0), counts.get("layers_replayed", 0)
+    if graphs and not layers:
+        reason = f": {_first_of(unwatched)}" if unwatched else ""
+        raise MeasurementError(
+            f"the replay captured 0 recurrent layers, so each of its {graphs} graphs ran as "
+            f"without graphs, and equal tokens would prove nothing{reason}"
+        )
+
+
+def _first_of(unwatched: Mapping[str, str]) -> str:
+    return next(iter(unwatched.values()), "the probe counts none")
 
 
 def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:

@@ -189,6 +189,7 @@ class _Session:
                 answers=got.answers,
                 client_result=got.client_result,
                 host_work=got.host_work,
+                unsupported=got.unsupported,
                 surroundings=watch.close() if watch is not None else None,
             )
         finally:

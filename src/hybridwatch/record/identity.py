@@ -38,6 +38,9 @@ class EngineBuild:
             with their hashes), which tells two wheels of one version apart.
         fixes: State of each known fix, as probed in the running engine.
         flags: Engine arguments and switches that shape behaviour, rendered as text.
+        code_digest: SHA-256 over the paths and contents of vLLM's Python files as the engine found
+            them at its start, which tells a patched tree from a restored one. ``None`` where it is
+            not known: in records made before it was kept, and in ingested ones.
     """
 
     label: str
@@ -49,6 +52,7 @@ class EngineBuild:
     wheel_digest: str
     fixes: Mapping[str, FixState]
     flags: Mapping[str, str]
+    code_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

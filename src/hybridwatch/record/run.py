@@ -1,7 +1,7 @@
 """A run: every trial of one session, in order, with raw values."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final
@@ -194,6 +194,8 @@ class Trial:
         client_result: JSON of vLLM's serving benchmark client, whole; kept beside the record.
         surroundings: Set on timed trials.
         host_work: Set on host-sync trials, since it is kept.
+        unsupported: Metrics that a probe could not watch in this engine, with the reason; a trial
+            has no sample of these, which is not a count of 0.
     """
 
     index: int
@@ -208,6 +210,7 @@ class Trial:
     client_result: Mapping[str, Any] | None = None
     surroundings: Surroundings | None = None
     host_work: HostWork | None = None
+    unsupported: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,7 @@ class _Build(_Wire):
     wheel_digest: str
     fixes: dict[str, FixState]
     flags: dict[str, str]
+    code_digest: _Digest | None = Field(default=None, exclude_if=_is_absent)
 
 
 class _Sample(_Wire):
@@ -242,6 +243,9 @@ class _Trial(_Wire):
     failure: _Failure | None
     surroundings: _Surroundings | None = Field(default=None, exclude_if=_is_absent)
     host_work: _HostWork | None = Field(default=None, exclude_if=_is_absent)
+    unsupported: dict[Annotated[str, AfterValidator(_known_metric)], str] = Field(
+        default_factory=dict, exclude_if=lambda reasons: not reasons
+    )
 
     def to_trial(self, bulk: "BulkOfTrial") -> Trial:
         """Give the memory form.

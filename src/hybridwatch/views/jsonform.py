@@ -222,7 +222,9 @@ def _testbed(testbed: Testbed) -> dict[str, Any]:
 
 
 def _build(build: EngineBuild) -> dict[str, Any]:
-    return {
+    # Left out where it is not known: verdicts stored before are to be had again to the letter.
+    code = {"code_digest": build.code_digest} if build.code_digest else {}
+    return code | {
         "label": build.label,
         "name": build.name,
         "release": build.release,

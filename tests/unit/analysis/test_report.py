@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.errors import ComparisonError
 from hybridwatch.record.identity import FixState, Harness
 from hybridwatch.record.run import Phase, Run, Sample
+from hybridwatch.scenario.scenario import Expect
 from tests.builders import TESTBED, Trials, a_build, a_run, answers, noisy, with_failures
 
 RECALL = "accuracy.recall"
+STATES = "contract.states_off"
 PADDED = "contract.padded_rows_prefilling"
 
 
@@ -484,6 +487,58 @@ def test_differences_name_what_differs() -> None:
         "flag gone: 1 -> unset",
         "release: 0.27.1 -> 0.28.0",
         "lock: 111111111111 -> 333333333333",
+    )
+
+
+def unsupported(run: Run, side: int, reason: str) -> Run:
+    """The run, whose probe could not watch a contract of one side."""
+    trials = (
+        replace(trial, unsupported={"contract.states_off": reason})
+        if trial.side == side and trial.phase is Phase.CONTRACT
+        else trial
+        for trial in run.trials
+    )
+    return replace(run, trials=tuple(trials))
+
+
+def test_metric_that_a_probe_cannot_watch_is_missing_with_the_reason() -> None:
+    run = a_run({PADDED: (0.0,), STATES: (0.0,)}, {PADDED: (0.0,)})
+    report = report_of(unsupported(run, 1, "Conv: expected two states"))
+    found = the(report, STATES)
+    assert found.verdict is Verdict.MISSING
+    (why,) = found.doubts
+    assert why == (
+        "The probe does not support the engine of the contender (1 of 1 trials): "
+        "Conv: expected two states."
+    )
+    assert the(report, PADDED).verdict is Verdict.EQUIVALENT
+
+
+def test_metric_that_neither_side_can_be_watched_for_is_not_passed_over() -> None:
+    run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
+    for side in (0, 1):
+        run = unsupported(run, side, "Conv: expected two states")
+    assert the(report_of(run), STATES).verdict is Verdict.MISSING
+
+
+def test_expectation_of_what_a_probe_cannot_watch_is_broken_with_the_reason() -> None:
+    run = unsupported(a_run({PADDED: (0.0,)}, {PADDED: (0.0,)}), 0, "Conv: expected two states")
+    expect = Expect(exactly={STATES: 0.0, PADDED: 0.0})
+    assert broken_expectations(run, 0, expect) == (
+        "contract.states_off: expected exactly 0, found no value (Conv: expected two states)",
+    )
+
+
+def test_patched_and_restored_trees_of_one_label_are_told_apart() -> None:
+    """Wheel and lock say the same of both: only the files that the engine imported differ."""
+    run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
+    restored, patched = (a_build("adopted", code_digest=c * 64) for c in "ab")
+    assert report_of(replace(run, builds=(restored, patched))).differences == (
+        "vLLM's Python files: aaaaaaaaaaaa -> bbbbbbbbbbbb",
+    )
+    assert report_of(replace(run, builds=(restored, restored))).differences == ()
+    assert report_of(replace(run, builds=(a_build("adopted"), patched))).differences == (
+        "vLLM's Python files: not recorded -> bbbbbbbbbbbb",
     )
 
 

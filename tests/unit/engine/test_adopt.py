@@ -37,9 +37,10 @@ def environment(tmp_path):
     return folder
 
 
-def adopt(environment, into, *, seen=None):
+def adopt(environment, into, *options, seen=None):
+    command = (environment / "bin" / "python", "-m", "hybridwatch", "engine", "adopt", into)
     return subprocess.run(
-        [environment / "bin" / "python", "-m", "hybridwatch", "engine", "adopt", str(into)],
+        [*map(str, command), *options],
         cwd=CHECKOUT,
         env={**os.environ, "PYTHONPATH": str(seen or "")},
         capture_output=True,
@@ -67,6 +68,17 @@ def test_what_is_installed_becomes_the_build_and_its_lock(environment, packages,
     assert not (environment / MARKER).exists()
     assert "vllm==0.33.1.dev7+gabc" in build.lock.read_text().splitlines()
     assert (into / "scenarios").resolve() == CHECKOUT / "scenarios"
+
+
+@pytest.mark.parametrize("accelerator", ["cpu", "cuda"])
+def test_an_adopted_engine_gets_the_variables_of_its_accelerator(
+    environment, packages, tmp_path, accelerator
+):
+    done = adopt(environment, tmp_path / "home", "--accelerator", accelerator, seen=packages)
+    assert done.returncode == 0, done.stderr
+    (build,) = load_builds(tmp_path / "home").values()
+    assert build.env == load_builds(CHECKOUT)[f"{accelerator}-0.32.0"].env
+    assert ("VLLM_CPU_KVCACHE_SPACE" in build.env) == (accelerator == "cpu")
 
 
 def test_an_environment_without_an_engine_is_refused(environment, tmp_path):

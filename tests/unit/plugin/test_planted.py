@@ -1,6 +1,7 @@
 """Faults planted on purpose: a step sleeps a quarter of its time, and comes out without a trace."""
 
 import sys
+from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -8,6 +9,7 @@ from hybridwatch_engine.model_runner import work_of_steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.planted import FAULTS, Fault, Planter
 from hybridwatch_engine.slow_step import EXTRA, Drag, slow_step
+from hybridwatch_engine.unzeroed_state import _all_continue
 
 from hybridwatch.engine.builds import FAULTS as LABEL_FAULTS
 from hybridwatch.scenario import FIXES
@@ -186,3 +188,32 @@ def test_an_unknown_fault_is_refused_and_changes_nothing():
 def test_harness_and_plugin_know_the_same_faults():
     assert set(LABEL_FAULTS) == set(FAULTS)
     assert not set(FAULTS) & set(FIXES)
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Of a batch of prompts, as far as the fault looks at it."""
+
+    has_initial_states_p: object
+
+
+class Flags(list[bool]):
+    """Stands for a tensor of flags."""
+
+    @property
+    def shape(self):
+        return len(self)
+
+    def new_ones(self, shape):
+        return Flags([True] * shape)
+
+
+def test_unzeroed_state_says_of_every_prompt_that_it_has_a_state():
+    build = _all_continue(lambda _, flags: Metadata(flags))
+    flags = Flags([True, False, False])
+    assert build(None, flags).has_initial_states_p == [True, True, True]
+    assert flags == [True, False, False], "the engine's own flags were written to"
+
+
+def test_unzeroed_state_leaves_a_batch_without_prompts_alone():
+    assert _all_continue(lambda _: Metadata(None))(None) == Metadata(None)

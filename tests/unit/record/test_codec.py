@@ -157,6 +157,30 @@ def test_golden_record_of_version_1_is_still_read_and_written() -> None:
     assert encode(original).record == encoded.record
 
 
+def test_record_from_before_code_digests_were_kept_has_none_and_stays_as_it_is() -> None:
+    record = (GOLDEN / "v1-looks.json").read_bytes()
+    assert b"code_digest" not in record
+    assert {build.code_digest for build in decode(record, None).builds} == {None}
+
+
+def test_code_digest_is_kept_and_must_be_one() -> None:
+    built = tuple(replace(build, code_digest="e" * 64) for build in SMALL.builds)
+    encoded = encode(replace(SMALL, builds=built))
+    assert decode(encoded.record, encoded.bulk).builds == built
+    with pytest.raises(RecordError, match=r"builds\[0\]\.code_digest"):
+        decode(encoded.record.replace(b"e" * 64, b"patched"), None)
+
+
+def test_reason_of_what_was_not_watched_is_kept_and_names_a_metric_that_we_know() -> None:
+    reasons = {"contract.states_off": "Conv: expected two states"}
+    first = replace(SMALL.trials[0], unsupported=reasons)
+    encoded = encode(replace(SMALL, trials=(first, *SMALL.trials[1:])))
+    assert decode(encoded.record, encoded.bulk).trials[0].unsupported == reasons
+    assert b"unsupported" not in encode(SMALL).record
+    with pytest.raises(RecordError, match="expected the id of a metric"):
+        decode(encoded.record.replace(b"contract.states_off", b"unheard-of"), None)
+
+
 def test_golden_record_of_a_run_of_several_looks_is_still_read_and_written() -> None:
     record = (GOLDEN / "v1-looks.json").read_bytes()
     original = decode(record, None)

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.probes.counting import CountingProbe
+from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
+from hybridwatch_engine.probes.mamba_slots import require_mamba_builders
 from hybridwatch_engine.replays import REPLAYS, CapturedGraph
 
 
@@ -84,13 +85,13 @@ class ContractProbe(CountingProbe[Counts]):
     def start(self) -> None:
         """Count from zero."""
         super().start()
-        if self._audit not in REPLAYS.observers:
-            REPLAYS.observers.append(self._audit)
+        if self._see_replay not in REPLAYS.observers:
+            REPLAYS.observers.append(self._see_replay)
 
     def stop(self) -> dict[str, int]:
         """Stop counting and tell."""
-        if self._audit in REPLAYS.observers:
-            REPLAYS.observers.remove(self._audit)
+        if self._see_replay in REPLAYS.observers:
+            REPLAYS.observers.remove(self._see_replay)
         return super().stop()
 
     def _forget(self) -> None:
@@ -120,31 +121,49 @@ class ContractProbe(CountingProbe[Counts]):
         return dummy_run
 
     def _see_build(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def build(runner: Any, num_tokens: int, num_reqs: int, *args: Any, **kwargs: Any) -> Any:
-            self._step = _Step(runner, num_reqs, self._in_dummy_run, None, {})
-            return original(runner, num_tokens, num_reqs, *args, **kwargs)
+        def build(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            self._watch(self._begin, runner, *args, **kwargs)
+            return original(runner, *args, **kwargs)
 
         return build
 
+    def _begin(
+        self,
+        runner: Any,
+        num_tokens: int,  # noqa: ARG002 - vLLM hands both on by name
+        num_reqs: int,
+        *_: Any,
+        **__: Any,
+    ) -> None:
+        require_mamba_builders(runner)
+        self._step = _Step(runner, num_reqs, self._in_dummy_run, None, {})
+
     def _see_common(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compute(builder: Any, common: Any, **kwargs: Any) -> Any:
-            step = self._step
-            if step is not None and not step.dummy:
-                if step.flags is None:
-                    self._count_prompt_rows(step, common)
-                step.flags = common.is_prefilling
-                self._expect(step, builder, common.num_reqs, common.seq_lens)
+            self._watch(self._note_flags, builder, common)
             return original(builder, common, **kwargs)
 
         return compute
 
+    def _note_flags(self, builder: Any, common: Any) -> None:
+        step = self._step
+        if step is None or step.dummy:
+            return
+        if step.flags is None:
+            self._count_prompt_rows(step, common)
+        step.flags = common.is_prefilling
+        self._expect(step, builder, common.num_reqs, common.seq_lens)
+
     def _see_update(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def update(builder: Any, metadata: Any, *args: Any) -> Any:
-            if self._step is not None and not self._step.dummy:
-                self._expect(self._step, builder, metadata.num_reqs, metadata.seq_lens)
+            self._watch(self._note_rows, builder, metadata)
             return original(builder, metadata, *args)
 
         return update
+
+    def _note_rows(self, builder: Any, metadata: Any) -> None:
+        if self._step is not None and not self._step.dummy:
+            self._expect(self._step, builder, metadata.num_reqs, metadata.seq_lens)
 
     def _count_prompt_rows(self, step: _Step, common: Any) -> None:
         """Count the rows that still compute their prompt in a batch shaped like a decode."""
@@ -169,6 +188,9 @@ class ContractProbe(CountingProbe[Counts]):
         for member in group.layer_names:
             step.expected[member] = slots[:, 0] if mode != "all" else slots
 
+    def _see_replay(self, graph: CapturedGraph, context: Any) -> None:
+        self._watch(self._audit, graph, context)
+
     def _audit(self, graph: CapturedGraph, context: Any) -> None:
         step = self._step
         if step is None:
@@ -176,6 +198,8 @@ class ContractProbe(CountingProbe[Counts]):
         if step.dummy:
             self._audit_dummy_run(step, graph)
             return
+        if step.flags is None:
+            raise UnsupportedError("a graph is replayed on metadata that no Mamba builder has made")
         counts, rows = self._counts, int(step.flags.shape[0])
         padded = rows - step.rows
         counts.replays += 1

@@ -59,16 +59,16 @@ class DraftWritesProbe(CountingProbe[Counts]):
             slots_of_layers = original(drafter, *args, **kwargs)
             # A dummy run drafts for nobody.
             if self._runner is not None and slots_of_layers:
-                self._count(self._runner, drafter.kv_cache_gid, slots_of_layers)
+                self._watch(self._count, self._runner, drafter, slots_of_layers)
             return slots_of_layers
 
         return get_slot_mapping
 
-    def _count(self, runner: Any, group: int, slots_of_layers: dict[str, Any]) -> None:
+    def _count(self, runner: Any, drafter: Any, slots_of_layers: dict[str, Any]) -> None:
         """Count one pass; all layers of a drafter write into the same slots."""
         from vllm.v1.attention.backends.utils import NULL_BLOCK_ID
 
-        groups = runner.kv_cache_config.kv_cache_groups
+        group, groups = drafter.kv_cache_gid, runner.kv_cache_config.kv_cache_groups
         slots = next(iter(slots_of_layers.values())).cpu()
         blocks = slots[slots >= 0] // groups[group].kv_cache_spec.block_size
         written = set(blocks.tolist()) - {NULL_BLOCK_ID}

@@ -1,7 +1,10 @@
 """Several probes that are started, stopped and asked as one."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+UNSUPPORTED: Final = "unsupported"
+"""Key of what a probe could not watch: name of each count that is not known, with the reason."""
 
 
 class Probe(Protocol):
@@ -30,6 +33,14 @@ class JointProbe:
             probe.start()
 
     def stop(self) -> dict[str, Any]:
-        """End all of them, the last one first, and hand out everything that was seen."""
+        """End all of them, the last one first, and hand out everything that was seen.
+
+        Returns:
+            Counts by name, and ``unsupported`` when there is something that one could not watch.
+        """
         seen = [probe.stop() for probe in reversed(self._probes)]
-        return {name: count for counts in reversed(seen) for name, count in counts.items()}
+        unsupported: dict[str, str] = {}
+        for counts in reversed(seen):
+            unsupported |= counts.pop(UNSUPPORTED, {})
+        told = {name: count for counts in reversed(seen) for name, count in counts.items()}
+        return {**told, UNSUPPORTED: unsupported} if unsupported else told

@@ -9,6 +9,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hybridwatch_engine.probes.counting import UnsupportedError
+
+_PARTS = 2
+"""What a layer keeps of a request: the convolution's last inputs and the recurrent state."""
+
+
+def require_mamba_builders(runner: Any) -> None:
+    """Refuse an engine that has recurrent layers whose metadata is not laid out as Mamba's is.
+
+    Raises:
+        UnsupportedError: With a layer and what builds its metadata; that of gated delta nets is
+            of a kind of its own.
+    """
+    from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
+    from vllm.v1.kv_cache_interface import MambaSpec
+
+    for group in (one for groups in runner.attn_groups for one in groups):
+        builder = group.backend.get_builder_cls()
+        if isinstance(group.kv_cache_spec, MambaSpec) and not issubclass(
+            builder, BaseMambaAttentionMetadataBuilder
+        ):
+            raise UnsupportedError(
+                f"{group.layer_names[0]}: expected metadata built as for Mamba, "
+                f"found {builder.__name__}"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -121,9 +147,14 @@ class MambaGroup:
         return tuple(part for layer in self.layers for part in self._content(layer, place))
 
     def _content(self, layer: Any, place: Place) -> Iterator[Any]:
+        if len(layer.kv_cache) != _PARTS:
+            raise UnsupportedError(
+                f"{type(layer).__name__}: expected a convolution's inputs and a state, "
+                f"found {len(layer.kv_cache)} tensor(s) kept for each request"
+            )
         from vllm.model_executor.layers.mamba.mamba_utils import is_conv_state_dim_first
 
-        windows, states = layer.kv_cache[:2]
+        windows, states = layer.kv_cache
         window = windows[place.window]
         if not is_conv_state_dim_first():
             window = window.transpose(0, 1)  # channels first, inputs last

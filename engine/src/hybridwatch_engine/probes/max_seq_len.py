@@ -69,35 +69,41 @@ class MaxSeqLenProbe(CountingProbe[Counts]):
         )
 
     def _see_target(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def prepare_attn(state: Any, input_batch: Any, *args: Any, **kwargs: Any) -> Any:
+        def prepare_attn(state: Any, *args: Any, **kwargs: Any) -> Any:
             # A graph is captured for any batch, so that it must speak of the longest there can be.
             if not kwargs.get("for_capture", False):
-                lengths = input_batch.seq_lens_cpu_upper_bound[: input_batch.num_reqs]
-                self._longest = int(lengths.max())
-                self._need = _Need("target", self._longest)
-            return original(state, input_batch, *args, **kwargs)
+                self._watch(self._expect_target, *args, **kwargs)
+            return original(state, *args, **kwargs)
 
         return prepare_attn
 
+    def _expect_target(self, input_batch: Any, *_: Any, **__: Any) -> None:
+        lengths = input_batch.seq_lens_cpu_upper_bound[: input_batch.num_reqs]
+        self._longest = int(lengths.max())
+        self._need = _Need("target", self._longest)
+
     def _see_draft(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def build(speculator: Any, *args: Any, **kwargs: Any) -> Any:
-            reach = self._longest + speculator.num_speculative_steps
-            self._need = _Need("draft", min(reach, speculator.max_model_len))
+            self._watch(self._expect_draft, speculator)
             return original(speculator, *args, **kwargs)
 
         return build
 
+    def _expect_draft(self, speculator: Any) -> None:
+        reach = self._longest + speculator.num_speculative_steps
+        self._need = _Need("draft", min(reach, speculator.max_model_len))
+
     def _see_metadata(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def make(**fields: Any) -> Any:
+        def make(*values: Any, **fields: Any) -> Any:
             # One for each group of the cache, all of the same batch: the first speaks for them.
             if self._need is not None:
-                self._count(self._need, fields["max_seq_len"])
+                self._watch(self._count, self._need, **fields)
                 self._need = None
-            return original(**fields)
+            return original(*values, **fields)
 
         return make
 
-    def _count(self, need: _Need, max_seq_len: int) -> None:
+    def _count(self, need: _Need, *, max_seq_len: int, **_: Any) -> None:
         counts, excess = self._counts, max(0, max_seq_len - need.tokens)
         if need.model == "target":
             counts.target_metadata_builds += 1

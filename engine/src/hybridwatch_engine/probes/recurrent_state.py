@@ -16,7 +16,7 @@ from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
-from hybridwatch_engine.probes.mamba_slots import MambaGroup
+from hybridwatch_engine.probes.mamba_slots import MambaGroup, require_mamba_builders
 
 Content = tuple[Any, ...]
 
@@ -84,7 +84,7 @@ class RecurrentStateProbe(CountingProbe[Counts]):
         def build(runner: Any, *args: Any, **kwargs: Any) -> Any:
             built = original(runner, *args, **kwargs)
             if self._runner is not None:
-                self._compare(drafts=bool(kwargs.get("use_spec_decode")))
+                self._watch(self._compare, drafts=bool(kwargs.get("use_spec_decode")))
             return built
 
         return build
@@ -93,27 +93,36 @@ class RecurrentStateProbe(CountingProbe[Counts]):
         def update(builder: Any, metadata: Any) -> Any:
             final = original(builder, metadata)
             if self._runner is not None:
-                layers = self._runner.compilation_config.static_forward_context
-                mine = [layers[name] for name in builder.layer_names]
-                rows = int(self._runner.input_batch.num_reqs)
-                self._groups.append(MambaGroup(builder, final, mine, rows))
+                self._watch(self._note, self._runner, builder, final)
             return final
 
         return update
 
+    def _note(self, runner: Any, builder: Any, metadata: Any) -> None:
+        layers = runner.compilation_config.static_forward_context
+        mine = [layers[name] for name in builder.layer_names]
+        rows = int(runner.input_batch.num_reqs)
+        self._groups.append(MambaGroup(builder, metadata, mine, rows))
+
     def _see_end(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def update_states(runner: Any, token_ids: Any, *args: Any, **kwargs: Any) -> Any:
-            requests = list(runner.input_batch.req_ids[: token_ids.shape[0]])
-            accepted = (token_ids != -1).sum(dim=1).tolist()
-            left = self._states_left(requests, accepted)
-            ends = [end for group in self._groups for end in _ends_of_blocks(group, accepted)]
-            answer = original(runner, token_ids, *args, **kwargs)
-            self._left = left
-            self._counts.blocks_completed += len(ends)
-            self._counts.block_ends_off += sum(not end.is_kept() for end in ends)
+        def update_states(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            ends = self._watch(self._leave, runner, *args, **kwargs)
+            answer = original(runner, *args, **kwargs)
+            self._watch(self._judge, ends)
             return answer
 
         return update_states
+
+    def _leave(self, runner: Any, token_ids: Any, *_: Any, **__: Any) -> "list[_BlockEnd]":
+        """Remember what each request is left with, and give the blocks that the step has filled."""
+        requests = list(runner.input_batch.req_ids[: token_ids.shape[0]])
+        accepted = (token_ids != -1).sum(dim=1).tolist()
+        self._left = self._states_left(requests, accepted)
+        return [end for group in self._groups for end in _ends_of_blocks(group, accepted)]
+
+    def _judge(self, ends: "Sequence[_BlockEnd]") -> None:
+        self._counts.blocks_completed += len(ends)
+        self._counts.block_ends_off += sum(not end.is_kept() for end in ends)
 
     def _states_left(
         self, requests: Sequence[str], accepted: Sequence[int]
@@ -132,6 +141,7 @@ class RecurrentStateProbe(CountingProbe[Counts]):
 
     def _compare(self, *, drafts: bool) -> None:
         """Compare what each decoding row will read with what its request was left with."""
+        require_mamba_builders(self._runner)
         for number, group in enumerate(self._groups):
             self._counts.slots_short += group.slots_short()
             if number == 0 and group.builder.use_spec_decode and not drafts:

@@ -48,12 +48,16 @@ class TokenStatesProbe(CountingProbe[Counts]):
             if named.get("num_accepted_tokens") is None:
                 original(backend, state, *tensors, **named)
                 return
-            slots, expected = _expected(state, tensors, named)
+            expected = self._watch(_expected, state, tensors, named)
             original(backend, state, *tensors, **named)
-            self._counts.token_states += len(slots) - 1
-            self._counts.token_states_off += _differing(state[slots], expected)
+            self._watch(self._compare, state, expected)
 
         return call
+
+    def _compare(self, state: Any, expected: tuple[Any, Any]) -> None:
+        slots, states = expected
+        self._counts.token_states += len(slots) - 1
+        self._counts.token_states_off += _differing(state[slots], states)
 
 
 def _expected(state: Any, tensors: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
