@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import streamlit as st
-from draw import draw, follow_click, is_filtered
+from draw import draw, is_filtered
 from sheet import prepare
 
 from hybridwatch.cli.checkout import checkout_here
@@ -134,7 +134,6 @@ def draw_screen(screen: str) -> Source:
     Returns:
         What it looked at, for a page that does more.
     """
-    follow_click()
     prepare(figures=SCREENS[screen].figures)
     filtered = is_filtered()
     source = source_here(filtered=filtered)
