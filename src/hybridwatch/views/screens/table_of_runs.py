@@ -9,8 +9,11 @@ import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
+from hybridwatch.views.controls import bad_on_purpose
 from hybridwatch.views.history import SEVERITY
 
+CONTROL: Final = "control, bad on purpose"
+"""What a run, or its contender, is called whose verdict is expected to be bad."""
 _ALONE: Final = "One build alone: part of the histories; compare it with another run."
 
 
@@ -29,6 +32,7 @@ class Row:
         failures: Failed trials.
         verdict: The worst of its comparisons; ``None`` without a report.
         said: Headline of its report, or why it has none.
+        is_control: Whether its contender is bad on purpose.
     """
 
     run: str
@@ -41,11 +45,13 @@ class Row:
     failures: int
     verdict: Verdict | None
     said: str
+    is_control: bool = False
 
     @property
     def named(self) -> str:
         """The run in a list of choices."""
         verdict = self.verdict.value if self.verdict else "no verdict"
+        verdict = CONTROL if self.is_control else verdict
         builds = " → ".join(self.builds)
         return f"{self.started_at:%Y-%m-%d %H:%M} · {verdict} · {builds} · {self.run}"
 
@@ -56,7 +62,7 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
         frame if scenario is None else frame[frame["scenario"] == scenario]
         for frame in (index.runs(), index.verdicts())
     )
-    worst = _worst(verdicts)
+    worst, bad = _worst(verdicts), bad_on_purpose(index)
     found: dict[str, Row] = {}
     sides: dict[str, list[str]] = {}
     failures: dict[str, int] = {}
@@ -77,6 +83,7 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
             failures=failures[record],
             verdict=worst.get(record),
             said=each["headline"] or (_ALONE if len(sides[record]) == 1 else each["trouble"]),
+            is_control=record in bad,
         )
     return found
 
