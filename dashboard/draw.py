@@ -2,7 +2,8 @@
 
 What it says goes through ``fragment``, which escapes, and is the same as in the saved page. What
 picks among it is a widget of Streamlit. The address is the only state: a widget shows what it says
-and writes into it, so links, reloads and the browser's back button just work.
+and writes into it, so links, reloads and the browser's back button just work. A choice is one step
+of the browser's history; what a screen fills in by itself is none.
 """
 
 from collections.abc import Iterable
@@ -13,12 +14,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 from markupsafe import Markup
-from sheet import draw_sheet, take_asked
+from sheet import draw_sheet
 
-from hybridwatch.views.address import Address, read_href
+from hybridwatch.views.address import Address
 from hybridwatch.views.document import Block, Choice, Document, Filters, Search, Section
 from hybridwatch.views.fragment import Pen, blocks_html, line_html
-from hybridwatch.views.screens import SCREENS
 from hybridwatch.views.static_page import static_page
 from hybridwatch.views.takeaway import file_name
 
@@ -26,6 +26,8 @@ _PAGE: Final = "page"
 """The parameter that says which part of a long list is shown."""
 _FILTERED: Final = "filter picked"
 """Whether the page is drawn anew because of a filter."""
+_WHOLE: Final = "whole address"
+"""The address of the view as drawn, with its defaults; what the reader picks changes that one."""
 
 
 def draw(document: Document, now: datetime) -> None:
@@ -38,18 +40,11 @@ def draw(document: Document, now: datetime) -> None:
     pen = _pen()
     with st.container(horizontal=True, vertical_alignment="top"):
         heading = Markup('<h1 class="hw-title">{}</h1><p class="hw-lead">{}</p>')
-        draw_sheet(heading.format(document.title, line_html(document.lead, pen)), "sheet title")
+        html = heading.format(document.title, line_html(document.lead, pen))
+        draw_sheet(html, "sheet title", document.address.href() if document.address.screen else "")
         _save(document, now)
     _draw((*document.warnings, *document.blocks), pen, 2, "0")
-    _keep(document.address)
-
-
-def follow_click() -> None:
-    """Open the view that the reader clicked on, if so; then it does not return."""
-    asked = take_asked()
-    wanted = read_href(asked)
-    if asked and wanted.screen in SCREENS:
-        st.switch_page(f"screens/{wanted.screen}.py", query_params=list(wanted.parameters))
+    st.session_state[_WHOLE] = document.address
 
 
 def is_filtered() -> bool:
@@ -77,16 +72,6 @@ def _zone() -> ZoneInfo | None:
         return ZoneInfo(st.context.timezone or "")
     except (ValueError, ZoneInfoNotFoundError, OSError):
         return None
-
-
-def _keep(address: Address) -> None:
-    """Complete the browser's address, so that a link to it shows this very view."""
-    if not address.screen:
-        return
-    told = {name: list(address.values(name)) for name, _ in address.parameters}
-    here = {name: st.query_params.get_all(name) for name in st.query_params}
-    if told != here:
-        st.query_params.from_dict(told)
 
 
 def _save(document: Document, now: datetime) -> None:
@@ -172,7 +157,8 @@ def _search(search: Search) -> None:
 
 def _chosen(parameter: str, default: str | None = None) -> None:
     """Write into the address what the reader picked, before the page is drawn anew."""
-    state = {name: st.query_params.get_all(name) for name in st.query_params}
+    whole: Address = st.session_state[_WHOLE]
+    state = {name: list(whole.values(name)) for name, _ in whole.parameters}
     state.pop(_PAGE, None)  # of another list
     picked = st.session_state[parameter]
     state[parameter] = [] if picked in (default, "") else picked

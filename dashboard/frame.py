@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import streamlit as st
-from draw import draw, follow_click, is_filtered
+from draw import draw, is_filtered
 from sheet import prepare
 
 from hybridwatch.cli.checkout import checkout_here
@@ -33,6 +33,7 @@ _FILTERED_S: Final = _LOOK_S + _FRESH_S
 """The same for a filter: it picks from what the page already shows, and must be quick."""
 _DRAWN_S: Final = 1
 """Seconds in which a browser draws a page, and needs the processor."""
+_NAME: Final = "hybridwatch"
 _NEVER: Final = -math.inf
 _MANY: Final = 20
 """New records from which on reading them is worth a bar."""
@@ -134,19 +135,25 @@ def draw_screen(screen: str) -> Source:
     Returns:
         What it looked at, for a page that does more.
     """
-    follow_click()
     prepare(figures=SCREENS[screen].figures)
     filtered = is_filtered()
     source = source_here(filtered=filtered)
     pairs = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
     news = st.container()
     document = open_view(source, Address(screen, tuple(pairs)))
+    st.set_page_config(page_title=_tab_title(document.title, SCREENS[screen].title))
     draw(document, source.now)
     if document.likely and not filtered:
         _lay_out(source, document.likely)
     with news:
         _watch(source.results, source.index.counts["records"])
     return source
+
+
+def _tab_title(view: str, screen: str) -> str:
+    """Name a view as the browser's tab does: runs and histories of a scenario stay apart."""
+    names = [name for name in dict.fromkeys((view, screen)) if name != _NAME]
+    return " \N{MIDDLE DOT} ".join((*names, _NAME))
 
 
 def _lay_out(source: Source, likely: Iterable[Address]) -> None:

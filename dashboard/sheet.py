@@ -33,22 +33,18 @@ _SHEET: Final = st.components.v2.component(
     js=f"const STYLE = {json.dumps(STYLE + _HERE)};\n{SHEET}{_LIVE.read_text(encoding='utf-8')}",
     isolate_styles=False,  # one style is for the whole page
 )
-_ASKED: Final = "view asked for"
-"""Where a link leads that was clicked, until it is followed."""
 
 
-def draw_sheet(html: Markup, key: str) -> None:
+def draw_sheet(html: Markup, key: str, address: str = "") -> None:
     """Draw what ``fragment`` wrote.
 
     Args:
         html: Of blocks.
         key: Its name on the page; under the same one, what is there changes in place.
+        address: The whole relative address of the view; it replaces what the browser shows, so
+            that filling in defaults is not a step of the browser's history.
     """
-
-    def asked() -> None:
-        st.session_state[_ASKED] = str(st.session_state[key].go)
-
-    _SHEET(key=key, data={"html": str(html), "plotly": plotly_path()}, on_go_change=asked)
+    _SHEET(key=key, data={"html": str(html), "plotly": plotly_path(), "address": address})
 
 
 def prepare(*, figures: bool) -> None:
@@ -58,11 +54,6 @@ def prepare(*, figures: bool) -> None:
         figures: Whether it will draw some.
     """
     _SHEET(key=_START, data={"html": "", "plotly": plotly_path(), "soon": figures})
-
-
-def take_asked() -> str:
-    """Give, once, the relative address that the reader asked for by a click; empty if none."""
-    return str(st.session_state.pop(_ASKED, ""))
 
 
 def plotly_path() -> str:

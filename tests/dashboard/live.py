@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from streamlit.testing.v1 import AppTest
 
+from hybridwatch.views.address import Address, read_href
+
 PAGES: Final = Path(__file__).parents[2] / "dashboard" / "screens"
 
 
@@ -59,6 +61,13 @@ def said_by(page: AppTest) -> str:
 def html_of(page: AppTest) -> str:
     """Everything that the page writes as HTML."""
     return "\n".join(map(sheet_html, page.get("bidi_component")))
+
+
+def address_of(page: AppTest) -> Address:
+    """The address of the view, which the browser is told to show."""
+    told = [json.loads(element.proto.json) for element in page.get("bidi_component")]
+    (href,) = (each["address"] for each in told if each.get("address"))
+    return read_href(href)
 
 
 def sheet_html(element: Any) -> str:

@@ -18,7 +18,7 @@ from hybridwatch.cli import dashboard as verb
 from hybridwatch.store import write_run
 from hybridwatch.views.address import Address
 from hybridwatch.views.screens import SCREENS
-from tests.dashboard.live import PAGES, html_of, said_by
+from tests.dashboard.live import PAGES, address_of, html_of, said_by
 from tests.store_builders import REGRESSED, STARTED, Plan, run, scenario
 
 ROOT = Path(__file__).parents[2]
@@ -71,8 +71,8 @@ def run_again(page: AppTest) -> AppTest:
 
 def state_of(page: AppTest) -> dict[str, list[str]]:
     """What the page's address says."""
-    found = page.query_params.items()
-    return {name: [value] if isinstance(value, str) else list(value) for name, value in found}
+    address = address_of(page)
+    return {name: list(address.values(name)) for name, _ in address.parameters}
 
 
 def test_every_screen_has_a_page_and_every_page_a_screen() -> None:

@@ -353,7 +353,7 @@ def test_hostile_text_shows_as_text_and_does_not_run(page: Page, tmp_path: Path)
     write_run(tmp_path, replace(made, builds=builds, harness=harness))
     with served(tmp_path) as address:
         page.goto(f"{address}/runs")
-        page.get_by_role("cell").get_by_text("regression").first.wait_for()
+        page.get_by_role("cell").get_by_text("bad on purpose").first.wait_for()
         assert_harmless(page, least=4)
         page.goto(f"{address}/run")
         wait_for_verdict(page, METRIC, "regression")

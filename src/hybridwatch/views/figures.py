@@ -5,11 +5,12 @@ green; the side is told by the symbol too.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from hybridwatch.metric import Unit
+from hybridwatch.metric import Kind, Metric, Unit
 from hybridwatch.views.base_figure import base_figure, escaped, faint
 from hybridwatch.views.series import Level, Point, Series, label_of, levels_by_build
 
@@ -27,8 +28,12 @@ _SPREAD: Final = 0.16
 _HEIGHT: Final = 300
 _TICKS: Final = 5
 _TRIAL: Final = 0.75
+_ROOM: Final = 0.03
+"""Room for a whole point beyond the last that a proportion can be."""
+_SMALL: Final = 5
+"""Counts up to which an axis has a tick for each."""
 
-AXES: Final[dict[Unit, dict[str, str]]] = {
+_AXES: Final[dict[Unit, dict[str, str]]] = {
     Unit.SECONDS: {"tickformat": "~s", "ticksuffix": "s"},
     Unit.TOKENS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " tok/s"},
     Unit.REQUESTS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " req/s"},
@@ -63,8 +68,6 @@ def figure_history(series: Series) -> go.Figure:
         traces.append(_line(levels, colours[build], name))
         traces.append(_dots(points, colours[build], name, HOVERS[series.metric.unit]))
     ticks = range(0, len(series.runs), max(1, math.ceil(len(series.runs) / _TICKS)))
-    # Shifts of a few percent must be seen, so only what may be zero is drawn from zero.
-    from_zero = series.metric.unit is Unit.COUNT
     return base_figure(
         traces,
         title=label_of(series.metric, series.statistic),
@@ -79,11 +82,31 @@ def figure_history(series: Series) -> go.Figure:
             "showgrid": False,
             "zeroline": False,
         },
-        yaxis={
-            "rangemode": "tozero" if from_zero else "normal",
-            **AXES[series.metric.unit],
-        },
+        yaxis=upright_axis(series.metric, [point.value for point in series.points]),
     )
+
+
+def upright_axis(metric: Metric, values: Iterable[float]) -> dict[str, Any]:
+    """Lay out the axis on which values of a metric stand.
+
+    Args:
+        metric: What was measured.
+        values: All that is drawn.
+
+    Returns:
+        As plotly takes it. Shifts of a few percent must be seen, so only a count begins at zero.
+        A proportion ends at 100 %, and a small count has no ticks between whole numbers.
+    """
+    axis: dict[str, Any] = dict(_AXES[metric.unit])
+    if metric.kind is Kind.PROPORTION:
+        return {**axis, "autorangeoptions": {"clipmin": -_ROOM, "clipmax": 1 + _ROOM}}
+    if metric.unit is not Unit.COUNT:
+        return axis
+    axis["rangemode"] = "tozero"
+    drawn = list(values)
+    if max(drawn, default=0) <= _SMALL and all(value == int(value) for value in drawn):
+        return {**axis, "dtick": 1, "autorangeoptions": {"include": 1}}
+    return axis
 
 
 def room_of(unit: Unit) -> int:

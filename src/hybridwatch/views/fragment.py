@@ -38,6 +38,7 @@ from hybridwatch.views.document import (
     Paragraph,
     Search,
     Section,
+    Short,
     Table,
     When,
     cell_of,
@@ -290,6 +291,8 @@ def _inline(piece: Inline, pen: Pen) -> Markup:
             return _pill(piece)
         case Grade():
             return _grade(piece)
+        case Short():
+            return Markup("<span%s>%s</span>") % (_title(piece.whole), piece.text)
 
 
 def _pill(verdict: Verdict) -> Markup:

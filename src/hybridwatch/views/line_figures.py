@@ -9,15 +9,14 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from hybridwatch.analysis.change_point import ChangePoint, State
-from hybridwatch.metric import Metric, Unit
+from hybridwatch.metric import Metric
 from hybridwatch.views import numbers
 from hybridwatch.views.base_figure import base_figure, escaped, faint
-from hybridwatch.views.figures import AXES, COLOURS, HOVERS, SIDES, SYMBOLS, room_of
+from hybridwatch.views.figures import COLOURS, HOVERS, SIDES, SYMBOLS, room_of, upright_axis
 from hybridwatch.views.lines import Line, is_worse, releases_in_order
+from hybridwatch.views.release_marks import AXIS, Mark, fitting, labels, marks_of, rules, short
 
 _HEIGHT: Final = 350
-_MARKS: Final = 12
-"""Releases and fixes that are written into a figure; the table has all."""
 _WORSE: Final = "#D9480F"
 _BETTER: Final = "#0E9A77"
 """3:1 on white and on near-black; the triangle tells the way, too."""
@@ -57,7 +56,10 @@ def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) 
         traces.append(medians if ticks else {**medians, "mode": "lines"})
     for line in lines:
         traces += _changes(line, metric, over_releases)
-    return base_figure(traces, **_layout(lines, metric, over_releases))
+    marks = [] if over_releases else marks_of(lines)
+    if marks:
+        traces.insert(0, rules(marks))
+    return base_figure(traces, **_layout(lines, metric, marks, over_releases))
 
 
 def _x(frame: pd.DataFrame, over_releases: bool) -> list[Any]:
@@ -211,8 +213,9 @@ def change_of(point: ChangePoint, line: Line, metric: Metric) -> str:
     return f"{point.effect:+.3g} ({low:+.3g} to {high:+.3g})"
 
 
-def _layout(lines: Sequence[Line], metric: Metric, over_releases: bool) -> dict[str, Any]:
-    marks = [] if over_releases else list(_marks(lines))
+def _layout(
+    lines: Sequence[Line], metric: Metric, marks: Sequence[Mark], over_releases: bool
+) -> dict[str, Any]:
     return {
         "height": _HEIGHT,
         "margin": {"l": room_of(metric.unit), "r": 8, "t": 28 if marks else 12, "b": _BELOW},
@@ -221,14 +224,17 @@ def _layout(lines: Sequence[Line], metric: Metric, over_releases: bool) -> dict[
         "hovermode": "closest",
         "clickmode": "event+select",
         "dragmode": "pan",
-        "shapes": [_rule(x) for x, _ in marks],
-        "annotations": [_label(x, said) for x, said in marks],
+        "annotations": list(labels(marks, *_edges(lines))) if marks else [],
         "xaxis": _axis(lines, over_releases),
-        "yaxis": {
-            "rangemode": "tozero" if metric.unit is Unit.COUNT else "normal",
-            **AXES[metric.unit],
-        },
+        "yaxis": upright_axis(metric, _values(lines)),
+        **({"yaxis2": AXIS} if marks else {}),
     }
+
+
+def _values(lines: Sequence[Line]) -> pd.Series:
+    """Everything that is drawn: bands, and trials, which may lie outside of them."""
+    drawn = [line.levels[edge] for line in lines for edge in ("low", "high")]
+    return pd.concat([*drawn, *(line.points["value"] for line in lines)])
 
 
 def _axis(lines: Sequence[Line], over_releases: bool) -> dict[str, Any]:
@@ -240,21 +246,21 @@ def _axis(lines: Sequence[Line], over_releases: bool) -> dict[str, Any]:
             for release, place in zip(line.levels["release"], line.levels["place"], strict=True)
         }
         ticks = [places[release] for release in releases]
+        left, right = min(ticks) - 0.6, max(ticks) + 0.6
+        names = [short(release) for release in releases]
+        named = fitting([(tick - left) / (right - left) for tick in ticks], names)
         return {
             "tickmode": "array",
-            "tickvals": ticks,
-            "ticktext": [escaped(release) for release in releases],
-            "range": [min(ticks) - 0.6, max(ticks) + 0.6],
+            "tickvals": [ticks[nth] for nth in named],
+            "ticktext": [escaped(names[nth]) for nth in named],
+            "tickangle": 0,
+            "range": [left, right],
             "showgrid": False,
             "zeroline": False,
         }
-    first = min(line.levels["started_at"].min() for line in lines)
-    last = max(line.levels["started_at"].max() for line in lines)
-    room = max((last - first) * _MARGIN, _MOMENT if first == last else pd.Timedelta(0))
-    edges = [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in (first - room, last + room)]
     return {
         "type": "date",
-        "range": edges,
+        "range": [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in _edges(lines)],
         "showgrid": False,
         # Narrow and upright, so that their room is known.
         "nticks": 5,
@@ -267,29 +273,8 @@ def _axis(lines: Sequence[Line], over_releases: bool) -> dict[str, Any]:
     }
 
 
-def _marks(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
-    """The last changes of release and fixes, each once."""
-    found: dict[tuple[str, str], None] = {}
-    for line in lines:
-        x = _x(line.levels, over_releases=False)
-        for step in line.steps:
-            said = step.release or "fixes"
-            found[(x[step.at], said)] = None
-    yield from sorted(found)[-_MARKS:]
-
-
-def _rule(x: str) -> dict[str, Any]:
-    line = {"color": "rgba(128,128,128,0.7)", "width": 1, "dash": "dot"}
-    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": line}
-
-
-def _label(x: str, said: str) -> dict[str, Any]:
-    return {
-        "x": x,
-        "y": 1,
-        "yref": "paper",
-        "yanchor": "bottom",
-        "text": escaped(said),
-        "showarrow": False,
-        "font": {"size": 11},
-    }
+def _edges(lines: Sequence[Line]) -> tuple[pd.Timestamp, pd.Timestamp]:
+    first = min(line.levels["started_at"].min() for line in lines)
+    last = max(line.levels["started_at"].max() for line in lines)
+    room = max((last - first) * _MARGIN, _MOMENT if first == last else pd.Timedelta(0))
+    return first - room, last + room

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from packaging.version import InvalidVersion, Version
 from scipy import special
 
 from hybridwatch.analysis.change_point import ChangePoint, History, examine
@@ -137,7 +138,7 @@ def names_of(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.obj
 
 
 def releases_in_order(releases: Sequence[str]) -> list[str]:
-    """Order releases as people do: 0.9 before 0.27, a release candidate before its release."""
+    """Order releases as pip does: 0.9 before 0.27, ``dev5`` before ``dev47`` and the release."""
     return sorted(set(releases), key=_release_key)
 
 
@@ -259,7 +260,8 @@ def _without(build: str, release: str) -> str:
     return build.replace(release, _ANY_RELEASE, 1) if release else build
 
 
-def _release_key(release: str) -> tuple[tuple[int, ...], bool, str]:
-    numbers = tuple(map(int, _NUMBER.findall(release)))
-    plain = re.fullmatch(r"[\d.]+", release) is not None
-    return numbers[:3], plain, release
+def _release_key(release: str) -> tuple[bool, Version | tuple[int, ...], str]:
+    try:
+        return True, Version(release), release
+    except InvalidVersion:  # a name that pip does not know is older than all others
+        return False, tuple(map(int, _NUMBER.findall(release))), release

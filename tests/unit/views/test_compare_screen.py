@@ -47,6 +47,8 @@ from tests.store_builders import (
 )
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
+WORSE = replace(REGRESSED, bad_contender=False)
+"""A run that nobody meant to be bad."""
 COMMITTED = Path(__file__).parents[3] / "results"
 HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) `=1+1`"
 
@@ -82,11 +84,11 @@ def test_an_empty_store_says_what_to_do(tmp_path):
 
 
 def test_the_newest_run_with_two_sides_is_compared_first(tmp_path):
-    write_run(tmp_path, run(REGRESSED))
+    write_run(tmp_path, run(WORSE))
     later = Plan(started_at=STARTED + timedelta(hours=1), scenario=scenario("smoke/alone"), seed=5)
     write_run(tmp_path, one_side(run(later)))
     document = view(tmp_path)
-    both = run(REGRESSED)
+    both = run(WORSE)
     assert document.address == address(
         "compare",
         scenario="smoke/padded-graph-rows",
@@ -99,6 +101,30 @@ def test_the_newest_run_with_two_sides_is_compared_first(tmp_path):
     }
     assert headline(report_of(both)) in words_of(document)
     assert every(document, Command)[0].text == f"hybridwatch compare {both.id}"
+
+
+def test_an_engine_that_is_bad_on_purpose_is_compared_only_when_asked_for(tmp_path):
+    healthy = one_side(run(Plan(started_at=STARTED - timedelta(hours=1), seed=5)))
+    control = run(REGRESSED)
+    for made in (healthy, control):
+        write_run(tmp_path, made)
+    document = view(tmp_path)
+    assert choices(document)["contender"].value == f"{healthy.id}#0"
+    assert choices(document)["baseline"].value == f"{control.id}#0"
+    offered = choices(document)["contender"].options
+    assert [name for name in offered if "control" in offered[name]] == [f"{control.id}#1"]
+    asked = view(tmp_path, contender=f"{control.id}#1")
+    assert choices(asked)["contender"].value == f"{control.id}#1"
+    assert choices(asked)["baseline"].value == f"{control.id}#0"
+
+
+def test_a_control_alone_is_offered_but_not_chosen(tmp_path):
+    control = run(REGRESSED)
+    write_run(tmp_path, control)
+    document = view(tmp_path)
+    assert choices(document)["contender"].value == f"{control.id}#0"
+    (notice,) = every(document, Notice)
+    assert "bad on purpose: choose it" in notice.lines[0]
 
 
 def test_a_link_to_what_is_shown_shows_the_same(tmp_path):
@@ -167,14 +193,14 @@ def test_another_scenario_lets_go_of_the_sides_of_the_one_before(tmp_path):
 
 @pytest.mark.parametrize("asked", ["gone#0", "0#7", "#", HOSTILE])
 def test_a_side_that_is_not_there_is_told(tmp_path, asked):
-    write_run(tmp_path, run(REGRESSED))
+    write_run(tmp_path, run(WORSE))
     document = view(tmp_path, contender=asked)
     assert len(document.complaints) == 1
     assert every(document, Chart)
 
 
 def test_changed_answers_stand_side_by_side_and_text_stays_text(tmp_path):
-    write_run(tmp_path, run(replace(REGRESSED, text=HOSTILE)))
+    write_run(tmp_path, run(replace(WORSE, text=HOSTILE)))
     document = view(tmp_path)
     texts = [code.text for code in every(document, Code)]
     assert any(HOSTILE in text for text in texts)
@@ -185,7 +211,7 @@ def test_changed_answers_stand_side_by_side_and_text_stays_text(tmp_path):
 
 def test_what_differs_is_told_fact_by_fact_and_what_does_not_is_folded(tmp_path):
     write_run(tmp_path, run(REGRESSED))
-    document = view(tmp_path)
+    document = view(tmp_path, contender=f"{run(REGRESSED).id}#1")
     differing = table(document, "What differs between the two sides")
     assert [row[0] for row in differing] == ["build", "fix padded-rows-prefilling"]
     shared = dict(table(document, "What both sides share"))
@@ -202,7 +228,7 @@ def test_both_runs_are_a_click_away(tmp_path):
 
 
 def test_a_record_that_broke_since_is_told_beside_the_choices(tmp_path):
-    write_run(tmp_path, run(REGRESSED))
+    write_run(tmp_path, run(WORSE))
     source = Source(tmp_path, open_index(tmp_path, headline), NOW)
     list_records(tmp_path)[0].write_bytes(b"{")
     document = open_view(source, address("compare"))

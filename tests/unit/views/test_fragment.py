@@ -29,6 +29,7 @@ from hybridwatch.views.document import (
     Notice,
     Paragraph,
     Section,
+    Short,
     Table,
     When,
 )
@@ -107,6 +108,11 @@ def test_hover_says_utc_and_the_readers_time() -> None:
     assert 'title="2026-11-21 09:15 UTC\n2026-11-21 10:15 CET"' in aged
     assert ">3 h ago</time>" in aged
     assert 'datetime="2026-11-21T09:15:00+00:00"' in aged
+
+
+def test_hover_says_the_whole_of_what_is_short_and_both_are_harmless() -> None:
+    written = line_html(Short("<b>", '"><b>/results'), Pen(href=Address.href))
+    assert written == '<span title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>'
 
 
 def test_a_csv_link_holds_the_file_byte_for_byte() -> None:

@@ -23,6 +23,7 @@ from hybridwatch.views.document import (
     Notice,
     Paragraph,
     Section,
+    Short,
     Table,
     cell_of,
     pieces,
@@ -274,6 +275,14 @@ def test_what_was_bad_before_yesterday_is_no_news(tmp_path: Path) -> None:
     assert "Changed since yesterday" not in captions(document)
     assert "Where everything stands" in captions(document)
     assert "Changed since a week ago" in captions(opened(tmp_path, "since=7"))
+
+
+def test_the_head_names_the_folder_and_its_whole_path_on_hover(tmp_path: Path) -> None:
+    write_run(tmp_path, candidate(SLOW))
+    lead = opened(tmp_path).lead
+    assert plain(lead).endswith(f" \N{MIDDLE DOT} {tmp_path.name}")
+    assert str(tmp_path) not in plain(lead)
+    assert pieces(lead)[-1] == Short(tmp_path.name, str(tmp_path))
 
 
 def test_filters_keep_what_they_say_and_wrong_ones_are_told(tmp_path: Path) -> None:

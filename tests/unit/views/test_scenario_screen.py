@@ -166,7 +166,8 @@ def test_every_point_that_can_be_clicked_names_its_run(stepped: Path, along: str
     (chart,) = of_kind(opened(stepped, f"metric=output_throughput&along={along}"), Chart)
     assert chart.opens_runs
     pointed = [trace for trace in chart.figure.data if trace.hoverinfo != "skip"]
-    assert {trace.mode for trace in pointed} == {"markers", "lines+markers"}
+    rules = {"lines"} if along == "time" else set()
+    assert {trace.mode for trace in pointed} == {"markers", "lines+markers"} | rules
     for trace in pointed:
         assert len(trace.customdata) == len(trace.x)
         assert {told[-1] for told in trace.customdata} <= set(chart.data["run"])
@@ -191,8 +192,52 @@ def test_over_releases_builds_that_differ_in_release_make_one_line(tmp_path: Pat
 
 
 def test_releases_are_ordered_as_people_do() -> None:
-    given = ["0.10.0", "0.9.1", "0.28.0", "0.28.0rc1", "0.9.1"]
-    assert releases_in_order(given) == ["0.9.1", "0.10.0", "0.28.0rc1", "0.28.0"]
+    given = ["0.10.0", "0.9.1", "0.28.0", "0.28.0rc1", "0.9.1", "main"]
+    assert releases_in_order(given) == ["main", "0.9.1", "0.10.0", "0.28.0rc1", "0.28.0"]
+
+
+def test_nightly_builds_stand_in_the_order_of_their_nights() -> None:
+    given = [f"0.28.1.dev{night}+g{night:07x}" for night in range(2, 30)]
+    assert releases_in_order(given[::-1]) == given
+
+
+@pytest.mark.parametrize("along", ["time", "release"])
+def test_names_of_nightly_releases_do_not_touch_and_each_is_told_on_hover(
+    tmp_path: Path, along: str
+) -> None:
+    releases = [f"0.28.1.dev{night}+g{night:07x}" for night in range(NIGHTS)]
+    write_nights(tmp_path, step=1.0, releases=releases)
+    query = f"metric=output_throughput&build=nightly&along={along}"
+    figure = of_kind(opened(tmp_path, query), Chart)[0].figure
+    if along == "release":
+        left, right = figure.layout.xaxis.range
+        names, places = figure.layout.xaxis.ticktext, figure.layout.xaxis.tickvals
+    else:
+        left, right = (np.datetime64(edge) for edge in figure.layout.xaxis.range)
+        names = [label.text for label in figure.layout.annotations]
+        places = [np.datetime64(label.x) for label in figure.layout.annotations]
+        (rules,) = (trace for trace in figure.data if trace.mode == "lines" and trace.text)
+        assert set(rules.text) == {f"release {release}" for release in releases[1:]}
+    assert 2 <= len(names) < 6
+    # On a phone a figure is 280 pixels wide, and a letter takes 6.
+    middles = [280 * ((place - left) / (right - left)) for place in places]
+    gaps = np.diff(middles)
+    assert all(gap > 6 * len(names[-1]) for gap in gaps[:-1])
+    assert "0.28.1.dev23" in names or along == "release"
+
+
+def test_a_few_releases_are_all_named(stepped: Path) -> None:
+    (chart,) = of_kind(opened(stepped, "metric=output_throughput&along=release"), Chart)
+    assert chart.figure.layout.xaxis.ticktext == ("0.27.1", "0.28.0")
+
+
+def test_an_accuracy_axis_ends_at_all_and_a_count_of_none_has_no_fractions(level: Path) -> None:
+    accuracy, contract = of_kind(
+        opened(level, "metric=accuracy.recall&metric=contract.padded_rows_prefilling"), Chart
+    )
+    assert accuracy.figure.layout.yaxis.autorangeoptions.clipmax == pytest.approx(1, abs=0.05)
+    assert contract.figure.layout.yaxis.dtick == 1
+    assert contract.figure.layout.yaxis.autorangeoptions.include == 1
 
 
 def test_a_control_is_no_verdict_among_the_runs(tmp_path: Path) -> None:

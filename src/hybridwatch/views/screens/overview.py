@@ -35,6 +35,7 @@ from hybridwatch.views.document import (
     Notice,
     Paragraph,
     Section,
+    Short,
     Table,
     When,
 )
@@ -114,7 +115,8 @@ def _lead(runs: pd.DataFrame, source: Source) -> Line:
     return (
         f"{records} of {plural(runs['scenario'].nunique(), 'scenario')}, newest ",
         When(newest, age(newest, source.now)),
-        f" · {source.results}",
+        " · ",
+        Short(source.results.resolve().name, str(source.results.resolve())),
     )
 
 

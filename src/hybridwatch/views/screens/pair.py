@@ -1,7 +1,7 @@
 """Choosing two sides, and judging them: what compare and CPU sync have in common."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -26,13 +26,14 @@ from hybridwatch.views.document import (
     When,
 )
 from hybridwatch.views.screens.screen import Source
-from hybridwatch.views.screens.table_of_runs import Row, rows_of
+from hybridwatch.views.screens.table_of_runs import CONTROL, Row, rows_of
 from hybridwatch.views.sentence import repeat_command
 from hybridwatch.views.sides import Chosen, Judged, judge, machines_apart
 
 _NEWEST: Final = 100
 """Runs of a scenario that can be chosen; any other one by a link."""
 _ROLES: Final = ("baseline", "contender")
+_CONTENDER: Final = 1
 _REFUSED: Final = "refuse"
 _WANTED: Final = "compare"
 _ACROSS: Final = {
@@ -59,9 +60,15 @@ class Side:
         return self.row.builds[self.index]
 
     @property
+    def is_control(self) -> bool:
+        """Whether its engine is bad on purpose."""
+        return self.row.is_control and self.index == _CONTENDER
+
+    @property
     def told(self) -> str:
         """As a list of choices names it."""
         role = f" · {_ROLES[self.index]}" if len(self.row.builds) > 1 else ""
+        role = f" · {CONTROL}" if self.is_control else role
         return f"{self.build}{role} · {self.row.started_at:%Y-%m-%d %H:%M} · {self.row.run}"
 
 
@@ -110,6 +117,8 @@ def rows_in(index: Index) -> Mapping[str, Row]:
 
 def choose(rows: Mapping[str, Row], asked: Asked) -> Pair | None:
     """Read which two sides are asked for; else those of the newest run that has two.
+
+    An engine that is bad on purpose is compared only if somebody asks for it.
 
     Args:
         rows: What there is to choose from, by run id, newest first.
@@ -210,6 +219,8 @@ def _way(side: Side) -> Link:
 
 
 def _alone(pair: Pair) -> str:
+    if pair.contender.row.is_control and not pair.contender.is_control:
+        return "What it can be compared with is bad on purpose: choose it as contender to see it."
     if len(pair.choices[1].options) > 1:
         return "Choose another baseline: compared with itself, a side shows nothing."
     return "It is the only one of this scenario; measure another build to compare it with."
@@ -226,8 +237,7 @@ def _side_of(rows: Mapping[str, Row], asked: tuple[str, ...]) -> Side | None:
 def _scenarios(rows: Mapping[str, Row], seen: Mapping[str, Side | None]) -> dict[str, str]:
     """List every scenario, the one to begin with first."""
     asked = next((side.row for side in (*seen.values(),)[::-1] if side is not None), None)
-    both = next((row for row in rows.values() if len(row.builds) > 1), None)
-    first = asked or both or next(iter(rows.values()), None)
+    first = asked or _newest(rows.values())
     names = sorted({row.scenario for row in rows.values()})
     return {name: name for name in ([first.scenario] if first else []) + names}
 
@@ -241,8 +251,20 @@ def _sides(rows: list[Row], seen: Mapping[str, Side | None]) -> Iterator[Side]:
 
 def _last(rows: list[Row]) -> Side | None:
     """The contender to begin with."""
-    row = next((row for row in rows if len(row.builds) > 1), next(iter(rows), None))
-    return Side(row, len(row.builds) - 1) if row else None
+    row = _newest(rows)
+    return _healthy(row) if row else None
+
+
+def _newest(rows: Iterable[Row]) -> Row | None:
+    """The run to begin with, of those newest first: no control, and of two sides, if there is."""
+    ranked = sorted(rows, key=lambda row: (row.is_control, len(row.builds) == 1))
+    return next(iter(ranked), None)
+
+
+def _healthy(row: Row) -> Side:
+    """The contender of a run; of a control its baseline."""
+    last = Side(row, len(row.builds) - 1)
+    return Side(row, 0) if last.is_control else last
 
 
 def _before(contender: Side | None, rows: list[Row]) -> Side | None:
@@ -254,8 +276,8 @@ def _before(contender: Side | None, rows: list[Row]) -> Side | None:
     at = rows.index(contender.row)
     others = [*rows[at + 1 :], *reversed(rows[:at])]
     near = [row for row in others if row.testbed == contender.row.testbed]
-    row = next(iter(near or others), contender.row)
-    return Side(row, len(row.builds) - 1 if row is not contender.row else 0)
+    row = next(iter(sorted(near or others, key=lambda row: row.is_control)), None)
+    return _healthy(row) if row else Side(contender.row, 0)
 
 
 def _told(sides: Mapping[str, Side], first: Side | None) -> dict[str, str]:

@@ -13,6 +13,8 @@ from hybridwatch.views.controls import bad_on_purpose
 from hybridwatch.views.document import Cell
 from hybridwatch.views.history import SEVERITY
 
+CONTROL: Final = "control, bad on purpose"
+"""What a run, or its contender, is called whose verdict is expected to be bad."""
 _ALONE: Final = "One build alone: part of the histories; compare it with another run."
 
 
@@ -31,7 +33,7 @@ class Row:
         failures: Failed trials.
         verdict: The worst of its comparisons; ``None`` without a report.
         said: Headline of its report, or why it has none.
-        is_control: Whether its contender is bad on purpose, so that its verdict is no news.
+        is_control: Whether its contender is bad on purpose.
     """
 
     run: str
@@ -50,7 +52,7 @@ class Row:
     def named(self) -> str:
         """The run in a list of choices."""
         verdict = self.verdict.value if self.verdict else "no verdict"
-        verdict = "control" if self.is_control else verdict
+        verdict = CONTROL if self.is_control else verdict
         builds = " → ".join(self.builds)
         return f"{self.started_at:%Y-%m-%d %H:%M} · {verdict} · {builds} · {self.run}"
 
@@ -61,7 +63,7 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
         frame if scenario is None else frame[frame["scenario"] == scenario]
         for frame in (index.runs(), index.verdicts())
     )
-    worst, controls = _worst(verdicts), bad_on_purpose(index)
+    worst, bad = _worst(verdicts), bad_on_purpose(index)
     found: dict[str, Row] = {}
     sides: dict[str, list[str]] = {}
     failures: dict[str, int] = {}
@@ -82,7 +84,7 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
             failures=failures[record],
             verdict=worst.get(record),
             said=each["headline"] or (_ALONE if len(sides[record]) == 1 else each["trouble"]),
-            is_control=record in controls,
+            is_control=record in bad,
         )
     return found
 
