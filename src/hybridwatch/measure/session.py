@@ -86,9 +86,14 @@ def run_session(request: SessionRequest) -> Run:
     Raises:
         BuildError: A build cannot be switched as its label says.
         EngineError: No engine came up at all, so there is nothing to record.
+        KeyboardInterrupt: A stop was requested (``process.stopping``).
     """
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
-        return _Session(request, Path(folder)).run()
+        try:
+            return _Session(request, Path(folder)).run()
+        except EngineError:
+            require_wanted()
+            raise
 
 
 class _Session:

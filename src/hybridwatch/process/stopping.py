@@ -1,11 +1,14 @@
 """One request to stop, which nothing that runs can lose.
 
-Python turns a signal into an exception at whatever the main thread is doing. Raised in a
-finalizer it is dropped, an error in a ``finally`` takes its place, and while the main thread waits
-for another thread it comes late. Within ``stoppable`` the exception is therefore only the fast way
-out. A thread that the kernel wakes tells every guard to end its processes, and ends this process
-when the main thread did not; ``require_wanted`` raises the exception again wherever new work would
-begin.
+Python turns a signal into an exception at whatever the main thread is doing. Raised in a finalizer
+it is dropped; an error in a ``finally`` takes its place; raised while a lock is being taken, as in
+the pool of an HTTP client, it leaves the lock taken, and the next who wants it waits for ever.
+
+Within ``stoppable`` there is therefore no such exception while a guarded process is there. A thread
+that the kernel wakes tells every guard to end its processes. Whatever the main thread waits for
+ends with them, and ``require_wanted``, wherever new work would begin, raises
+``KeyboardInterrupt`` in a place that is fit for it. The thread ends this process when the main
+thread has not.
 """
 
 import os
@@ -49,18 +52,17 @@ class _Stop:
         self._before = [signal.signal(number, self._interrupt) for number in SIGNALS]
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        """Raise once: a second exception would only hinder what ends things in order."""
-        if not self.requested:
-            self.requested = True
+        """Raise only where nothing that is waited for would end by itself, and once."""
+        first, self.requested = not self.requested, True
+        if first and not _running():
             raise KeyboardInterrupt
 
     def _see_through(self) -> None:
         """In the thread: the kernel wakes it even while the main thread runs no Python."""
         if not self._await_signal(None):
             return
-        for reference in tuple(_guards):
-            if (process := reference()) is not None:
-                process.terminate()
+        for process in _running():
+            process.terminate()
         self._await_signal(PATIENCE_S)
         if not self._over.is_set():
             with suppress(OSError):
@@ -88,6 +90,12 @@ class _Stop:
         os.close(self._signalled)
 
 
+def _running() -> list["subprocess.Popen[bytes]"]:
+    """The guards that were not seen to end."""
+    guards = [reference() for reference in tuple(_guards)]
+    return [one for one in guards if one is not None and one.returncode is None]
+
+
 _stop: _Stop | None = None
 
 
@@ -95,10 +103,10 @@ _stop: _Stop | None = None
 def stoppable() -> Iterator[None]:
     """End everything that is started within when SIGINT or SIGTERM asks for it.
 
-    The first signal tells all guards at once and raises ``KeyboardInterrupt``. ``PATIENCE_S``
-    later, or with a second signal, this process ends whatever it is doing, with the status
-    ``INTERRUPTED``. A SIGINT counts even where our parent had it ignored, as shells do for the
-    background commands of a script: an engine that nothing interrupts is worse.
+    The first signal tells all guards at once; without any it raises ``KeyboardInterrupt``.
+    ``PATIENCE_S`` later, or with a second signal, this process ends whatever it is doing, with the
+    status ``INTERRUPTED``. A SIGINT counts even where our parent had it ignored, as shells do for
+    the background commands of a script: an engine that nothing interrupts is worse.
 
     For the main thread, and not within itself. After a request the block always ends with
     ``KeyboardInterrupt``, and its process is expected to end.

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 OWNER = """
-import os, sys, time
+import os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from hybridwatch.process import GuardedProcess, stoppable, stopping
@@ -25,6 +25,17 @@ class Dropped:
     def __del__(self):
         time.sleep(600)
 
+class Lock:
+    # As an HTTP client's: an exception before __enter__ returns leaves it taken.
+    lock = threading.Lock()
+
+    def __enter__(self):
+        self.lock.acquire()
+        time.sleep(0.01)
+
+    def __exit__(self, *_):
+        self.lock.release()
+
 stopping.PATIENCE_S = float(sys.argv[2])
 try:
     with stoppable():
@@ -32,11 +43,6 @@ try:
         print("ready", flush=True)
 """
 
-LOST_IN_A_FINALIZER = """
-        Dropped()
-        print("went on", flush=True)
-        start().wait(600)
-"""
 REPLACED_BY_AN_ERROR = """
         while True:
             try:
@@ -47,23 +53,46 @@ REPLACED_BY_AN_ERROR = """
             except OSError:
                 started = start()
 """
-LATE_BEHIND_A_THREAD = """
+BEHIND_A_THREAD = """
         with ThreadPoolExecutor(1) as threads:
             threads.submit(started.wait, 600).result()
 """
-LOST_AND_NOTHING_NEW_STARTED = """
-        Dropped()
-        time.sleep(600)
-"""
-LOST_AT_THE_END = """
-        Dropped()
-    print("went on", flush=True)
+TAKING_A_LOCK = """
+        lock = Lock()
+        try:
+            while started.exit_status is None:
+                with lock:
+                    pass
+        finally:
+            with lock:
+                started.stop()
 """
 TURNED_INTO_AN_ERROR = """
         try:
-            time.sleep(600)
+            started.wait(600)
         except KeyboardInterrupt:
             raise OSError
+"""
+WITHOUT_GUARDS = """
+        started.stop()
+        print("stopped", flush=True)
+        time.sleep(600)
+"""
+LOST_IN_A_FINALIZER = """
+        started.stop()
+        print("stopped", flush=True)
+        Dropped()
+        start().wait(600)
+"""
+LOST_AT_THE_END = """
+        started.stop()
+        print("stopped", flush=True)
+        Dropped()
+    print("went on", flush=True)
+"""
+NEVER_NOTICED = """
+        while True:
+            time.sleep(1)
 """
 END = """
 except KeyboardInterrupt:
@@ -86,26 +115,32 @@ class Owner:
             process_group=0,
             preexec_fn=lambda: signal.signal(signal.SIGINT, handler),
         )
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "ready\n", self.process.communicate()
-        self.family = self._wait_for_family()
+        self.family: list[psutil.Process] = []
+        self.expect("ready")
+        if '"stopped"' in doing:
+            self.expect("stopped")
+        else:
+            self._wait_for_family()
+        time.sleep(0.2)  # the main thread gets to where the test wants it
 
-    def _wait_for_family(self) -> list[psutil.Process]:
-        """Guard and command; the main thread is where the test wants it once it sleeps."""
+    def expect(self, word: str) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == f"{word}\n", self.process.communicate()
+
+    def _wait_for_family(self) -> None:
+        """Guard and command."""
         owner = psutil.Process(self.process.pid)
-        while len(family := owner.children(recursive=True)) < 2:
+        while len(self.family) < 2:
             time.sleep(0.01)
-        while owner.status() != psutil.STATUS_SLEEPING:
-            time.sleep(0.01)
-        return family
+            self.family = owner.children(recursive=True)
 
     def end(self, *numbers: int, send: Callable[[int, int], None] = os.kill) -> str:
         """Send signals; gives what was printed when owner and family have gone."""
         for number in numbers:
             send(self.process.pid, number)
             time.sleep(0.1)
-        printed, _ = self.process.communicate(timeout=30)
-        assert self.process.returncode == 130
+        printed, errors = self.process.communicate(timeout=30)
+        assert self.process.returncode == 130, errors
         _, alive = psutil.wait_procs(self.family, timeout=30)
         assert not alive
         return printed
@@ -128,8 +163,22 @@ def owner(tmp_path) -> Iterator[Callable[..., Owner]]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     "doing",
-    [LOST_IN_A_FINALIZER, REPLACED_BY_AN_ERROR, LATE_BEHIND_A_THREAD, TURNED_INTO_AN_ERROR],
-    ids=["lost in a finalizer", "replaced by an error", "behind a thread", "turned into an error"],
+    [
+        REPLACED_BY_AN_ERROR,
+        BEHIND_A_THREAD,
+        TAKING_A_LOCK,
+        TURNED_INTO_AN_ERROR,
+        WITHOUT_GUARDS,
+        LOST_IN_A_FINALIZER,
+    ],
+    ids=[
+        "replaced by an error",
+        "behind a thread",
+        "taking a lock",
+        "turned into an error",
+        "without guards",
+        "lost in a finalizer",
+    ],
 )
 def test_a_signal_ends_owner_and_family_without_waiting_out_the_patience(owner, doing, number):
     owner(doing, LONG).end(number)
@@ -137,11 +186,11 @@ def test_a_signal_ends_owner_and_family_without_waiting_out_the_patience(owner, 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_owner_that_never_noticed_is_ended_when_the_patience_is_over(owner, number):
-    owner(LOST_AND_NOTHING_NEW_STARTED, SHORT).end(number)
+    owner(NEVER_NOTICED, SHORT).end(number)
 
 
 def test_second_signal_ends_at_once(owner):
-    owner(LOST_AND_NOTHING_NEW_STARTED, LONG).end(signal.SIGINT, signal.SIGINT)
+    owner(NEVER_NOTICED, LONG).end(signal.SIGINT, signal.SIGINT)
 
 
 def test_interrupt_that_was_lost_is_raised_at_the_end(owner):
@@ -150,8 +199,8 @@ def test_interrupt_that_was_lost_is_raised_at_the_end(owner):
 
 def test_sigint_is_heeded_where_the_shell_had_it_ignored(owner):
     """As a script's background commands are started."""
-    owner("        time.sleep(600)\n", LONG, ignoring=True).end(signal.SIGINT)
+    owner(TURNED_INTO_AN_ERROR, LONG, ignoring=True).end(signal.SIGINT)
 
 
 def test_ctrl_c_which_reaches_the_whole_group_is_one_request(owner):
-    owner(LATE_BEHIND_A_THREAD, LONG).end(signal.SIGINT, send=os.killpg)
+    owner(BEHIND_A_THREAD, LONG).end(signal.SIGINT, send=os.killpg)
