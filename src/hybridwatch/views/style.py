@@ -53,7 +53,8 @@ a.hw-link:hover, a.hw-link:focus-visible { text-decoration-color: currentColor; 
 .hw-under { color: var(--hw-soft); font-size: 0.8rem; }
 .hw .hw-whole { white-space: nowrap; }
 .hw .hw-under:not(.hw-whole) { white-space: normal; }
-.hw-spark { width: 4.5rem; height: auto; vertical-align: middle; margin-left: 0.5rem; display: inline-block; max-width: none; }
+.hw-spark { width: 4.5rem; height: auto; max-width: none; vertical-align: middle;
+  margin-left: 0.5rem; display: inline-block; }
 .hw time[title], .hw [title] { cursor: help; }
 
 .hw-pill { display: inline-block; padding: 0.05rem 0.6rem; border-radius: 1rem; font-size: 0.8rem;
