@@ -10,9 +10,10 @@ LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-'
 READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
 PATIENCE := and not slow
 CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-lock.json tests/github/cut.py | cksum | tr ' ' '-')
+AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check harness engine browser contract lock screenshots dashboard clean
+.PHONY: help run test test-all check harness engine browser axe contract lock screenshots dashboard clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
@@ -20,7 +21,7 @@ help: ## List these targets.
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad.
 	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad
 
-test: engine browser contract check ## Everything that continuous integration runs.
+test: engine browser axe contract check ## Everything that continuous integration runs.
 	$(BIN)/python -m pytest -m "not engine and not browser $(PATIENCE)"
 	$(BIN)/python -m pytest -m "(engine or browser) $(PATIENCE)" --durations=10
 
@@ -41,6 +42,8 @@ engine: $(READY) ## Make the environment of the engine build.
 browser: ## Make sure that there is a browser for the dashboard's test.
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || { echo "The browser test needs chromium; on Debian: sudo apt-get install chromium" >&2; exit 1; }
 
+axe: $(AXE) ## Make sure that axe is there, which says whether everybody can read the dashboard.
+
 contract: $(CONTRACT) ## Make sure that GitHub's API description and its proxy are there for the bot's tests.
 
 lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt.
@@ -53,12 +56,17 @@ dashboard: $(READY) ## Open the dashboard on results/.
 	$(BIN)/hybridwatch dashboard
 
 clean: ## Remove environments and caches; results stay.
-	rm -rf .venv .engines .asv tests/github/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .engines .asv tests/github/node_modules tests/dashboard/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(CONTRACT): # Pinned by tests/github/package-lock.json; npm starts anew whenever that changes.
 	@command -v npm >/dev/null || { echo "The tests of the pull request bot need Node.js 20 with npm; on Debian: sudo apt-get install npm" >&2; exit 1; }
 	@npm ci --prefix tests/github --loglevel=error --no-audit --no-fund >/dev/null
 	@$(PYTHON) tests/github/cut.py && touch $@
+
+$(AXE): # Pinned by tests/dashboard/package-lock.json; npm starts anew whenever that changes.
+	@command -v npm >/dev/null || { echo "The dashboard's test of accessibility needs Node.js 20 with npm; on Debian: sudo apt-get install npm" >&2; exit 1; }
+	@npm ci --prefix tests/dashboard --loglevel=error --no-audit --no-fund >/dev/null
+	@touch $@
 
 $(LOCKED): # The harness's environment, made anew whenever the lock or the checkout's place changes.
 	@$(PYTHON) -c 'import sys; sys.exit("hybridwatch needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

@@ -25,8 +25,10 @@ _START: Final = "sheet start"
 _HERE: Final = """
 [data-testid=stElementContainer] { transition: none !important; }
 .st-key-sheet-start { display: none; }
+[role=tab][aria-selected=true] p { color: light-dark(#1f5fbf, #6ea8ff); }
 """
-"""Nothing is faded, frame by frame, while a page changes; what only prepares takes no room."""
+"""Nothing is faded, frame by frame, while a page changes; what only prepares takes no room. White
+on the theme's dark blue can be read, and so must that blue's word on the dark ground."""
 _LIVE: Final = Path(__file__).parent / "sheet_live.js"
 _SHEET: Final = st.components.v2.component(
     "hybridwatch_sheet",

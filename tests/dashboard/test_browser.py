@@ -16,6 +16,7 @@ from playwright.sync_api import TimeoutError as NotSeenError
 
 from hybridwatch.store import write_run
 from tests.dashboard.looking import settle
+from tests.dashboard.nights import write_nights
 from tests.dashboard.server import ROOT, NoBrowserError, chromium, serving
 from tests.store_builders import REGRESSED, Plan, run
 
@@ -78,6 +79,15 @@ def served(results: Path) -> Iterator[str]:
 def regressed() -> Iterator[str]:
     """The address of a dashboard over the committed records."""
     with served(RECORDED) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a dashboard over a store that fills every page."""
+    results = tmp_path_factory.mktemp("nights")
+    write_nights(results)
+    with served(results) as address:
         yield address
 
 
@@ -158,6 +168,17 @@ def test_link_reopens_the_same_view(regressed: str, page: Page, browser: Browser
         assert asked(elsewhere) == asked(page)
     finally:
         elsewhere.context.close()
+
+
+def test_the_tab_has_the_title_of_the_page(regressed: str, page: Page) -> None:
+    page.goto(regressed)
+    expect(page).to_have_title("Overview \N{MIDDLE DOT} hybridwatch")
+    page.get_by_role("link", name="Scenario").click()
+    expect(page).to_have_title(re.compile("^smoke/.* \N{MIDDLE DOT} Scenario \N{MIDDLE DOT} "))
+    pick(page, "Scenario", "smoke/padded-graph-rows")
+    expect(page).to_have_title(re.compile("^smoke/padded-graph-rows \N{MIDDLE DOT} Scenario"))
+    page.goto(f"{regressed}/run?run=dcc7e0b6")
+    expect(page).to_have_title(re.compile("^smoke/padded-graph-rows \N{MIDDLE DOT} Run"))
 
 
 def test_back_goes_through_choices_and_screens(regressed: str, page: Page) -> None:

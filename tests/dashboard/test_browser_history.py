@@ -80,6 +80,7 @@ def test_a_click_is_one_step_and_back_and_forward_show_what_was_seen(
     step = page.evaluate(STEP)
     found = ways(page)
     assert len(found) >= len(SCREENS) - 2
+    there = here
     for link in found:
         link.evaluate("link => link.click()")  # also where it is folded away
         there = seen_next(page, here)

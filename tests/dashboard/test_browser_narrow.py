@@ -16,9 +16,9 @@ from hybridwatch.views.screens import SCREENS, Source, open_view
 from hybridwatch.views.sentence import headline
 from hybridwatch.views.static_page import static_page
 from tests.dashboard.looking import settle
-from tests.dashboard.test_browser import RECORDED, browser, regressed
+from tests.dashboard.test_browser import RECORDED, browser, nights, regressed, window
 
-__all__ = ["browser", "regressed"]  # fixtures of the other browser tests
+__all__ = ["browser", "nights", "regressed"]  # fixtures of the other browser tests
 
 pytestmark = pytest.mark.browser
 
@@ -72,3 +72,35 @@ def test_no_live_page_scrolls_sideways(screen: str, phone: Page, regressed: str)
     phone.goto(f"{regressed}/{Address(screen, ()).href()}")
     settle(phone)
     assert too_wide(phone, "document.querySelector('[data-testid=stMain]')") == 0
+
+
+TABLES: Final = """() => [...document.querySelectorAll(".hw-scroll")].map(
+  (e) => e.scrollWidth - e.clientWidth)"""
+FADED: Final = """() => [...document.querySelectorAll(".hw-scroll")].map(
+  (e) => getComputedStyle(e).maskImage !== "none")"""
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_no_table_is_wider_than_a_phone(screen: str, phone: Page, nights: str) -> None:
+    phone.goto(f"{nights}/{Address(screen, ()).href()}")
+    settle(phone)
+    phone.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+    assert set(phone.evaluate(TABLES)) <= {0}
+    assert too_wide(phone, "document.querySelector('[data-testid=stMain]')") == 0
+
+
+def test_the_overview_fits_a_screen_and_says_where_it_goes_on(
+    nights: str, browser: Browser
+) -> None:
+    with window(browser, 900) as page:
+        page.goto(nights)
+        settle(page)
+        assert page.locator("th").get_by_text("others").first.is_visible()
+        assert set(page.evaluate(TABLES)) == {0}
+        assert not any(page.evaluate(FADED))
+        page.set_viewport_size({"width": 900, "height": 900})
+        assert page.evaluate(TABLES)[0] > 0
+        assert page.evaluate(FADED)[0]
+        page.locator(".hw-scroll").first.evaluate("table => (table.scrollLeft = 9999)")
+        page.wait_for_timeout(200)  # as long as a frame or two
+        assert not page.evaluate(FADED)[0]

@@ -231,10 +231,11 @@ def _layout(
     }
 
 
-def _values(lines: Sequence[Line]) -> pd.Series:
+def _values(lines: Sequence[Line]) -> list[float]:
     """Everything that is drawn: bands, and trials, which may lie outside of them."""
     drawn = [line.levels[edge] for line in lines for edge in ("low", "high")]
-    return pd.concat([*drawn, *(line.points["value"] for line in lines)])
+    drawn += [line.points["value"] for line in lines]
+    return [value for each in drawn for value in each.tolist()]
 
 
 def _axis(lines: Sequence[Line], over_releases: bool) -> dict[str, Any]:

@@ -26,6 +26,15 @@ a.hw-link:hover, a.hw-link:focus-visible { text-decoration-color: currentColor; 
   outline: 2px solid #4c8dff; outline-offset: 2px; border-radius: 2px; }
 
 .hw-scroll { overflow-x: auto; position: relative; }
+.hw-scroll::-webkit-scrollbar { height: 0.5rem; }
+.hw-scroll::-webkit-scrollbar-thumb, .hw-scroll:hover::-webkit-scrollbar-thumb {
+  background: rgba(128,128,128,0.55); border-radius: 0.25rem; }
+/* A table that goes on to the right fades there until it is scrolled to its end. */
+@supports (animation-timeline: scroll()) {
+  .hw-scroll { animation: hw-goes-on linear; animation-timeline: scroll(self inline); }
+}
+@keyframes hw-goes-on { 0%, 99% {
+  mask-image: linear-gradient(to left, rgba(0,0,0,0.15), #000 3.5rem); } }
 .hw { border-collapse: collapse; width: 100%; font-size: 0.875rem; line-height: 1.4; }
 .hw-caption { text-align: left; caption-side: top; color: var(--hw-soft); padding: 0.2rem 0; }
 .hw th { text-align: left; font-weight: 500; color: var(--hw-soft); padding: 0.3rem 1rem 0.3rem 0;
@@ -44,7 +53,8 @@ a.hw-link:hover, a.hw-link:focus-visible { text-decoration-color: currentColor; 
 .hw-under { color: var(--hw-soft); font-size: 0.8rem; }
 .hw .hw-whole { white-space: nowrap; }
 .hw .hw-under:not(.hw-whole) { white-space: normal; }
-.hw-spark { vertical-align: middle; margin-left: 0.5rem; display: inline-block; max-width: none; }
+.hw-spark { width: 4.5rem; height: auto; max-width: none; vertical-align: middle;
+  margin-left: 0.5rem; display: inline-block; }
 .hw time[title], .hw [title] { cursor: help; }
 
 .hw-pill { display: inline-block; padding: 0.05rem 0.6rem; border-radius: 1rem; font-size: 0.8rem;
@@ -87,6 +97,7 @@ pre.hw-code code { font: inherit; background: none; padding: 0; color: inherit;
 .hw-fold > summary { cursor: pointer; font-weight: 500; }
 .hw-figure { margin: 0.4rem 0 1rem; }
 .hw-file { font-size: 0.8rem; color: var(--hw-soft); text-decoration: none; }
+.hw-quiet .hw-file { color: inherit; font-size: inherit; } /* soft of soft is too faint */
 .hw-file::before { content: "\\2193\\00a0"; }
 .hw-file:hover { text-decoration: underline; }
 
@@ -96,15 +107,15 @@ pre.hw-code code { font: inherit; background: none; padding: 0; color: inherit;
   .hw, .hw tbody, .hw td { display: block; width: auto; min-width: 0; }
   .hw tbody tr { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr));
     column-gap: 0.6rem; padding: 0.55rem 0; border-bottom: 1px solid rgba(128,128,128,0.3); }
-  .hw td, .hw td:first-child { display: flex; justify-content: space-between; gap: 0.5rem;
-    border: 0; padding: 0.12rem 0.4rem; }
+  .hw td, .hw td:first-child { display: flex; flex-wrap: wrap; justify-content: space-between;
+    column-gap: 0.5rem; border: 0; padding: 0.12rem 0.4rem; }
   .hw td:nth-child(-n+2), .hw td.hw-wide { grid-column: 1 / -1; width: auto; }
   .hw td:nth-child(n+3)::before { content: attr(data-label); color: var(--hw-soft); flex: none; }
   .hw .hw-number, .hw .hw-wide { white-space: normal; min-width: 0; }
-  .hw td:nth-child(n+3):not(.hw-wide) > div { text-align: right; }
+  .hw td:nth-child(n+3):not(.hw-wide) > div { text-align: right; margin-left: auto; }
   .hw td.hw-wide::before { display: none; }
   .hw td > div { min-width: 0; overflow-wrap: anywhere; }
-  .hw .hw-spark { margin-left: 0; width: 4rem; height: auto; }
+  .hw .hw-spark { margin-left: 0; width: 4rem; }
   .hw td .hw-pill { font-size: 0.75rem; padding: 0.05rem 0.4rem; }
 }
 """
