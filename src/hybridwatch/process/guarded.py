@@ -81,11 +81,14 @@ class GuardedProcess:
 
         Raises:
             TimeoutError: It did not end in time; it is still running.
+            KeyboardInterrupt: A stop was requested, and has ended it.
         """
         try:
-            return self._process.wait(timeout_s)
+            status = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise TimeoutError from None
+        stopping.require_wanted()
+        return status
 
     def log_tail(self, lines: int = TAIL_LINES) -> str:
         """The last lines of the log; empty when there is none."""
