@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.store import write_run
 from hybridwatch.views.pull_request import LIMIT, News, news_in
-from tests.builders import Trials, noisy
+from tests.builders import LATELY, Trials, noisy
 from tests.builders import a_comparison as a_run
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN, Fault
 from tests.situations import HOSTILE
@@ -35,7 +35,7 @@ def bot(hub, tmp_path, monkeypatch):
     def run(*runs, more=()):
         folder = tmp_path / f"results-{len(list(tmp_path.iterdir()))}"
         for at, one in enumerate(runs):
-            write_run(folder, replace(one, id=f"{at:08x}"))
+            write_run(folder, replace(one, id=f"{at:08x}", started_at=LATELY))
         words = ["--repo", REPOSITORY, "--pr", str(NUMBER), "--results", str(folder)]
         answer = CliRunner().invoke(cli, ["comment", *words, "--policy", str(policy), *more])
         assert TOKEN not in answer.output + repr(answer.exception)

@@ -5,14 +5,13 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from hybridwatch.store import write_run
-from tests.builders import Trials, a_run
+from tests.builders import LATELY, Trials, a_comparison
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
 
 ROOT: Final = Path(__file__).parents[2]
@@ -79,8 +78,7 @@ def parcel_of(folder: Path, number: int = NUMBER) -> Path:
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
-    lately = datetime.now(UTC) - timedelta(hours=1)
-    write_run(tmp_path / "parcel", a_run(GOOD, BAD, started_at=lately))
+    write_run(tmp_path / "parcel", a_comparison(GOOD, BAD, started_at=LATELY))
     return tmp_path / "parcel"
 
 
@@ -124,11 +122,11 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from hybridwatch.store import write_run
-from tests.builders import Trials, a_run
+from tests.builders import LATELY, a_comparison
 said = Path("said.txt")
 said.write_text((said.read_text() if said.exists() else "") + " ".join(sys.argv[1:]) + "\\n")
 if sys.argv[1] == "run":
-    write_run(Path("parcel"), a_run({good!r}, {bad!r}))
+    write_run(Path("parcel"), a_comparison({good!r}, {bad!r}, started_at=LATELY))
     (Path("parcel") / "verdicts").mkdir()
     sys.exit({status})
 """

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.freshness import age_text
 from hybridwatch.analysis.gate import GateResult, gate
@@ -16,6 +17,7 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
 from hybridwatch.views.caught import seen_by
+from hybridwatch.views.escape import one_line
 from hybridwatch.views.gate_text import gate_lines
 from hybridwatch.views.jsonform import findings_to_json, gate_to_json
 from hybridwatch.views.pull_request import title_of
@@ -74,6 +76,8 @@ def _print(findings: Findings) -> None:
     for control in findings.controls:
         by = seen_by(control, most=1)
         click.echo(f"  {control.scenario}: {control.sight.value}{by and f' by {by}'}")
+        for death in () if control.ok else deaths_in(control.report):
+            click.echo(f"    {one_line(f'{death.trial.place}: {death.reason}')}")
     for report, name in zip(findings.reports, findings.names, strict=True):
         click.echo(f"  judged {name}: {_age(findings, report)}run {report.contender.run_id}")
     for absent in findings.absent:

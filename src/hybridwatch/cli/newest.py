@@ -136,12 +136,10 @@ def _is_control(run: Run) -> bool:
 
 
 def _gaps(runs: Sequence[Stored], policy: Policy, now: datetime) -> tuple[Gap, ...]:
-    compared = {_place(stored.run) for stored in runs if not _is_control(stored.run)}
-    measured = [
-        Measured(*_place(stored.run), stored.run.started_at, stored.run.id)
-        for stored in runs
-        if not _is_control(stored.run) or _place(stored.run) not in compared
-    ]
+    # Beside comparisons a control stands for none; a folder of controls alone tries the suite.
+    counted = [stored.run for stored in runs if not _is_control(stored.run)]
+    counted = counted or [stored.run for stored in runs]
+    measured = [Measured(*_place(run), run.started_at, run.id) for run in counted]
     expected = find(home() / "scenarios", policy.expected) if policy.expected else []
     return gaps(measured, policy, now, [scenario.id for scenario in expected])
 

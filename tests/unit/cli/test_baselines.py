@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from click.testing import CliRunner
@@ -11,9 +11,8 @@ from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.record.codec import decode
 from hybridwatch.store import list_verdicts, read_baselines, write_run
-from tests.builders import BASELINE, a_run, noisy
+from tests.builders import BASELINE, LATELY, a_run, noisy
 
-LATELY = datetime.now(UTC) - timedelta(hours=5)
 GOOD = {"contract.padded_rows_prefilling": (0.0,), "tpot": noisy(1.0, 9, 0.01)}
 BAD = {"contract.padded_rows_prefilling": (4.0,), "tpot": noisy(1.0, 9, 0.01, 2)}
 PIN = """

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.store import write_run
-from tests.builders import BASELINE, NEWER, a_run
+from tests.broken_engines import dead_contender
+from tests.builders import BASELINE, LATELY, NEWER, a_run
 
 PADDED = "contract.padded_rows_prefilling"
 GOOD = {PADDED: (0.0,)}
@@ -27,7 +28,7 @@ def call(tmp_path, monkeypatch):
 @pytest.fixture
 def store(tmp_path):
     def write(*sides, **changes) -> None:
-        write_run(tmp_path / "results", a_run(*sides, **changes))
+        write_run(tmp_path / "results", a_run(*sides, **{"started_at": LATELY, **changes}))
 
     return write
 
@@ -51,6 +52,13 @@ def test_a_gate_fails_a_control_that_shows_no_sight(call, store, words, sides, s
     assert answer.exit_code == 1
     assert said in answer.output
     assert ("not caught\n" in answer.output) is (sides[0] is GOOD)
+
+
+def test_a_control_whose_engine_died_says_why_nothing_was_caught(call, tmp_path) -> None:
+    write_run(tmp_path / "results", dead_contender())
+    answer = call("gate", "latest")
+    assert answer.exit_code == 1
+    assert "CUDA error: an illegal memory access was encountered" in answer.output
 
 
 def test_json_of_a_gate_tells_what_a_control_showed(call, store) -> None:

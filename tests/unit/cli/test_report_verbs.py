@@ -3,7 +3,6 @@
 import json
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +14,8 @@ from hybridwatch.cli.main import VERBS, cli, main
 from hybridwatch.errors import EngineError
 from hybridwatch.store import write_run
 from tests.broken_engines import dead_contender
-from tests.builders import a_comparison, a_run, noisy
+from tests.builders import BASELINE, LATELY, NEWER, a_comparison, a_run, noisy
 
-LATELY = datetime.now(UTC) - timedelta(hours=5)
-"""Of a folder only what was measured lately is judged."""
 PADDED = "contract.padded_rows_prefilling"
 GOOD = {PADDED: (0.0,), "tpot": noisy(1.0, 7, 0.01)}
 BAD = {PADDED: (4.0,), "tpot": noisy(1.0, 7, 0.01)}
@@ -149,10 +146,10 @@ def test_gate_tells_why(call, stored) -> None:
 
 
 def test_a_gate_tells_a_dead_engine_in_one_line_with_the_end_of_its_log(call, tmp_path) -> None:
-    write_run(tmp_path, dead_contender())
+    write_run(tmp_path, replace(dead_contender(), builds=(BASELINE, NEWER)))
     answer = call("gate", "latest")
     assert answer.exit_code == 1
-    first, *rest = answer.output.splitlines()
+    _judged, first, *rest = answer.output.splitlines()
     assert first == (
         "  The engine died: CUDA error: an illegal memory access was encountered; "
         "all 12 metrics failed"
@@ -162,7 +159,7 @@ def test_a_gate_tells_a_dead_engine_in_one_line_with_the_end_of_its_log(call, tm
 
 
 def test_the_json_of_compare_and_gate_speaks_of_causes(call, stored, tmp_path) -> None:
-    write_run(tmp_path, dead_contender())
+    write_run(tmp_path, replace(dead_contender(), builds=(BASELINE, NEWER)))
     told = json.loads(call("compare", "latest", "--json").stdout)
     (cause,) = told["causes"]
     assert (cause["area"], cause["better"], cause["action"]) == ("engine", False, "block")
