@@ -1,5 +1,6 @@
 """Judging a folder: the newest record for each question, and those that are not there."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from hybridwatch.record.family import family_of
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
-from hybridwatch.store import Stored, read_baselines, read_newest
+from hybridwatch.store import Baseline, Stored, read_baselines, read_newest
 
 MANY_HELP = """With no RECORD, the newest record of every scenario, testbed and pair of builds in
 the results folder is judged, one of one build against the pinned baseline; what the policy expects
@@ -57,7 +58,8 @@ def findings_for(
     broken = [
         Absent(broken.path.name, f"cannot be read: {broken.reason}") for broken in shelf.broken
     ]
-    runs = _without_baselines(shelf.runs, results)
+    pins = read_baselines(results)
+    runs = _without_baselines(shelf.runs, pins)
     oldest = now - timedelta(days=policy.max_age_days)
     fresh = [stored for stored in runs if stored.run.started_at >= oldest]
     reports, absent, alone = _judged(fresh, results, policy, asked)
@@ -65,9 +67,8 @@ def findings_for(
     # A run of one build beside a comparison is somebody's look at it; alone it is all there is.
     looks = [one for one in alone if (one.scenario, one.testbed) in told]
     absent += [one for one in alone if one not in looks]
-    absent += [_of_gap(gap) for gap in _gaps(runs, policy, now)]
-    unpaired = [replace(one, reason=f"no baseline for run {one.run_id}") for one in looks]
-    left_out = (*unpaired, *_no_longer_watched(runs, fresh, policy, now))
+    absent += [_of_gap(gap) for gap in _gaps(runs, pins, policy, now)]
+    left_out = (*_unpaired(looks), *_no_longer_watched(runs, fresh, policy, now))
     return _findings(reports, policy, now, (*broken, *absent), left_out)
 
 
@@ -111,11 +112,8 @@ def _findings(
     )
 
 
-def _without_baselines(runs: Sequence[Stored], results: Path) -> list[Stored]:
+def _without_baselines(runs: Sequence[Stored], pins: Sequence[Baseline]) -> list[Stored]:
     """Leave out pinned baselines, unless nothing else was measured there."""
-    if all(len(stored.run.builds) == 2 for stored in runs):
-        return list(runs)
-    pins = read_baselines(results)
 
     def is_pinned(run: Run) -> bool:
         return len(run.builds) == 1 and any(
@@ -135,13 +133,28 @@ def _is_control(run: Run) -> bool:
     return len(run.builds) == 2 and role_of(*run.builds) in _CONTROLS
 
 
-def _gaps(runs: Sequence[Stored], policy: Policy, now: datetime) -> tuple[Gap, ...]:
-    # Beside comparisons a control stands for none; a folder of controls alone tries the suite.
-    counted = [stored.run for stored in runs if not _is_control(stored.run)]
-    counted = counted or [stored.run for stored in runs]
+def _gaps(
+    runs: Sequence[Stored], pins: Sequence[Baseline], policy: Policy, now: datetime
+) -> tuple[Gap, ...]:
+    pinned = {(pin.scenario, pin.testbed) for pin in pins}
+    others = [stored.run for stored in runs if not _is_control(stored.run)]
+    # Beside comparisons a control stands for none; a folder without any only tries the suite.
+    compares = any(len(run.builds) == 2 or _place(run) in pinned for run in others)
+    counted = others if compares else [stored.run for stored in runs]
     measured = [Measured(*_place(run), run.started_at, run.id) for run in counted]
     expected = find(home() / "scenarios", policy.expected) if policy.expected else []
     return gaps(measured, policy, now, [scenario.id for scenario in expected])
+
+
+def _unpaired(looks: Sequence[Absent]) -> Iterator[Absent]:
+    """Say once for each scenario and testbed which runs of one build have no baseline."""
+    by_place: defaultdict[str, list[Absent]] = defaultdict(list)
+    for one in looks:
+        by_place[one.place].append(one)
+    for alike in by_place.values():
+        ids = ", ".join(one.run_id for one in alike)
+        what = "run" if len(alike) == 1 else f"{len(alike)} runs"
+        yield replace(alike[-1], reason=f"no baseline for {what} of one build: {ids}")
 
 
 def _of_gap(gap: Gap) -> Absent:

@@ -112,3 +112,22 @@ def test_a_folder_that_is_not_there_is_a_wrong_call(call, verb) -> None:
     answer = call(*verb, "--results", "nowhere")
     assert answer.exit_code == 2
     assert "nowhere: no such folder" in answer.stderr
+
+
+def test_a_folder_of_controls_and_looks_at_releases_tries_the_suite_alone(
+    call, store, tmp_path
+) -> None:
+    policy = tmp_path / "own.toml"
+    rule = '[[rule]]\nmetric = "*"\naction = "block"\n'
+    policy.write_text(f'expected = ["smoke/padded-graph-rows", "smoke/dummy-run"]\n{rule}')
+    store(GOOD, BAD)
+    run = a_run(GOOD, BAD)
+    other = replace(run.scenario, id="smoke/dummy-run")
+    store(GOOD, BAD, id="22222222", scenario=other)
+    for number in range(2):
+        store(GOOD, id=f"3333333{number}", builds=(NEWER,), started_at=LATELY)
+    answer = call("gate", "--policy", str(policy))
+    assert answer.exit_code == 0, answer.output
+    assert "no baseline for run of one build: " in answer.output
+    last = answer.output.splitlines()[-1]
+    assert last == "pass with 1 warning: 2 of 2 bugs caught, the healthy engine clean."

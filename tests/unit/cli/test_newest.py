@@ -154,4 +154,4 @@ def test_a_run_of_one_build_beside_a_comparison_warns_and_alone_stops(store, jud
     store(0.2)
     result = judge().gate
     assert (result.passed, len(result.warnings)) == (True, 1)
-    assert result.warnings[0].endswith(f"no baseline for run {look.id}")
+    assert result.warnings[0].endswith(f"no baseline for run of one build: {look.id}")
