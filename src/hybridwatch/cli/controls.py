@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from hybridwatch.analysis.control import Control, a_a_control, known_bad_control
+from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
@@ -22,6 +22,7 @@ from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.process import stoppable
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.views.caught import caught_sentence
 from hybridwatch.views.jsonform import control_to_json
 
 _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
@@ -83,6 +84,7 @@ def command(
         )
     else:
         console.print(_table(controls))
+        console.print(_closing(controls), markup=False, highlight=False)
     context.exit(int(not all(control.ok for control in controls)))
 
 
@@ -118,6 +120,12 @@ def _control(
         run = run_session(SessionRequest(scenario, sides, home() / "models", tell, _PHASES))
     yield known_bad_control(scenario, run, _HEALTHY, _BAD)
     yield a_a_control(scenario, run, _HEALTHY, _SAME)
+
+
+def _closing(controls: Sequence[Control]) -> str:
+    bugs = [control.ok for control in controls if control.kind is ControlKind.KNOWN_BAD]
+    unclean = [c.scenario for c in controls if c.kind is ControlKind.A_A and not c.ok]
+    return f"{caught_sentence(sum(bugs), len(bugs), unclean)}."
 
 
 def _table(controls: list[Control]) -> Table:

@@ -35,11 +35,26 @@ def bugs_caught(controls: Collection[Control]) -> str:
         controls: Known-bad controls, one per scenario; at least one.
     """
     caught = sum(control.sight is Sight.CAUGHT for control in controls)
-    said = f"{caught} of {plural(len(controls), 'bug')} caught, {_healthy(controls)}"
+    unclean = [
+        f"{control.scenario} {metric}" for control in controls for metric in control.blemishes
+    ]
+    said = caught_sentence(caught, len(controls), unclean)
     for sight in (Sight.MISSED, Sight.NOT_ASKED):
         if rest := [control.scenario for control in controls if control.sight is sight]:
             said += f"; {sight.value}: {_some(rest)}"
     return said
+
+
+def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
+    """Say how many bugs were caught, and of what the healthy engine was not clean.
+
+    Args:
+        caught: Bugs that were told from the healthy engine.
+        of: Bugs that were tried.
+        unclean: Where the healthy engine broke a rule or differed from itself.
+    """
+    healthy = f"NOT clean: {_some(unclean)}" if unclean else "clean"
+    return f"{caught} of {plural(of, 'bug')} caught, the healthy engine {healthy}"
 
 
 def seen_by(control: KnownBad, most: int = _NAMED) -> str:
@@ -59,13 +74,6 @@ def seen_by(control: KnownBad, most: int = _NAMED) -> str:
 def readings_of(comparisons: Sequence[Comparison], most: int = _NAMED) -> str:
     """Name the first comparisons with both sides' numbers, and count the others."""
     return _some([_reading(comparison) for comparison in comparisons], most)
-
-
-def _healthy(controls: Collection[Control]) -> str:
-    unclean = [f"{c.scenario} {metric}" for c in controls for metric in c.blemishes]
-    if unclean:
-        return f"the healthy engine NOT clean: {_some(unclean)}"
-    return "the healthy engine clean"
 
 
 def _reading(comparison: Comparison) -> str:

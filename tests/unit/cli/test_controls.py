@@ -95,6 +95,7 @@ def test_a_person_gets_a_table(requests):
     assert any("known-bad" in line and " ok " in line for line in lines)
     assert any("a-a" in line and " ok " in line for line in lines)
     assert "[1/2] half way" in result.stdout
+    assert lines[-1] == "1 of 1 bug caught, the healthy engine clean."
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,9 @@ def test_one_control_that_is_not_ok_is_status_1(checkout, monkeypatch, sides, ok
     assert result.exit_code == 1
     assert [each["ok"] for each in json.loads(result.stdout)["controls"]] == ok
     assert call("smoke", *BUILD).exit_code == 1
-    assert "not ok" in call("smoke", *BUILD).stdout
+    told = call("smoke", *BUILD).stdout
+    assert "not ok" in told
+    assert ("0 of 1 bug caught" in told, "NOT clean" in told) == (not ok[0], not ok[1])
 
 
 def test_a_good_scenario_does_not_make_up_for_a_bad_one(checkout, monkeypatch):
