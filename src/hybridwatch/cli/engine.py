@@ -102,28 +102,32 @@ def adopt_command(into: Path, accelerator: str) -> None:
         "hybridwatch engine list --all",
     ),
 )
-@click.option("--all", "everything", is_flag=True, help="Name the fixes that each one switches.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Name the fixes that each one switches, and its code."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_command(*, everything: bool, as_json: bool) -> None:
     """List the engine builds and whether they are installed."""
     builds = tuple(load_builds().values())
-    code = _code_of(builds)
+    # Asking an environment for its code starts a Python there: about a second for each.
+    code = _code_of(builds) if as_json or everything else {}
     if as_json:
         told = [_to_json(build, code.get(build.environment)) for build in builds]
         click.echo(json.dumps({"builds": told}, indent=2))
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for title in ("build", "release", "accelerator", "environment", "code", "fixes switched"):
+    for title in ("build", "release", "accelerator", "environment", "fixes switched"):
         table.add_column(title, no_wrap=True)
     for build in builds:
         known = (build.name, build.release, build.accelerator, state(build).value)
-        digest = code.get(build.environment)
-        table.add_row(*known, digest[:12] if digest else "", _switched(build))
+        table.add_row(*known, _switched(build))
     console = Console()
     console.print(table)
     for build in builds if everything else ():
-        if build.fixes:
-            named = (f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.fixes.items())
+        named = [f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.fixes.items()]
+        if digest := code.get(build.environment):
+            named.insert(0, f"code {digest[:12]}")
+        if named:
             console.print(f"\n{build.name}", style="bold", markup=False, highlight=False)
             console.print(Padding(Text(" ".join(named)), (0, 0, 0, 2)))
 
