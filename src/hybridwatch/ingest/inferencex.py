@@ -106,8 +106,10 @@ def _asked(row: Node) -> dict[str, Any]:
 def _samples(row: Node) -> Iterator[Sample]:
     _check_seconds(row)
     total, decoding = _gpus(row)
-    rate = row.at("tput_per_gpu").number() * total
-    yield Sample("total_token_throughput", (rate,))
+    # A rate or a time of 0 stands for one that was not measured.
+    if row.value.get("input_tput_per_gpu") != 0:
+        rate = row.at("tput_per_gpu").number() * total
+        yield Sample("total_token_throughput", (rate,))
     if "output_tput_per_gpu" in row:
         rate = row.at("output_tput_per_gpu").number() * decoding
         yield Sample("output_throughput", (rate,))
@@ -115,7 +117,8 @@ def _samples(row: Node) -> Iterator[Sample]:
         for statistic in _REDUCED:
             if f"{statistic}_{metric}" in row:
                 seconds = row.at(f"{statistic}_{metric}").number()
-                yield Sample(metric, (seconds,), statistic)
+                if seconds:
+                    yield Sample(metric, (seconds,), statistic)
 
 
 def _check_seconds(row: Node) -> None:

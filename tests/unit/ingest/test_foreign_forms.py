@@ -326,6 +326,15 @@ def test_times_of_inferencex_must_be_the_inverse_of_its_interactivity(tmp_path) 
         changed(tmp_path, "inferencex/agg.json", in_milliseconds)
 
 
+def test_what_a_row_of_inferencex_tells_as_zero_was_not_measured(tmp_path) -> None:
+    def unmeasured(told: Any) -> None:
+        told[:] = [told[0] | {"input_tput_per_gpu": 0.0, "median_ttft": 0.0, "p99_ttft": 0.0}]
+
+    (run,) = changed(tmp_path, "inferencex/agg.json", unmeasured)
+    assert not {"total_token_throughput", "ttft median", "ttft p99"} & set(samples(run))
+    assert samples(run)["output_throughput"] == (200.0,)
+
+
 def test_rows_of_one_load_of_inferencex_are_trials_of_one_run(tmp_path) -> None:
     def repeat(told: Any) -> None:
         told[1] = told[0] | {"median_ttft": 0.32}
