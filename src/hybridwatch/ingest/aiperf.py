@@ -1,9 +1,10 @@
-"""Reports of aiperf, from its first releases to 0.13.
+"""Reports of aiperf, from 0.1.1 to 0.13.
 
 ``profile_export_aiperf.json`` has statistics, ``profile_export.jsonl`` beside it every request. The
 ``inter_token_latency`` of a request is vLLM's ``tpot``, ``inter_chunk_latency`` the gaps that vLLM
 calls ``itl``. What was asked stands in ``models``, ``datasets`` and ``phases`` from 0.10 on;
-before, it is what a user typed, in ``endpoint``, ``input`` and ``loadgen``.
+before, it is what a user typed, in ``endpoint``, ``input`` and ``loadgen``. In 0.1.1 the statistics
+stand one level down, in ``records``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,11 +31,14 @@ _RATES: Final = {
 _PERCENTILES: Final = {"median": "p50", "p99": "p99"}
 _PARTS: Final = {"ms": 1000.0, "sec": 1.0, "s": 1.0, "us": 1e6, "ns": 1e9}
 _NS: Final = 10**9
+_STAMP_OF_0_1: Final = "timestamp_ns"
 
 
 def is_report(document: Document) -> bool:
     """Whether this is a report."""
     root = Node(document.root)
+    if _is_0_1(root):
+        return True
     if "request_count" not in root and "error_request_count" not in root:
         return False
     return "aiperf_version" in root or "input_config" in root
@@ -45,7 +49,8 @@ def is_requests(document: Document) -> bool:
     first = Node(document.lines[0])
     if "metadata" not in first or "metrics" not in first:
         return False
-    return "request_start_ns" in first.at("metadata")
+    metadata = first.at("metadata")
+    return "request_start_ns" in metadata or _STAMP_OF_0_1 in metadata
 
 
 def is_inputs(document: Document) -> bool:
@@ -66,7 +71,7 @@ def read_report(document: Document, given: Given, beside: Sequence[Document]) ->
         given: As for every format.
         beside: Files of requests in the same folder; one of another run is left alone.
     """
-    root = Node(document.root)
+    root = _flat(Node(document.root))
     started, finished = _moment(root.at("start_time")), _moment(root.at("end_time"))
     asked = _asked(root.at("input_config"))
     version = root.value.get("aiperf_version")
@@ -83,6 +88,26 @@ def read_report(document: Document, given: Given, beside: Sequence[Document]) ->
         unknown=("started_at", "finished_at", *(() if version else ("harness.version",))),
     )
     return run_of(document, told, given)
+
+
+def _is_0_1(root: Node) -> bool:
+    records = root.value.get("records") if isinstance(root.value, dict) else None
+    told = ("request_latency", "Time to First Token", "Inter Token Latency")
+    return "input_config" in root and any(name in Node(records) for name in told)
+
+
+def _flat(root: Node) -> Node:
+    """Bring a report of 0.1 into the form of 0.2."""
+    if not _is_0_1(root):
+        return root
+    records = root.value["records"]
+    if "request_count" not in records and "error_request_count" not in records:
+        raise root.at("records").wrong(
+            "request_count and benchmark_duration, as aiperf 0.1.1 and later tell them; "
+            "this report is of an aiperf before 0.1.1"
+        )
+    ttft = {"time_to_first_token": records["ttft"]} if "ttft" in records else {}
+    return Node({**root.value, **records, **ttft})
 
 
 def _asked(config: Node) -> dict[str, Any]:
@@ -106,6 +131,8 @@ def _asked(config: Node) -> dict[str, Any]:
 
 def _belongs(requests: Document, root: Node) -> bool:
     """The same number of requests, and the slowest of them as slow as the report says."""
+    if _STAMP_OF_0_1 in Node(requests.lines[0]).at("metadata"):
+        return False  # their metrics have other names; the report says as much
     measured = list(_measured(requests))
     try:
         slowest = max(node.at("metrics", "request_latency", "value").number() for node in measured)

@@ -2,7 +2,8 @@
 
 A row is what its serving benchmark reduced one load to: times without ``_ms`` are seconds, rates
 are divided by the GPUs. A row does not say for how long it was measured, and only those of vLLM's
-nightly evaluation, which have the same form, say when.
+nightly evaluation, which have the same form, say when. Rows of replayed sessions are of another
+form (``inferencex_sessions``).
 """
 
 import math
@@ -13,6 +14,12 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import Given, Told, run_of, short
+from hybridwatch.ingest.inferencex_sessions import (
+    DURATION,
+    is_sessions,
+    sessions_asked,
+    sessions_trial,
+)
 from hybridwatch.record.identity import Testbed
 from hybridwatch.record.run import UNKNOWN, Phase, Run, Sample, Trial
 
@@ -33,7 +40,7 @@ _UNTOLD: Final = (
 def is_rows(document: Document) -> bool:
     """Whether this is a row, or a list of them."""
     first = next(_rows(document), Node(None))
-    return all(key in first for key in _KEYS)
+    return all(key in first for key in _KEYS) or is_sessions(first)
 
 
 def read_rows(document: Document, given: Given) -> Iterator[Run]:
@@ -53,10 +60,7 @@ def _rows(document: Document) -> Iterator[Node]:
 
 def _run(document: Document, rows: list[Node], given: Given) -> Run:
     asked = _asked(rows[0])
-    trials = [
-        Trial(0, 0, Phase.PERFORMANCE, _moment(document, row), 0.0, samples=tuple(_samples(row)))
-        for row in rows
-    ]
+    trials = [_trial(document, row) for row in rows]
     hardware = _hardware(rows[0])
     told = Told(
         format=FORMAT,
@@ -66,11 +70,18 @@ def _run(document: Document, rows: list[Node], given: Given) -> Run:
         started_at=min(trial.started_at for trial in trials),
         finished_at=max(trial.started_at for trial in trials),
         trials=trials,
-        build=str(rows[0].value.get("image") or asked["framework"]),
+        build=str(rows[0].value.get("image") or asked["framework"] or UNKNOWN),
         testbed=Testbed(hardware, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN),
-        unknown=_UNTOLD,
+        unknown=_UNTOLD[:-1] if all(DURATION in row for row in rows) else _UNTOLD,
     )
     return run_of(document, told, given)
+
+
+def _trial(document: Document, row: Node) -> Trial:
+    started = _moment(document, row)
+    if is_sessions(row):
+        return sessions_trial(row, started, _gpus(row)[0])
+    return Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(_samples(row)))
 
 
 def _moment(document: Document, row: Node) -> datetime:
@@ -89,14 +100,16 @@ def _hardware(row: Node) -> str:
 
 def _asked(row: Node) -> dict[str, Any]:
     asked = {key: row.value.get(key) for key in _ASKED}
-    return {**asked, "model": short(row.at("model").text())}
+    return {**asked, **sessions_asked(row), "model": short(row.at("model").text())}
 
 
 def _samples(row: Node) -> Iterator[Sample]:
     _check_seconds(row)
     total, decoding = _gpus(row)
-    rate = row.at("tput_per_gpu").number() * total
-    yield Sample("total_token_throughput", (rate,))
+    # A rate or a time of 0 stands for one that was not measured.
+    if row.value.get("input_tput_per_gpu") != 0:
+        rate = row.at("tput_per_gpu").number() * total
+        yield Sample("total_token_throughput", (rate,))
     if "output_tput_per_gpu" in row:
         rate = row.at("output_tput_per_gpu").number() * decoding
         yield Sample("output_throughput", (rate,))
@@ -104,7 +117,8 @@ def _samples(row: Node) -> Iterator[Sample]:
         for statistic in _REDUCED:
             if f"{statistic}_{metric}" in row:
                 seconds = row.at(f"{statistic}_{metric}").number()
-                yield Sample(metric, (seconds,), statistic)
+                if seconds:
+                    yield Sample(metric, (seconds,), statistic)
 
 
 def _check_seconds(row: Node) -> None:

@@ -358,6 +358,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
         "made-up/lm-eval/0.4.1/results.json",
         "made-up/asv/lab-0/89abcdef-py3.6.json",
         "made-up/inferencex/agg.json",
+        "made-up/inferencex/sessions.json",
     ],
 )
 def test_no_oddity_in_a_file_is_more_than_a_line_of_text(tmp_path, path) -> None:

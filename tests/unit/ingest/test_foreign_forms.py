@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import parse
 from hybridwatch.ingest.foreign import Given
-from hybridwatch.ingest.read import read_foreign
+from hybridwatch.ingest.read import is_companion, read_foreign
 from hybridwatch.record.run import Run
 
 MADE_UP = Path(__file__).parents[2] / "fixtures" / "foreign" / "made-up"
@@ -199,6 +199,53 @@ def test_every_release_of_aiperf_tells_what_failed(tmp_path, change, told) -> No
     assert failure(run) == told
 
 
+def test_aiperf_0_1_keeps_its_statistics_in_records(tmp_path) -> None:
+    (run,) = changed(tmp_path, AIPERF, to_0_1)
+    (same,) = changed(tmp_path, AIPERF, put())
+    assert samples(run) == samples(same)
+    assert (run.scenario, failure(run)) == (same.scenario, None)
+
+
+def test_requests_that_aiperf_0_1_lost_fail_the_trial(tmp_path) -> None:
+    def lose(told: Any) -> None:
+        to_0_1(told)
+        told["records"]["error_request_count"] = {"tag": "x", "unit": "requests", "avg": 11.0}
+
+    (run,) = changed(tmp_path, AIPERF, lose)
+    assert failure(run) == "11 requests failed"
+
+
+def test_an_aiperf_before_0_1_1_is_refused_as_such(tmp_path) -> None:
+    def to_draft(told: Any) -> None:
+        to_0_1(told)
+        told["records"] = {"Time to First Token": told["records"]["ttft"]}
+
+    with pytest.raises(IngestError, match=r"records: .* of an aiperf before 0.1.1"):
+        changed(tmp_path, AIPERF, to_draft)
+
+
+def test_requests_of_aiperf_0_1_are_known_and_left_alone(tmp_path) -> None:
+    told = json.loads((MADE_UP / AIPERF).read_text())
+    to_0_1(told)
+    (tmp_path / "profile_export_aiperf.json").write_text(json.dumps(told))
+    request = {
+        "metadata": {"timestamp_ns": 1, "credit_phase": "profiling"},
+        "metrics": {"ttft": {}},
+    }
+    requests = tmp_path / "profile_export.jsonl"
+    requests.write_text(json.dumps(request) + "\n")
+    assert is_companion(parse(requests, requests.read_bytes()))
+    (run,) = read(tmp_path / "profile_export_aiperf.json")
+    assert samples(run)["ttft median"] == (0.1,)
+
+
+def to_0_1(told: Any) -> None:
+    kept = ("input_config", "was_cancelled", "error_summary", "start_time", "end_time")
+    records = {key: told.pop(key) for key in tuple(told) if key not in kept}
+    records["ttft"] = records.pop("time_to_first_token")
+    told["records"] = records
+
+
 def test_a_rate_of_aiperf_in_another_unit_is_refused(tmp_path) -> None:
     odd = {"output_token_throughput": {"unit": "tokens/min", "avg": 12000.0}}
     wanted = "output_token_throughput.unit: expected tokens/sec, found 'tokens/min'"
@@ -279,6 +326,15 @@ def test_times_of_inferencex_must_be_the_inverse_of_its_interactivity(tmp_path) 
         changed(tmp_path, "inferencex/agg.json", in_milliseconds)
 
 
+def test_what_a_row_of_inferencex_tells_as_zero_was_not_measured(tmp_path) -> None:
+    def unmeasured(told: Any) -> None:
+        told[:] = [told[0] | {"input_tput_per_gpu": 0.0, "median_ttft": 0.0, "p99_ttft": 0.0}]
+
+    (run,) = changed(tmp_path, "inferencex/agg.json", unmeasured)
+    assert not {"total_token_throughput", "ttft median", "ttft p99"} & set(samples(run))
+    assert samples(run)["output_throughput"] == (200.0,)
+
+
 def test_rows_of_one_load_of_inferencex_are_trials_of_one_run(tmp_path) -> None:
     def repeat(told: Any) -> None:
         told[1] = told[0] | {"median_ttft": 0.32}
@@ -303,3 +359,60 @@ def test_a_row_without_interactivity_has_times_of_no_known_unit(tmp_path) -> Non
 
     with pytest.raises(IngestError, match="which tell the unit of times, found no such pair"):
         changed(tmp_path, "inferencex/agg.json", bare)
+
+
+SESSIONS = "inferencex/sessions.json"
+
+
+def test_a_row_of_sessions_of_inferencex_tells_its_time_and_its_requests() -> None:
+    first, second, third = read(MADE_UP / SESSIONS)
+    assert samples(first) == {
+        "total_token_throughput": (1200.0 * 4,),
+        "output_throughput": (50.0 * 4,),
+        "ttft median": (2.0,),
+        "ttft p99": (6.0,),
+        "tpot median": (0.09,),  # its itl is one value for each request
+        "tpot p99": (0.12,),
+        "e2el median": (30.0,),
+        "e2el p99": (70.0,),
+    }
+    assert first.trials[0].duration_s == 1800.0
+    assert "trials[0].duration_s" not in unknown(first)
+    assert set(samples(second)) == {"total_token_throughput", "output_throughput"}
+    assert samples(third)["ttft median"] == (2.5,)
+    assert first.scenario.digest != second.scenario.digest
+
+
+def test_sessions_of_inferencex_without_a_request_fail_the_trial(tmp_path) -> None:
+    def empty(told: Any) -> None:
+        told[:] = [told[1] | {"num_requests_total": 0, "num_requests_successful": 0}]
+        del told[0]["duration_seconds"], told[0]["mean_e2el"]
+
+    (run,) = changed(tmp_path, SESSIONS, empty)
+    assert failure(run) == "no request"
+    assert "trials[0].duration_s" in unknown(run)
+
+
+def test_requests_of_sessions_that_did_not_succeed_fail_the_trial(tmp_path) -> None:
+    def lose(told: Any) -> None:
+        told[:] = [told[0] | {"num_requests_total": 271}]
+
+    (run,) = changed(tmp_path, SESSIONS, lose)
+    assert failure(run) == "31 of 271 requests not successful"
+
+
+@pytest.mark.parametrize("key", ["mean_e2el", "duration_seconds"])
+def test_times_of_sessions_without_a_unit_are_refused(tmp_path, key) -> None:
+    def bare(told: Any) -> None:
+        del told[0], told[0][key]
+
+    with pytest.raises(IngestError, match="tell the unit of times, found no such pair"):
+        changed(tmp_path, SESSIONS, bare)
+
+
+def test_times_of_sessions_in_milliseconds_are_refused(tmp_path) -> None:
+    def in_milliseconds(told: Any) -> None:
+        told[1]["mean_e2el"] = 31000.0
+
+    with pytest.raises(IngestError, match=r"mean_e2el: expected seconds, found 31000, which is 41"):
+        changed(tmp_path, SESSIONS, in_milliseconds)
