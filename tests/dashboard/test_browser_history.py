@@ -113,13 +113,16 @@ def test_the_address_of_a_view_that_was_opened_bare_is_whole(regressed: str, pag
     assert opened(page, page.url) == here
 
 
-def test_a_view_that_was_opened_by_a_link_begins_at_its_top(regressed: str, page: Page) -> None:
-    main = page.locator("[data-testid=stMain]")
-    opened(page, f"{regressed}/runs")
-    link = page.locator(".hw-sheet a[href*='run?run=']").last
-    link.scroll_into_view_if_needed()
-    assert main.evaluate("main => main.scrollTop") > 0
-    link.click()
-    page.wait_for_url("**/run?run=*")
-    settle(page)
-    expect(main).to_have_js_property("scrollTop", 0)
+def test_a_view_that_was_opened_by_a_link_begins_at_its_top(
+    regressed: str, browser: Browser
+) -> None:
+    with window(browser, 500) as page:  # low enough that the last run is below it
+        main = page.locator("[data-testid=stMain]")
+        opened(page, f"{regressed}/runs")
+        link = page.locator(".hw-sheet a[href*='run?run=']").last
+        link.scroll_into_view_if_needed()
+        assert main.evaluate("main => main.scrollTop") > 0
+        link.click()
+        page.wait_for_url("**/run?run=*")
+        settle(page)
+        expect(main).to_have_js_property("scrollTop", 0)
