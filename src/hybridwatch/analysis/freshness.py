@@ -65,6 +65,21 @@ class Gap:
         return f"not measured since {day} ({age_text(self.age)}){where}{run}"
 
 
+def what_counts(
+    others: Iterable[Measured], controls: Iterable[Measured], *, compared: bool
+) -> tuple[Measured, ...]:
+    """Choose the runs that count as measurements.
+
+    Args:
+        others: Runs that are no controls.
+        controls: Known-bad controls and planted faults.
+        compared: Whether any of the others compares builds. Beside comparisons a control stands for
+            none; without any the suite is only being tried, and its controls are what was to be
+            measured.
+    """
+    return tuple(others) if compared else (*others, *controls)
+
+
 def gaps(
     measured: Iterable[Measured],
     policy: Policy,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.findings import Absent, Findings
-from hybridwatch.analysis.freshness import REMEMBERED, Gap, Measured, age_text, gaps
+from hybridwatch.analysis.freshness import REMEMBERED, Gap, Measured, age_text, gaps, what_counts
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.known_bad import known_bad_in
@@ -138,10 +138,9 @@ def _gaps(
 ) -> tuple[Gap, ...]:
     pinned = {(pin.scenario, pin.testbed) for pin in pins}
     others = [stored.run for stored in runs if not _is_control(stored.run)]
-    # Beside comparisons a control stands for none; a folder without any only tries the suite.
-    compares = any(len(run.builds) == 2 or _place(run) in pinned for run in others)
-    counted = others if compares else [stored.run for stored in runs]
-    measured = [Measured(*_place(run), run.started_at, run.id) for run in counted]
+    controls = [stored.run for stored in runs if _is_control(stored.run)]
+    compared = any(len(run.builds) == 2 or _place(run) in pinned for run in others)
+    measured = what_counts(map(_measured, others), map(_measured, controls), compared=compared)
     expected = find(home() / "scenarios", policy.expected) if policy.expected else []
     return gaps(measured, policy, now, [scenario.id for scenario in expected])
 
@@ -155,6 +154,10 @@ def _unpaired(looks: Sequence[Absent]) -> Iterator[Absent]:
         ids = ", ".join(one.run_id for one in alike)
         what = "run" if len(alike) == 1 else f"{len(alike)} runs"
         yield replace(alike[-1], reason=f"no baseline for {what} of one build: {ids}")
+
+
+def _measured(run: Run) -> Measured:
+    return Measured(*_place(run), run.started_at, run.id)
 
 
 def _of_gap(gap: Gap) -> Absent:

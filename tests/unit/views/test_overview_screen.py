@@ -224,9 +224,14 @@ def test_what_the_policy_no_longer_expects_is_silent(tmp_path: Path) -> None:
     assert loud(opened_later(tmp_path, Policy(max_age_days=30.0))) == []
 
 
-def test_a_control_is_no_measurement_of_its_scenario(tmp_path: Path) -> None:
+def test_a_control_is_no_measurement_of_its_scenario_beside_comparisons(tmp_path: Path) -> None:
     write_run(tmp_path, run(REGRESSED))
-    assert loud(opened_later(tmp_path)) == []
+    control = loud(opened_later(tmp_path))
+    other = candidate(Plan(seed=5))
+    write_run(tmp_path, replace(other, scenario=replace(other.scenario, id="smoke/dummy-run")))
+    both = loud(opened_later(tmp_path))
+    named = [[plain(line).split(" ")[0] for line in notice.lines[:-1]] for notice in control + both]
+    assert named == [["smoke/padded-graph-rows"], ["smoke/dummy-run"]]
 
 
 def test_open_alerts_are_counted_named_and_linked(tmp_path: Path) -> None:
