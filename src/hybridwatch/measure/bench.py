@@ -201,6 +201,23 @@ class Bench:
             slot.engine = self._start(name, slot)
         return slot.engine
 
+    def running(self, side: int) -> LiveEngine:
+        """The engine that a side was given by ``make_ready``.
+
+        Within a trial none is started anew: the trial would measure an engine that is not ready,
+        and the death of the one before would be lost.
+
+        Raises:
+            EngineError: It is gone.
+        """
+        name = _place(self.sides[side])
+        engine = self._slots[name].engine
+        if engine is None:
+            raise EngineError(f"engine {name} was not made ready")
+        if not engine.server.is_well():
+            raise engine.server.error(f"engine {name} ended during a trial")
+        return engine
+
     def is_alive(self, side: int) -> bool:
         """Whether the engine of a side is there and answers."""
         engine = self._slots[_place(self.sides[side])].engine

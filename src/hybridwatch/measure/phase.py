@@ -112,8 +112,12 @@ class Station:
 
     @property
     def engine(self) -> LiveEngine:
-        """The engine under test."""
-        return self.bench.engine(self.side)
+        """The engine under test.
+
+        Raises:
+            EngineError: It ended since it was made ready.
+        """
+        return self.bench.running(self.side)
 
     @property
     def client(self) -> LoadClient:
