@@ -260,7 +260,7 @@ class Bench:
 
         No dummy batches either, but those that a data-parallel engine runs by itself.
         """
-        engine, fix = self.engine(side), self.scenario.fix
+        engine, fix = self.running(side), self.scenario.fix
         needed = {*FIX_PARTS.get(fix, (fix,)), *self.scenario.requires} - START_FIXES
         # What means nothing to a release is not missed in it.
         right = {f: True for f in sorted(needed) if engine.native[f] is not FixState.NOT_APPLICABLE}

@@ -9,7 +9,7 @@ import pytest
 
 from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.launch import Launch
-from hybridwatch.errors import BuildError
+from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.bench import Bench, LiveEngine
 from hybridwatch.record.identity import FixState
 from hybridwatch.scenario.load import load_scenario
@@ -103,6 +103,7 @@ def test_a_fault_is_planted_for_its_side_alone_and_stands_in_the_record(
     native = {scenario.fix: FixState.PRESENT}
     live = LiveEngine(server, control, native)  # type: ignore[arg-type]
     monkeypatch.setattr(Bench, "engine", lambda *_: live)
+    monkeypatch.setattr(Bench, "running", lambda *_: live)
     sides = parse_label("cpu-0.27.1"), parse_label("cpu-0.27.1+slow-step")
     with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
         assert bench.client(0) is bench.client(1), "one live engine for both"
@@ -112,3 +113,18 @@ def test_a_fault_is_planted_for_its_side_alone_and_stands_in_the_record(
     assert (slowed.label, slowed.flags["planted"]) == ("cpu-0.27.1+slow-step", "slow-step")
     assert "planted" not in healthy.flags
     assert healthy == again
+
+
+def test_engine_that_dies_within_a_trial_is_not_replaced_by_the_reference(scenario, tmp_path):
+    """A new engine there would hide the death and leave the trial with a closed connection."""
+    sides = (parse_label("cpu-0.27.1"),)
+    server = SimpleNamespace(
+        launch=SimpleNamespace(engine=scenario.engine),
+        is_well=lambda: False,
+        error=EngineError,
+        stop=lambda: None,
+    )
+    with Bench(scenario, sides, home() / "models", tmp_path, pytest.fail) as bench:
+        bench._slots["cpu-0.27.1"].engine = LiveEngine(server, Control(), {})  # type: ignore[arg-type]
+        with pytest.raises(EngineError, match=r"engine cpu-0\.27\.1 ended during a trial"):
+            bench.reference(0)
