@@ -18,11 +18,12 @@ from pydantic import BaseModel, ValidationError
 
 from hybridwatch.errors import RecordError
 from hybridwatch.record.naming import BULK_SUFFIX, stem_of
-from hybridwatch.record.pretty import pretty
 from hybridwatch.record.run import Run
+from hybridwatch.record.seal import KEY, check_seal, is_altered, render_sealed
 from hybridwatch.record.wire import BulkOfTrial, WireAnswer, WireBulk, WireLine, WireRecord
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+"""What is written. Version 1, which is read as well, has no digest."""
 
 _SHOWN: Final = 60
 """How much of a wrong value an error message repeats."""
@@ -69,8 +70,7 @@ def encode(run: Run) -> Encoded:
             file=stem + BULK_SUFFIX, sha256=hashlib.sha256(bulk).hexdigest(), lines=len(lines)
         )
         wire = wire.model_copy(update={"bulk": reference})
-    text = pretty(wire.model_dump(mode="json")) + "\n"
-    return Encoded(stem, _utf8(text, "the record"), bulk)
+    return Encoded(stem, _record_bytes(wire), bulk)
 
 
 def decode(record: bytes, bulk: bytes | None) -> Run:
@@ -85,7 +85,8 @@ def decode(record: bytes, bulk: bytes | None) -> Run:
         The run.
 
     Raises:
-        RecordError: In one line: the path to the key, what was found and what was expected.
+        RecordError: In one line: the path to the key, what was found and what was expected; or
+            that the record is not as it was written.
     """
     if bulk is None:
         return _wire_of(record).to_run({})
@@ -120,15 +121,37 @@ def _checked(run: Run) -> WireRecord:
     return wire
 
 
+def _record_bytes(wire: WireRecord) -> bytes:
+    try:
+        return render_sealed(wire.model_dump(mode="json")).encode()
+    except UnicodeEncodeError as error:
+        raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
+
+
 def _wire_of(record: bytes) -> WireRecord:
     try:
         wire = WireRecord.model_validate_json(record)
     except ValidationError as error:
         # Only now, since it takes as long again: what is wrong with the whole comes first.
         _check_whole(record)
-        raise RecordError(_first(error)) from error
+        damaged = f"; {KEY}: the file is not as it was written" if is_altered(record) else ""
+        raise RecordError(_first(error) + damaged) from error
+    _check_sealed(record, wire)
     _check_consistent(wire)
     return wire
+
+
+def _check_sealed(record: bytes, wire: WireRecord) -> None:
+    """Check the digest, which a record of version 1 does not have and any other one must have."""
+    if wire.schema_version == 1:
+        if wire.sha256 is not None:
+            raise RecordError(
+                f"{KEY}: expected no such key in schema_version 1, found {_shown(wire.sha256)}"
+            )
+    elif wire.sha256 is None:
+        raise RecordError(f"{KEY}: expected a value, found nothing")
+    else:
+        check_seal(record, wire.sha256)
 
 
 def _check_whole(record: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The file form of a run, schema version 1, as pydantic models.
+"""The file form of a run, schema versions 1 and 2, as pydantic models.
 
 Field for field what ``results/README.md`` documents. The memory types (``identity``, ``run``) may
 change their shape; these may not: a change here is a new schema version. ``codec`` is the only
@@ -319,7 +319,9 @@ class BulkOfTrial:
 class WireRecord(_Wire):
     """A whole record."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2
+    # ``codec`` checks it: from version 2 on it must be there.
+    sha256: _Digest | None = Field(default=None, exclude_if=_is_absent)
     id: _Id
     started_at: _Time
     finished_at: _Time
@@ -349,4 +351,5 @@ class WireRecord(_Wire):
             trials=tuple(t.to_trial(bulk.get(t.index, BulkOfTrial())) for t in self.trials),
             looks=Looks(**vars(self.looks)) if self.looks else None,
             source=Source(**vars(self.source)) if self.source else None,
+            sha256=self.sha256,
         )
