@@ -41,11 +41,13 @@ OF_A_GPU = replace(
 
 # JSON text cannot hold lone surrogates; a test of its own covers them.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-numbers = st.floats(allow_nan=False, allow_infinity=False)
+sizes = st.floats(1e-30, 1e30)
+numbers = sizes | sizes.map(lambda size: -size) | st.sampled_from([0.0, -0.0])
+wholes = st.integers(1 - 2**63, 2**63 - 1)
 times = st.datetimes(datetime(2020, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 metrics = st.sampled_from(["ttft", "output_throughput", "accuracy.recall", "contract.any"])
 samples = st.builds(Sample, metrics, st.lists(numbers, max_size=40).map(tuple))
-answers = st.builds(Answer, *[texts] * 2, st.integers(), *[texts] * 6, st.booleans())
+answers = st.builds(Answer, *[texts] * 2, wholes, *[texts] * 6, st.booleans())
 shares = st.none() | st.floats(0, 1)
 clocks = st.none() | st.floats(1, 1e12)
 gpus = st.builds(
@@ -84,7 +86,7 @@ trials = st.builds(
     failure=st.none() | st.builds(Failure, texts, texts),
     answers=st.lists(answers, max_size=3).map(tuple),
     client_result=st.none()
-    | st.dictionaries(texts, texts | numbers | st.lists(st.integers()) | st.none(), max_size=3),
+    | st.dictionaries(texts, texts | numbers | st.lists(wholes) | st.none(), max_size=3),
     surroundings=st.none() | surroundings,
 )
 
