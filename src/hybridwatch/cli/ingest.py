@@ -14,12 +14,15 @@ from hybridwatch.ingest.agreement import check_record
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import candidates, is_companion, read_foreign
+from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.record.codec import Encoded, decode_with, encode
 from hybridwatch.record.naming import BULK_SUFFIX, stem_of
 from hybridwatch.record.run import Run
-from hybridwatch.store import Intake
+from hybridwatch.store import Intake, read_bulk, read_file
 
 _BAD_NEWS: Final = 1
+_MOST_BYTES: Final = 256 * 2**20
+"""Of one file of another tool."""
 _OWN_WORDS: Final = (b'"schema_version"', b'"builds"', b'"trials"')
 """In every record; a quick look that spares reading its JSON twice."""
 _VERDICT_KEYS: Final = frozenset({"report", "parameters", "tools"})
@@ -169,7 +172,7 @@ def _files(named: Iterable[Path]) -> Iterator[Path]:
 
 
 def _take(path: Path, intake: Intake, given: Given) -> Iterator[Taken]:
-    raw = path.read_bytes()
+    raw = read_file(path, _MOST_BYTES)
     if all(word in raw for word in _OWN_WORDS):
         run, encoded = _own(path, raw)
         new = intake.add(run, encoded)
@@ -192,8 +195,11 @@ def _own(path: Path, raw: bytes) -> tuple[Run, Encoded]:
     beside: dict[str, bytes] = {}
 
     def read(name: str) -> bytes:
-        beside[name] = path.with_name(name).read_bytes()
+        beside[name] = read_bulk(path, name)
         return beside[name]
+
+    if len(raw) > MOST_RECORD_BYTES:
+        raise RecordError(f"expected at most {MOST_RECORD_BYTES} bytes, found {len(raw)}")
 
     run = decode_with(raw, read)
     check_record(run)

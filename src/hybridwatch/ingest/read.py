@@ -137,7 +137,7 @@ def _in_folder(folder: Path) -> Sequence[Document]:
 def _parsed(paths: Iterable[Path]) -> Iterator[Document]:
     for path in paths:
         try:
-            if path.stat().st_size <= _LARGEST_COMPANION:
+            if path.is_file() and path.stat().st_size <= _LARGEST_COMPANION:
                 yield parse(path, path.read_bytes())
         except (OSError, IngestError):
             continue  # told when its own turn comes

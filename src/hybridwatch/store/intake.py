@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import RecordError
+from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.record.codec import Encoded
 from hybridwatch.record.naming import RECORD_SUFFIX
 from hybridwatch.record.run import Run
 from hybridwatch.store.files import write_all
 from hybridwatch.store.layout import folder_of, list_records, run_id_of
+from hybridwatch.store.reading import read_file
 
 BATCH: Final = 100
 
@@ -60,7 +62,7 @@ class Intake:
             self._waiting[run.id] = run, encoded
             return True
         waiting = self._waiting.get(run.id)
-        if (waiting[1].record if waiting else there.read_bytes()) == encoded.record:
+        if (waiting[1].record if waiting else _bytes_of(there)) == encoded.record:
             return False
         raise RecordError(
             f"run {run.id} is there already as {there}, and says something else; records never "
@@ -90,3 +92,10 @@ class Intake:
                 failed[run_id] = str(error)
                 del self._known[run_id]
         return failed
+
+
+def _bytes_of(record: Path) -> bytes:
+    try:
+        return read_file(record, MOST_RECORD_BYTES)
+    except RecordError as error:
+        raise RecordError(f"{record}: {error}") from error
