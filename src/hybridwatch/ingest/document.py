@@ -78,6 +78,24 @@ class Node:
         """Give a list of finite numbers."""
         return tuple(item.number() for item in self.each())
 
+    def amount(self) -> float:
+        """Give a time, a rate or a count: a finite number that is not negative."""
+        number = self.number()
+        if number < 0:
+            raise self.wrong("a number of at least 0")
+        return number
+
+    def amounts(self) -> tuple[float, ...]:
+        """Give a list of such numbers."""
+        return tuple(item.amount() for item in self.each())
+
+    def count(self) -> int:
+        """Give a whole number that is not negative."""
+        number = self.amount()
+        if not number.is_integer():
+            raise self.wrong("a whole number")
+        return int(number)
+
     def text(self) -> str:
         """Give a text."""
         if not isinstance(self.value, str):
