@@ -131,10 +131,10 @@ def test_what_is_no_file_of_ours_is_status_1_too(ingest, tmp_path) -> None:
 
 def hud_list(folder: Path) -> Path:
     """Write what vLLM writes beside a result for PyTorch's HUD."""
-    told = [{"benchmark": {"name": "vLLM benchmark"}, "model": {"name": "m"}, "metric": {}}]
-    told[0]["metric"] = {"name": "ttft", "benchmark_values": [1.0]}
+    metric = {"name": "ttft", "benchmark_values": [1.0]}
+    told = {"benchmark": {"name": "vLLM benchmark"}, "model": {"name": "m"}, "metric": metric}
     path = folder / "serve.pytorch.json"
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps([told]))
     return path
 
 

@@ -179,7 +179,7 @@ def test_latencies_whose_names_are_not_read_are_not_lost_in_silence(tmp_path, su
 
 
 def test_a_summary_with_an_empty_list_of_requests_keeps_its_latencies(tmp_path) -> None:
-    lists = {"ttfts": [], "itls": [], "output_lens": []}
+    lists: dict[str, list[float]] = {"ttfts": [], "itls": [], "output_lens": []}
     (run,) = changed(tmp_path, "vllm-bench/inferencex-random.json", put(**lists))
     assert len([key for key in samples(run) if key.startswith(("ttft", "tpot", "e2el"))]) == 6
 
