@@ -209,11 +209,31 @@ def _take(path: Path, haul: Haul, given: Given) -> Iterator[Taken]:
         return
     # All of them before any is added: a file is taken whole or not at all.
     pairs = [(run, encode(run)) for run in read_foreign(document, given)]
+    for run, _ in pairs:
+        _check_same(intake, run)
     for run, encoded in pairs:
         assert run.source is not None  # noqa: S101 - what makes it foreign
         # Equal ids come of equal files, whose own date on the disk may differ.
         new = intake.find(run.id) is None and intake.add(run, encoded)
         yield _taken(intake, path, run.source.format, run, new=new)
+
+
+def _check_same(intake: Intake, run: Run) -> None:
+    """Refuse a run that is there already and was read otherwise.
+
+    Its id comes of the file alone, and not of the documents or requests beside it.
+    """
+    there = intake.held(run.id)
+    if there is not None and _measured(there) != _measured(run):
+        raise IngestError(
+            f"run {run.id} is there already as {intake.find(run.id)}, where other files lay beside "
+            "this one or another version read it: expected the same values; remove that record to "
+            "take the file anew"
+        )
+
+
+def _measured(run: Run) -> list[tuple[object, ...]]:
+    return [(trial.phase, trial.failure, trial.samples, trial.answers) for trial in run.trials]
 
 
 def _own(path: Path, raw: bytes) -> tuple[Run, Encoded]:

@@ -23,6 +23,7 @@ from hybridwatch.record.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
 
 FORMAT: Final = "lm-eval"
 _OURS: Final = "hybridwatch_"
+_SHOWN: Final = 40
 _TOOK: Final = "total_evaluation_time_seconds"
 _SCORES_BEFORE_0_4: Final = ("acc", "exact_match", "em", "acc_norm")
 """Shares of documents that were answered right; the first that a task has is its accuracy."""
@@ -255,6 +256,7 @@ def _answers(root: Node, task: str, scores: Node, samples: Document) -> list[Ans
     rows = [node for node in samples.nodes if node.at("filter").value == chosen]
     metric = _metric_of(rows[0])
     try:
+        _check_whole(samples, filters, rows)
         for row in rows:
             check_document(row, metric, config)
         answers = [_answer(task.removeprefix(_OURS), version, metric, row) for row in rows]
@@ -262,6 +264,21 @@ def _answers(root: Node, task: str, scores: Node, samples: Document) -> list[Ans
         raise IngestError(f"{samples.path.name}: {error}") from error
     check_mean(scores, f"{metric},{chosen}", [answer.correct for answer in answers], config)
     return answers
+
+
+def _check_whole(samples: Document, filters: Sequence[str], rows: Sequence[Node]) -> None:
+    """Refuse documents that are there twice, or not through every filter.
+
+    The hash that the results hold does not cover the names of the filters.
+    """
+    wanted = len(samples.lines) / len(filters)
+    found = len({row.at("doc_id").count() for row in rows})
+    if not found == len(rows) == wanted:
+        name = rows[0].at("filter").value
+        raise IngestError(
+            f"expected {wanted:g} documents, each through every of {len(filters)} filters, "
+            f"found {found} through {name[:_SHOWN]}"
+        )
 
 
 def _metric_of(row: Node) -> str:
@@ -277,7 +294,7 @@ def _answer(task: str, version: str, metric: str, row: Node) -> Answer:
     return Answer(
         task=task,
         task_version=version,
-        doc_id=int(row.at("doc_id").number()),
+        doc_id=row.at("doc_id").count(),
         doc_hash=row.at("doc_hash").text(),
         prompt_hash=row.at("prompt_hash").text(),
         target_hash=row.at("target_hash").text(),

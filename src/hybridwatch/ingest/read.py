@@ -5,6 +5,7 @@ another one are in ``companion``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -91,7 +92,8 @@ def companion(document: Document) -> str | None:
         raise IngestError(
             f"{kind.name}: expected at most {_LARGEST_COMPANION} bytes, found {len(document.raw)}"
         )
-    alone = kind.why_alone(document, _in_folder(document.path.parent))
+    with _as_expected(kind.name):
+        alone = kind.why_alone(document, _in_folder(document.path.parent))
     if alone is not None:
         raise IngestError(f"{kind.name}: {alone}")
     return kind.name
@@ -123,11 +125,17 @@ def _read(document: Document, given: Given) -> list[Run]:
     one = next((one for one in FORMATS if one.fits(document)), None)
     if one is None:
         raise IngestError(f"expected {KNOWN}, found {_shown(document.lines[0])}")
-    try:
+    with _as_expected(f"what {one.name} writes"):
         return list(one.read(document, given))
+
+
+@contextmanager
+def _as_expected(what: str) -> Iterator[None]:
+    """Turn what no check of its own looks for, such as one level of nesting more, into a line."""
+    try:
+        yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # What no check of its own looks for, such as one level of nesting more.
-        raise IngestError(f"expected what {one.name} writes: {error!r}") from error
+        raise IngestError(f"expected {what}: {error!r}") from error
 
 
 def candidates(folder: Path) -> Iterator[Path]:

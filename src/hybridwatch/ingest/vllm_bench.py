@@ -202,7 +202,7 @@ def _lost(result: Node) -> str | None:
 def _rates(result: Node) -> Iterator[Sample]:
     if "output_throughput" in result:  # nothing is generated where prompts are only embedded
         yield Sample("output_throughput", (result.at("output_throughput").amount(),))
-    key = next(key for key in _REQUEST_RATES if key in result)
+    key = next((key for key in _REQUEST_RATES if key in result), _REQUEST_RATES[0])
     yield Sample("request_throughput", (result.at(key).amount(),))
 
 

@@ -2,12 +2,12 @@
 
 import json
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from lm_eval import simple_evaluate
 from lm_eval.api.model import LM
 from lm_eval.loggers import EvaluationTracker
@@ -109,10 +109,11 @@ def samples_of(results: Path) -> Path:
     )
 
 
-def ingest(folder: Path):
-    return CliRunner().invoke(
-        cli, ["ingest", str(folder), "--results", str(folder.parent / "results")]
-    )
+@pytest.fixture
+def ingest(tmp_path: Path) -> Callable[[Path], Result]:
+    """Ingest into a store of this test's own."""
+    store = ["--results", str(tmp_path / "results")]
+    return lambda path: CliRunner().invoke(cli, ["ingest", str(path), *store])
 
 
 def test_lm_eval_gives_evaluations_of_one_task_one_hash(evaluations) -> None:
@@ -155,6 +156,16 @@ def test_answers_whose_score_the_results_do_not_have_are_refused(copies) -> None
         read(copies[0])
 
 
+@pytest.mark.parametrize("change", [{"filter": "stripped-too"}, {"doc_id": 1}])
+def test_a_document_that_left_its_filter_or_is_there_twice_is_missed(copies, change) -> None:
+    path = samples_of(copies[0])
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[5] |= change
+    path.write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(IngestError, match=r"expected [36] documents, each through every of [12] f"):
+        read(copies[0])
+
+
 def test_without_a_date_in_their_names_evaluations_are_not_told_apart(copies) -> None:
     folder = copies[0].parent
     for letter, path in zip("ab", copies, strict=False):
@@ -182,13 +193,13 @@ def test_two_tasks_of_the_same_documents_keep_their_own_answers(copies) -> None:
     assert sum(answer.correct for answer in answers if answer.task == "twin") == 6
 
 
-def test_a_folder_of_whole_evaluations_is_taken_without_a_word(copies) -> None:
+def test_a_folder_of_whole_evaluations_is_taken_without_a_word(ingest, copies) -> None:
     answer = ingest(copies[0].parent)
     assert answer.exit_code == 0, answer.output
     assert "3 added, 0 already there, 0 not taken" in answer.output
 
 
-def test_documents_that_no_results_count_are_named(copies) -> None:
+def test_documents_that_no_results_count_are_named(ingest, copies) -> None:
     lone, cut = samples_of(copies[0]), samples_of(copies[1])
     copies[0].unlink()
     cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:-1]))
@@ -198,3 +209,20 @@ def test_documents_that_no_results_count_are_named(copies) -> None:
     wanted = f"expected the documents of a task by task_hashes of {copies[1].name}, found others"
     assert f"{cut.name}: samples of lm-eval: {wanted}" in answer.output
     assert "2 added, 0 already there, 2 not taken" in answer.output
+
+
+def test_an_evaluation_that_was_taken_without_its_documents_is_not_passed_over(
+    ingest, copies
+) -> None:
+    """As a store has it where results borrowed the documents of another evaluation."""
+    samples = samples_of(copies[0])
+    text = samples.read_text()
+    samples.unlink()
+    assert ingest(copies[0]).exit_code == 0
+    assert "already there" in ingest(copies[0]).output
+    folder = shutil.copytree(copies[0].parent, copies[0].parent.with_name("again"))
+    (folder / samples.name).write_text(text)
+    answer = ingest(folder)
+    assert answer.exit_code == 1
+    assert "is there already as" in answer.output
+    assert "remove that record to take the file anew" in answer.output
