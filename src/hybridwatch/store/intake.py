@@ -15,6 +15,7 @@ from hybridwatch.record.run import Run
 from hybridwatch.store.files import write_all
 from hybridwatch.store.layout import folder_of, list_records, run_id_of
 from hybridwatch.store.reading import read_file
+from hybridwatch.store.shelf import read_run
 
 BATCH: Final = 100
 
@@ -42,6 +43,17 @@ class Intake:
     def find(self, run_id: str) -> Path | None:
         """Name the record that a run has here, or will have."""
         return self._known.get(run_id)
+
+    def held(self, run_id: str) -> Run | None:
+        """Give a run that is here, or will be.
+
+        Raises:
+            RecordError: Its record cannot be read.
+        """
+        if run_id in self._waiting:
+            return self._waiting[run_id][0]
+        there = self._known.get(run_id)
+        return None if there is None else read_run(there)
 
     def add(self, run: Run, encoded: Encoded) -> bool:
         """Take a record in, unless it is there.
