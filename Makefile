@@ -13,7 +13,7 @@ CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-loc
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check harness engine browser axe contract lock screenshots dashboard clean
+.PHONY: help run test test-all check harness bot engine browser axe contract lock screenshots dashboard clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
@@ -36,6 +36,11 @@ check: $(READY) ## Format, lint, types, layers; no test.
 
 harness: $(READY) ## Make the harness's environment and nothing else.
 
+bot: ## Make the environment of the job that comments: few packages, each checked by its hash.
+	@$(PYTHON) -m venv --clear .venv-bot
+	@.venv-bot/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes --only-binary :all: -r locks/comment.txt
+	@.venv-bot/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-index --no-build-isolation --editable .
+
 engine: $(READY) ## Make the environment of the engine build.
 	@$(BIN)/hybridwatch engine install $(BUILD)
 
@@ -56,7 +61,7 @@ dashboard: $(READY) ## Open the dashboard on results/.
 	$(BIN)/hybridwatch dashboard
 
 clean: ## Remove environments and caches; results stay.
-	rm -rf .venv .engines .asv tests/github/node_modules tests/dashboard/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-bot .engines .asv tests/github/node_modules tests/dashboard/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(CONTRACT): # Pinned by tests/github/package-lock.json; npm starts anew whenever that changes.
 	@command -v npm >/dev/null || { echo "The tests of the pull request bot need Node.js 20 with npm; on Debian: sudo apt-get install npm" >&2; exit 1; }

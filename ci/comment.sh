@@ -11,6 +11,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 : "${GITHUB_TOKEN:?}" "${GITHUB_REPOSITORY:?}" "${RUN:?}" "${HEAD:?}"
+bin=.venv-bot/bin # `make bot`
+test -d "$bin" || bin=.venv/bin
 most_bytes=67108864
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -20,6 +22,6 @@ parcel=$(gh api "repos/$GITHUB_REPOSITORY/actions/runs/$RUN/artifacts?name=hybri
 test -n "$parcel" || { echo "run $RUN sent no parcel: nothing was measured" >&2; exit 1; }
 gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$parcel/zip" |
     head -c "$most_bytes" >"$scratch/parcel.zip"
-number=$(.venv/bin/python -m hybridwatch.github.parcel "$scratch/parcel.zip" "$scratch/results")
-.venv/bin/hybridwatch comment --repo "$GITHUB_REPOSITORY" --pr "$number" --head "$HEAD" \
+number=$("$bin/python" -m hybridwatch.github.parcel "$scratch/parcel.zip" "$scratch/results")
+"$bin/hybridwatch" comment --repo "$GITHUB_REPOSITORY" --pr "$number" --head "$HEAD" \
     --results "$scratch/results"

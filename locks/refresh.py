@@ -3,6 +3,10 @@
 Reads the dependencies, all extras and the dependency group ``dev`` of ``pyproject.toml``, lets pip
 resolve them without installing anything, and adds the build backend, so that the project itself
 can be installed from the lock alone. Standard library only.
+
+``locks/comment.txt`` is the part of it that the job with the right to write on GitHub installs:
+what the bot needs, each file by its hash. ``refresh.py comment`` writes only that, from the
+versions that ``locks/harness.txt`` has.
 """
 
 import json
@@ -10,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,19 @@ HEADER = """\
 # Installed by the Makefile: pip install --no-deps -r locks/harness.txt
 #                            pip install --no-deps --no-build-isolation -e .
 """
+
+COMMENT = ROOT / "locks" / "comment.txt"
+
+COMMENT_HEADER = """\
+# What the job that comments on GitHub installs, at the versions of harness.txt, each file by its
+# hash. Written by `make lock`. Installed by `make bot`, which takes wheels only:
+#   pip install --no-deps --require-hashes --only-binary :all: -r locks/comment.txt
+"""
+
+PYTHONS = ("3.11", "3.12", "3.13")
+"""A runner's Python is whichever its image has."""
+
+PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64")
 
 
 def requirements() -> list[str]:
@@ -36,18 +54,63 @@ def requirements() -> list[str]:
     ]
 
 
-def resolve(wanted: list[str]) -> list[str]:
-    """Return ``name==version`` of everything that pip would install into an empty environment."""
+def needed_to_comment() -> list[str]:
+    """Return what the bot needs, and the build backend, as pyproject.toml asks for it."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project: dict[str, Any] = declared["project"]
+    return [
+        *project["dependencies"],
+        *project["optional-dependencies"]["github"],
+        *declared["build-system"]["requires"],
+    ]
+
+
+def resolve(wanted: list[str], *options: str) -> list[dict[str, Any]]:
+    """Return pip's report of everything that it would install into an empty environment."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        options = ["--quiet", "--dry-run", "--ignore-installed", "--report", str(report)]
-        subprocess.run([sys.executable, "-m", "pip", "install", *options, *wanted], check=True)
-        found = json.loads(report.read_text(encoding="utf-8"))["install"]
-    names = [f"{item['metadata']['name']}=={item['metadata']['version']}" for item in found]
-    return sorted(names, key=lambda line: line.lower().replace("_", "-"))
+        words = ["--quiet", "--dry-run", "--ignore-installed", "--report", str(report), *options]
+        subprocess.run([sys.executable, "-m", "pip", "install", *words, *wanted], check=True)
+        found: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))["install"]
+        return found
+
+
+def pin(item: dict[str, Any]) -> str:
+    """Return ``name==version`` of one item of a report."""
+    return f"{item['metadata']['name']}=={item['metadata']['version']}"
+
+
+def in_order(lines: Iterable[str]) -> list[str]:
+    """Sort as the lock does."""
+    return sorted(lines, key=lambda line: line.lower().replace("_", "-"))
+
+
+def hashed(wanted: list[str]) -> list[str]:
+    """Return requirements with the hashes of the wheels for every Python and platform above."""
+    hashes: dict[str, set[str]] = {}
+    for python in PYTHONS:
+        for platform in PLATFORMS:
+            options = ["--only-binary", ":all:", "--python-version", python, "--target", "nowhere"]
+            options += ["--platform", platform, "--platform", platform.replace("2_28", "2_17")]
+            for item in resolve(wanted, *options, "--constraint", str(LOCK)):
+                archive = item["download_info"]["archive_info"]
+                hashes.setdefault(pin(item), set()).add(archive["hashes"]["sha256"])
+    return [
+        " \\\n    ".join([line, *(f"--hash=sha256:{each}" for each in sorted(hashes[line]))])
+        for line in in_order(hashes)
+    ]
+
+
+def main() -> None:
+    """Write both locks, or only the one that is named."""
+    if sys.argv[1:] != ["comment"]:
+        lines = in_order(map(pin, resolve(requirements())))
+        LOCK.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+        sys.stdout.write(f"{LOCK.relative_to(ROOT)}: {len(lines)} requirements\n")
+    lines = hashed(needed_to_comment())
+    COMMENT.write_text(COMMENT_HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{COMMENT.relative_to(ROOT)}: {len(lines)} requirements\n")
 
 
 if __name__ == "__main__":
-    lines = resolve(requirements())
-    LOCK.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{LOCK.relative_to(ROOT)}: {len(lines)} requirements\n")
+    main()

@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,12 +52,15 @@ class Server:
 
 
 @contextmanager
-def serving(results: Path, environment: Mapping[str, str] | None = None) -> Iterator[Server]:
+def serving(
+    results: Path, environment: Mapping[str, str] | None = None, words: Sequence[str] = ()
+) -> Iterator[Server]:
     """Run ``hybridwatch dashboard`` over a store on a free port; always ends it.
 
     Args:
         results: The store.
         environment: Variables beside ours.
+        words: Further words of the command.
 
     Raises:
         RuntimeError: It ended by itself.
@@ -67,7 +70,7 @@ def serving(results: Path, environment: Mapping[str, str] | None = None) -> Iter
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     process = subprocess.Popen(
-        [*_PROGRAM, "dashboard", "--results", str(results), "--port", str(port)],
+        [*_PROGRAM, "dashboard", "--results", str(results), "--port", str(port), *words],
         cwd=ROOT,
         env={**os.environ, **(environment or {})},
         start_new_session=True,

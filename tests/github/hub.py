@@ -9,6 +9,7 @@ import copy
 import json
 import re
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ NUMBER: Final = 7
 HEAD: Final = "a" * 40
 EARLIER: Final = "b" * 40
 BOT: Final = "github-actions[bot]"
+IDS: Final = {BOT: 41898282, "ada": 1815}
+"""Numbers of accounts; others get one that hangs on their name."""
 
 Answer = tuple[int, Any, dict[str, str]]
 
@@ -50,6 +53,11 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     times: int = 1
     served: bool = False
+
+
+def number_of(login: str) -> int:
+    """Give the number of an account."""
+    return IDS.get(login, 10_000 + zlib.crc32(login.encode()))
 
 
 class Hub:
@@ -88,7 +96,7 @@ class Hub:
                 "issue_url": f"{self._home}/issues/{NUMBER}",
                 "body": body,
             }
-            comment["user"] |= {"login": login, "type": kind}
+            comment["user"] |= {"login": login, "type": kind, "id": number_of(login)}
             self.comments.append(comment)
             made: dict[str, Any] = comment
             return made
@@ -125,6 +133,8 @@ class Hub:
 
     def _route(self, method: str, path: str, query: dict[str, str], sent: Any) -> Answer:
         place = path.removeprefix(f"/repos/{REPOSITORY}")
+        if (method, path) == ("POST", "/graphql"):
+            return self._viewer(sent)
         match method, place.strip("/").split("/"):
             case "GET", ["user"]:
                 return self._user()
@@ -150,7 +160,13 @@ class Hub:
         if self.login is None:
             return 403, {"message": "Resource not accessible by integration"}, {}
         user = self.examples["private-user-response-with-public-profile-information"]["value"]
-        return 200, user | {"login": self.login, "type": "User"}, {}
+        return 200, user | {"login": self.login, "type": "User", "id": number_of(self.login)}, {}
+
+    def _viewer(self, sent: Any) -> Answer:
+        """Say as whom a token writes; of GraphQL there is no description to hold it against."""
+        if sent["query"].split() != ["query", "{", "viewer", "{", "databaseId", "}", "}"]:
+            return 200, {"errors": [{"message": "unknown query"}]}, {}
+        return 200, {"data": {"viewer": {"databaseId": number_of(self.login or BOT)}}}, {}
 
     def _pull(self) -> dict[str, Any]:
         pull = copy.deepcopy(self.examples["pull-request"]["value"])

@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from hybridwatch.errors import GithubError
+from hybridwatch.github import pull_request as ours
 from hybridwatch.github.pull_request import Access, Check, PullRequest
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
 
@@ -47,7 +48,7 @@ def test_all_that_the_bot_does_fits_the_published_description(contract, enter) -
     (check,) = contract.checks
     assert (check["name"], check["head_sha"]) == ("hybridwatch", HEAD)
     asked = {(method, re.sub(r"\d+|[ab]{40}", "N", path)) for method, path, _ in contract.requests}
-    assert len(asked) == 8, "every call that cut.py keeps; /user is a person's"
+    assert len(asked) == 9, "every call that cut.py keeps but /user, a person's; and /graphql"
 
 
 def test_a_person_finds_the_own_comment_behind_the_description(contract, enter) -> None:
@@ -118,16 +119,61 @@ def test_an_existing_comment_is_what_the_next_one_is_made_from(hub, enter) -> No
 def test_line_ends_are_no_news(hub, enter) -> None:
     hub.add(text().replace("\n", "\r\n").rstrip())
     assert say(enter(hub), text()) == "unchanged"
-    assert not [method for method, _, _ in hub.requests if method != "GET"]
+    assert {path for method, path, _ in hub.requests if method != "GET"} == {"/graphql"}
 
 
-@pytest.mark.parametrize(("login", "kind"), [("mallory", "User"), ("ada", "User")])
+STRANGERS = [("mallory", "User"), ("ada", "User"), ("renovate[bot]", "Bot"), ("x[bot]", "Bot")]
+
+
+@pytest.mark.parametrize(("login", "kind"), STRANGERS)
 def test_a_stranger_with_our_mark_is_left_alone(hub, enter, login, kind) -> None:
-    """A job's token may edit anybody's comment, and anybody can copy a hidden mark."""
+    """A job's token may edit anybody's comment, and anybody can copy a hidden mark, bots too."""
     hub.add(text(), login, kind)
     assert say(enter(hub), text(2)) == "posted"
-    assert hub.bodies(login) == [text()]
-    assert hub.bodies() == [text(2)]
+    hub.add(text(), login, kind)
+    assert say(enter(hub), text(3)) == "edited"
+    assert hub.bodies(login) == [text(), text()]
+    assert hub.bodies() == [text(3)]
+
+
+def test_who_takes_our_name_later_does_not_get_our_comments(hub, enter) -> None:
+    theirs = hub.add(text())
+    theirs["user"]["id"] += 1
+    assert say(enter(hub), text(2)) == "posted"
+    assert hub.bodies() == [text(), text(2)]
+
+
+def test_a_comment_of_an_account_that_is_gone_is_nobodys(hub, enter) -> None:
+    hub.add(text())["user"] = None
+    assert say(enter(hub), text(2)) == "posted"
+    assert [comment["body"] for comment in hub.comments] == [text(), text(2)]
+
+
+def test_any_bot_with_our_mark_would_be_edited_if_only_its_kind_counted(
+    hub, enter, monkeypatch
+) -> None:
+    """Planted: ours by mark and kind, as it was."""
+    monkeypatch.setattr(ours, "_is_by", lambda comment, _: comment.user.type == "Bot")
+    hub.add(text(), "renovate[bot]", "Bot")
+    hub.add(text())
+    assert say(enter(hub), text(2)) == "edited"
+    assert hub.bodies("renovate[bot]") == [text(2)]
+    assert hub.bodies() == []
+
+
+@pytest.mark.parametrize("answer", [{"data": {"viewer": None}}, {"data": None}, {}])
+def test_nothing_is_posted_when_nobody_says_as_whom(hub, enter, answer) -> None:
+    hub.faults.append(Fault("POST", "/graphql", 200, answer))
+    with pytest.raises(GithubError, match="does not say as whom the token writes"):
+        say(enter(hub), text())
+    assert hub.comments == []
+
+
+def test_a_comment_that_was_written_as_somebody_else_is_an_error(hub, enter) -> None:
+    """It would not be found again, and each run would post one more."""
+    hub.faults.append(Fault("POST", "/graphql", 200, {"data": {"viewer": {"databaseId": 7}}}))
+    with pytest.raises(GithubError, match=r"was written by 41898282, the token is of 7"):
+        say(enter(hub), text())
 
 
 def test_a_token_of_another_make_that_is_nobodys_writes_as_a_bot(hub, enter) -> None:
@@ -170,7 +216,8 @@ def test_a_post_that_was_served_and_not_acknowledged_is_not_there_twice(hub, ent
     bad_gateway = Fault("POST", "/comments", 502, {"message": "Bad gateway"}, served=True)
     hub.faults.append(bad_gateway)
     assert say(enter(hub), text()) == "posted"
-    assert len([1 for method, _, _ in hub.requests if method == "POST"]) == 2
+    posts = [path for method, path, _ in hub.requests if method == "POST"]
+    assert len([path for path in posts if path != "/graphql"]) == 2
     assert hub.bodies() == [text()]
 
 

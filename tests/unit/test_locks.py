@@ -1,9 +1,11 @@
 """Locks hold what is asked for: the harness's what pyproject.toml says, an engine's its wheel."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
@@ -38,6 +40,74 @@ def test_every_declared_requirement_is_locked_at_a_fitting_version():
         version = pins.get(canonicalize_name(requirement.name))
         assert version, f"{requirement.name} is not in locks/harness.txt: make lock"
         assert requirement.specifier.contains(version), f"{requirement} but {version} is locked"
+
+
+def hashed() -> dict[str, tuple[str, list[str]]]:
+    text = (ROOT / "locks" / "comment.txt").read_text()
+    lines = re.sub(r"#.*\n", "", text).replace("\\\n", " ").splitlines()
+    told = {}
+    for line in lines:
+        pin, *hashes = line.split()
+        name, version = pin.split("==")
+        told[canonicalize_name(name)] = (version, hashes)
+    return told
+
+
+def test_what_the_commenting_job_installs_is_of_the_lock_and_has_hashes():
+    pins = locked()
+    for name, (version, hashes) in hashed().items():
+        assert pins[name] == version, f"{name}: python locks/refresh.py comment"
+        assert hashes
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes)
+
+
+def test_what_the_bot_needs_is_in_its_lock_with_all_that_those_ask_for():
+    content = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    lines = [
+        *content["project"]["dependencies"],
+        *content["project"]["optional-dependencies"]["github"],
+        *content["build-system"]["requires"],
+    ]
+    waiting = [Requirement(line) for line in lines]
+    needed: set[tuple[str, frozenset[str]]] = set()
+    while waiting:
+        wanted = waiting.pop()
+        key = canonicalize_name(wanted.name), frozenset(wanted.extras)
+        if key not in needed:
+            needed.add(key)
+            asked = map(Requirement, metadata.requires(wanted.name) or ())
+            waiting += [one for one in asked if is_asked_for(one, wanted.extras)]
+    assert {name for name, _ in needed} == set(hashed())
+
+
+def is_asked_for(requirement: Requirement, extras: set[str]) -> bool:
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({"extra": one}) for one in ("", *extras))
+
+
+def test_the_job_that_may_write_installs_by_hash_only():
+    workflow = (ROOT / ".github" / "workflows" / "comment.yml").read_text()
+    assert re.findall(r"make [a-z]+|pip [a-z]+", workflow) == ["make bot"]
+    recipe = (ROOT / "Makefile").read_text().split("\nbot:")[1].split("\n\n")[0]
+    installs = [line for line in recipe.splitlines() if " install " in line]
+    assert installs
+    assert all("--require-hashes" in line or "--no-index" in line for line in installs)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("planted", [False, True])
+def test_pip_takes_the_commenting_jobs_files_and_no_other(tmp_path, planted):
+    text = (ROOT / "locks" / "comment.txt").read_text()
+    lock = tmp_path / "lock.txt"
+    lock.write_text(re.sub(r"sha256:.{8}", "sha256:00000000", text) if planted else text)
+    words = ["install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
+    words += ["--require-hashes", "--only-binary", ":all:", "--requirement", str(lock)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode != 0) is planted, done.stderr
+    assert ("DO NOT MATCH THE HASHES" in done.stderr) is planted
 
 
 def test_no_engine_library_is_in_the_harness():

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from hybridwatch.cli.access import LOGIN, PASSWORD, Access, is_loopback, read_access
+from hybridwatch.cli.hosts import HOSTS, NAME
 from hybridwatch.cli.options import examples
 from hybridwatch.errors import HybridwatchError
 
@@ -21,6 +22,13 @@ _SERVER: Final = "server.py"
 
 class DashboardError(HybridwatchError):
     """The dashboard cannot be started."""
+
+
+def _checked(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not NAME.fullmatch(name):
+            raise click.BadParameter(f"expected a name without scheme and port, found {name!r}")
+    return names
 
 
 @click.command(
@@ -47,7 +55,16 @@ class DashboardError(HybridwatchError):
     help="Address to listen on. Another than loopback shows the records to everyone who can reach "
     f"it, unless {PASSWORD} or a login is set (docs/dashboard.md, 'Who may look').",
 )
-def command(results: Path, port: int, host: str) -> None:
+@click.option(
+    "--allow-host",
+    "names",
+    multiple=True,
+    callback=_checked,
+    metavar="NAME",
+    help="Answer under this name too, such as that of a proxy in front; may be repeated. Loopback, "
+    "--host and, where that is every address, any address and this machine's name are allowed.",
+)
+def command(results: Path, port: int, host: str, names: tuple[str, ...]) -> None:
     """Show the records in a browser, until Ctrl-C.
 
     What regressed, since which build, on which machine, with every raw value and the command that
@@ -72,7 +89,7 @@ def command(results: Path, port: int, host: str) -> None:
             err=True,
         )
     click.echo(f"hybridwatch dashboard: http://{host}:{port} (Ctrl-C ends it)")
-    start(app, results.resolve(), port, host, access)
+    start(app, results.resolve(), port, (host, *names), access)
 
 
 def find_app(checkout: Path) -> Path:
@@ -96,25 +113,29 @@ def find_app(checkout: Path) -> Path:
     return app
 
 
-def start(app: Path, results: Path, port: int, host: str, access: Access) -> None:
+def start(app: Path, results: Path, port: int, hosts: tuple[str, ...], access: Access) -> None:
     """Become the Streamlit server; does not return.
 
     Args:
         app: The entry file; its folder holds the theme.
         results: Absolute path of the results folder.
         port: TCP port.
-        host: Address to listen on.
+        hosts: Address to listen on, then further names under which to answer.
         access: What stands between it and its readers.
     """
     words = [sys.executable, "-m", "streamlit", "run", _SERVER]
     options = {
-        "server.address": host,
+        "server.address": hosts[0],
         "server.port": str(port),
         "server.headless": "true",
         "browser.gatherUsageStats": "false",
     }
     words += [f"--{name}={value}" for name, value in options.items()]
     os.chdir(app.parent)
-    told = {"HYBRIDWATCH_RESULTS": str(results), LOGIN: str(int(access.login))}
+    told = {
+        "HYBRIDWATCH_RESULTS": str(results),
+        LOGIN: str(int(access.login)),
+        HOSTS: " ".join(hosts),
+    }
     # Replacing this process lets Ctrl-C and a supervisor's signals reach the server itself.
     os.execve(sys.executable, words, {**os.environ, **told})  # noqa: S606

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import ExportError
 from hybridwatch.export.points import Point, points_of, time_of
+from hybridwatch.plain_text import csv_cell
 from hybridwatch.record.run import Run
 
 COLUMNS: Final = (
@@ -20,11 +21,11 @@ COLUMNS: Final = (
 
 
 def to_csv(runs: Iterable[Run]) -> bytes:
-    """Give a CSV with a header, rows in order of time."""
+    """Give a CSV with a header, rows in order of time; no cell is a formula (``csv_cell``)."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_rows(runs))
+    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in _rows(runs))
     return text.getvalue().encode()
 
 

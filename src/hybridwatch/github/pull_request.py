@@ -14,6 +14,7 @@ import requests
 from github import Auth, Github, GithubException, GithubRetry, RateLimitExceededException
 from github.GithubObject import NotSet
 from github.IssueComment import IssueComment
+from github.NamedUser import NamedUser
 
 from hybridwatch.errors import GithubError
 
@@ -26,7 +27,8 @@ _LONGEST_WAIT_S: Final = 120.0
 _PAGE: Final = 100
 _CHECK: Final = "hybridwatch"
 _INSTALLATION: Final = "ghs_"
-"""How the tokens of jobs and apps begin; GitHub tells nobody whose they are, it writes as a bot."""
+"""How the tokens of jobs and apps begin; REST tells nobody whose they are, GraphQL does."""
+_VIEWER: Final = "query { viewer { databaseId } }"
 _SHOWN: Final = 300
 _HIDDEN: Final = "***"
 _REQUESTS: Final = logging.getLogger("github.Requester")
@@ -122,8 +124,8 @@ class PullRequest:
     ) -> str:
         """Keep one comment of ours.
 
-        A mark alone does not make a comment ours, since anybody can copy it: it must have been
-        written by the token's user, or by a bot where the token is a job's, which is nobody's.
+        A mark alone does not make a comment ours, since anybody can copy it, other bots too: its
+        author must have the number of the account as which the token writes.
 
         Two jobs may do this at once, and a request that seemed to fail may have been served: after
         posting we look again, the oldest comment stays and gets our text, the others go.
@@ -135,6 +137,9 @@ class PullRequest:
 
         Returns:
             What was done: ``posted``, ``edited``, ``unchanged``, ``silent``.
+
+        Raises:
+            GithubError: GitHub refuses, or does not say as whom the token writes.
         """
         with self._told("comment on"):
             me = self._me()
@@ -144,7 +149,12 @@ class PullRequest:
                 return "silent"
             posted = not ours
             if posted:
-                self._pull.create_issue_comment(text)
+                made = self._pull.create_issue_comment(text)
+                if not _is_by(made, me):  # it would not be found again, and be there twice
+                    raise GithubError(
+                        f"GitHub: the comment on {self._name} was written by {_author(made)}, the "
+                        f"token is of {me}: remove the comment, and mend the token"
+                    )
                 ours = self._ours(is_marked, me)
             edited = self._keep_first(ours, text)
             return "posted" if posted else "edited" if edited else "unchanged"
@@ -173,7 +183,7 @@ class PullRequest:
             )
             return "posted"
 
-    def _ours(self, is_marked: Callable[[str], bool], me: str | None) -> list[IssueComment]:
+    def _ours(self, is_marked: Callable[[str], bool], me: int) -> list[IssueComment]:
         """Find our comments, the oldest first."""
         found = [
             comment
@@ -182,15 +192,19 @@ class PullRequest:
         ]
         return sorted(found, key=lambda comment: comment.id)
 
-    def _me(self) -> str | None:
-        if self._access.token.startswith(_INSTALLATION):
-            return None
-        try:
-            return self._github.get_user().login
-        except GithubException as error:
-            if error.status != 403 or isinstance(error, RateLimitExceededException):
-                raise
-            return None
+    def _me(self) -> int:
+        """Give the number of the account as which the token writes; no other ever gets it."""
+        if not self._access.token.startswith(_INSTALLATION):
+            try:
+                return self._github.get_user().id
+            except GithubException as error:
+                if error.status != 403 or isinstance(error, RateLimitExceededException):
+                    raise
+        _, answer = self._github.requester.graphql_query(_VIEWER, {})
+        found = ((answer.get("data") or {}).get("viewer") or {}).get("databaseId")
+        if not isinstance(found, int):
+            raise GithubError(f"GitHub: does not say as whom the token writes: found {found!r}")
+        return found
 
     def _keep_first(self, ours: list[IssueComment], text: str) -> bool:
         edited = False
@@ -247,8 +261,14 @@ class _Discretion(logging.Filter):
         return True
 
 
-def _is_by(comment: IssueComment, me: str | None) -> bool:
-    return comment.user.login == me if me is not None else comment.user.type == "Bot"
+def _is_by(comment: IssueComment, me: int) -> bool:
+    return _author(comment) == me
+
+
+def _author(comment: IssueComment) -> int | None:
+    """Give the number of who wrote a comment; ``None`` for an account that is gone."""
+    user: NamedUser | None = comment.user
+    return None if user is None else user.id
 
 
 def _plain(text: str | None) -> str:

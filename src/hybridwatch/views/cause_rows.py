@@ -16,7 +16,7 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.views import numbers
 from hybridwatch.views.cause_text import cause_text, name_of_part, others_of
-from hybridwatch.views.escape import as_item, escape, fenced_lines, in_html
+from hybridwatch.views.escape import as_code, as_item, escape, fenced_lines, in_html
 from hybridwatch.views.labels import centers_of, change_of, plural
 from hybridwatch.views.sentence import MARKS, headline
 
@@ -121,7 +121,7 @@ def render_log(death: Death, place: str = "") -> str:
 
 def code(text: str) -> str:
     """Write a name from a record as code."""
-    return f"<code>{escape(text, _LONGEST_NAME)}</code>"
+    return as_code(text, _LONGEST_NAME)
 
 
 def _weight(found: Found) -> tuple[int, float]:

@@ -5,16 +5,28 @@ text must show as written: no markup, no HTML, no table cells, no mention that w
 """
 
 import re
-import unicodedata
 from typing import Final
+
+from hybridwatch.plain_text import visible
 
 _ELLIPSIS: Final = "\u2026"
 _BREAK: Final = "\u200b"
-"""A zero-width space. A host looks for @name, #1 and links after it has undone every escape, so
-only a character in between stops it."""
+"""A zero-width space. A host looks for @name, #1 and addresses of mail after it has undone every
+escape, so only a character in between stops it."""
+_GAP: Final = "<wbr>"
+"""What splits an address: a place where a line may break. Nobody sees it, and who copies the
+address gets it whole. A zero-width space would count as part of the host's name."""
 _MARKUP: Final = re.compile(r"[\\`*_\[\]|~]")
+_BACKSLASH: Final = r"\\\g<0>"
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&dollar;"}
-_LINKS: Final = re.compile(r"[@#]|GH-|://|www\.", re.IGNORECASE)
+_NAMES: Final = re.compile(r"[@#]|GH-|GHSA-|CVE-", re.IGNORECASE)
+"""After these GitHub looks for a person, an issue, an advisory."""
+_ADDRESSES: Final = re.compile(
+    r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=mailto:)|(?<=xmpp:)", re.IGNORECASE
+)
+_COMMITS: Final = re.compile(r"(?<![0-9a-z])[0-9a-f]{7,}(?![0-9a-z])", re.IGNORECASE)
+_PIECES: Final = re.compile(r"[0-9a-f]{6}(?=[0-9a-f])", re.IGNORECASE)
+"""What looks like a commit, and pieces that are too short for one."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _LIST_START: Final = re.compile(r"([-+=]|\d+[.)])")
 
@@ -30,14 +42,19 @@ def escape(text: str, longest: int = 300) -> str:
         longest: Characters kept before the text is cut with an ellipsis.
 
     Returns:
-        One line without control, format (bidirectional) or surrogate characters.
+        One line in which nothing is markup, a mention or a link, and nothing steers a display.
     """
-    return _harmless(_MARKUP.sub(r"\\\g<0>", _shortened(text, longest)))
+    return _without_commits(_harmless(_MARKUP.sub(_BACKSLASH, _shortened(text, longest))))
 
 
 def in_html(text: str, longest: int = 300) -> str:
     """Write a text inside a block of HTML, where Markdown is not read; else as ``escape``."""
-    return _harmless(_shortened(text, longest))
+    return _without_commits(_harmless(_shortened(text, longest)))
+
+
+def as_code(text: str, longest: int = 300) -> str:
+    """Write a text as code, else as ``escape``; GitHub looks for no commit there."""
+    return f"<code>{_harmless(_MARKUP.sub(_BACKSLASH, _shortened(text, longest)))}</code>"
 
 
 def as_item(text: str) -> str:
@@ -47,9 +64,8 @@ def as_item(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Fold white space into single blanks and drop characters that steer a display."""
-    blank = " ".join(text.split())
-    return "".join(mark for mark in blank if not unicodedata.category(mark).startswith("C"))
+    """Fold white space into single blanks and write what steers a display as an escape."""
+    return visible(" ".join(text.split()))
 
 
 def _shortened(text: str, longest: int) -> str:
@@ -59,7 +75,11 @@ def _shortened(text: str, longest: int) -> str:
 
 def _harmless(line: str) -> str:
     line = "".join(_ENTITIES.get(mark, mark) for mark in line)
-    return _LINKS.sub(rf"\g<0>{_BREAK}", line)
+    return _NAMES.sub(rf"\g<0>{_BREAK}", _ADDRESSES.sub(_GAP, line))
+
+
+def _without_commits(line: str) -> str:
+    return _COMMITS.sub(lambda found: _PIECES.sub(rf"\g<0>{_GAP}", found[0]), line)
 
 
 def fenced(command: str) -> str:
@@ -98,6 +118,5 @@ def last_lines(text: str, most: int, longest: int = 200) -> list[str]:
 
 
 def _visible(line: str) -> str:
-    """Keep the indentation of a line, and drop what steers a display: colours, directions."""
-    plain = _COLOUR.sub("", line).expandtabs(4).rstrip()
-    return "".join(mark for mark in plain if not unicodedata.category(mark).startswith("C"))
+    """Keep the indentation of a line, drop its colours, and show what else steers a display."""
+    return visible(_COLOUR.sub("", line).expandtabs(4).rstrip())

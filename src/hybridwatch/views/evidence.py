@@ -11,7 +11,7 @@ from hybridwatch.analysis.evidence import QUANTITIES, Evidence, Figure, Judged, 
 from hybridwatch.metric import Kind
 from hybridwatch.record.identity import Testbed
 from hybridwatch.views import numbers
-from hybridwatch.views.escape import as_item, escape
+from hybridwatch.views.escape import as_code, as_item, escape
 from hybridwatch.views.sentence import plural
 
 _OWED: Final = "owed"
@@ -147,7 +147,7 @@ def _list_of(numbered: Mapping[str, int], remarks: Mapping[str, Sequence[str]]) 
         yield "## Records"
         lines = []
         for record, at in numbered.items():
-            lines.append(f"{at}. <code>results/{escape(record)}</code>")
+            lines.append(f"{at}. {as_code('results/' + record)}")
             lines += [f"   {as_item(remark)}" for remark in remarks.get(record, ())]
         yield "\n".join(lines)
 

@@ -12,7 +12,7 @@ from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.record.side_names import side_names
 from hybridwatch.views import numbers, sentence
 from hybridwatch.views.cause_rows import cell, render_log
-from hybridwatch.views.escape import as_item, escape, fenced, in_html
+from hybridwatch.views.escape import as_code, as_item, escape, fenced, in_html
 
 _SHOWN_FLIPS: Final = 5
 _SHOWN_LINES: Final = 20
@@ -157,4 +157,4 @@ def _identity(side: Side) -> str:
 
 
 def _code(text: str) -> str:
-    return f"<code>{escape(text)}</code>"
+    return as_code(text)

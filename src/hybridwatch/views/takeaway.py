@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
+from hybridwatch.plain_text import csv_cell
 from hybridwatch.views.document import Cell, Chart, Line, Table, When, cell_of, plain
 
 KEPT_CHARTS: Final = 256
 """Charts of which what was written is kept: those of the pages that people look at now."""
-_FORMULA: Final = re.compile(r"[=@\t\r]|[+-](?![\d. ]|$)")
-"""How a text begins that a spreadsheet would compute instead of show."""
 
 
 def csv_of_table(table: Table) -> str:
@@ -64,6 +63,4 @@ def _csv(heading: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def _csv_value(value: object) -> object:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
-    if isinstance(value, str) and _FORMULA.match(value):
-        return f"'{value}"
-    return value
+    return csv_cell(value)

@@ -20,7 +20,7 @@ from tests.situations import HOSTILE, SITUATIONS
 
 OURS = {
     "code", "details", "h2", "li", "ol", "p", "pre", "strong", "sub", "summary",
-    "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "table", "tbody", "td", "th", "thead", "tr", "ul", "wbr",
 }  # fmt: skip
 
 
@@ -37,7 +37,8 @@ class Elements(HTMLParser):
 
     def handle_starttag(self, tag, attrs) -> None:
         self.found.append((tag, tuple(name for name, _ in attrs)))
-        self.open.append(tag)
+        if tag != "wbr":  # has no end
+            self.open.append(tag)
 
     def handle_endtag(self, tag) -> None:
         self.crossed |= not self.open or self.open.pop() != tag
@@ -75,12 +76,12 @@ def test_an_unescaped_name_would_be_seen() -> None:
 def test_hostile_text_is_shown_wakes_nobody_and_links_nowhere() -> None:
     text = CASES["hostile"]().page().text
     prose = outside_fences(text)
-    assert not re.search(r"[@#]\w|://\w|\bwww\.\w", prose)
+    assert not re.search(r"[@#]\w|://|\bwww\.", prose)
     assert "\u202e" not in text
     assert "\x1b" not in text
     shown = Elements(text).text
     assert "<script>alert(1)</script> | a | `b` **c** [d](http" in shown
-    assert "\\" not in shown
+    assert "\\" not in re.sub(r"\\(u202e|x1b|\u2026)", "", shown), "but of what steers a display"
 
 
 def test_a_stranger_cannot_write_our_marker() -> None:

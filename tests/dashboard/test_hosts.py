@@ -1,0 +1,149 @@
+"""Who asks under a foreign name gets nothing: a real server, and raw requests."""
+
+import http.client
+import socket
+from collections.abc import Callable, Iterator
+from typing import Final
+from urllib.parse import urlsplit
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.cli import dashboard as verb
+from hybridwatch.cli.hosts import read_hosts
+from hybridwatch.store import write_run
+from tests.builders import a_comparison
+from tests.dashboard.server import serving
+
+SECRET: Final = "correct horse battery"  # noqa: S105 (of this test)
+PROXY: Final = "watch.example.org"
+FOREIGN: Final = "rebound.example.net"
+ANYWHERE: Final = "0.0.0.0"  # noqa: S104 (nothing is bound)
+SOCKET: Final = "/_stcore/stream"
+PATHS: Final = ("/", "/run", "/_stcore/health", "/_stcore/host-config", SOCKET)
+UPGRADE: Final = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+Ask = Callable[..., tuple[int, dict[str, str], bytes]]
+
+
+def asking(address: str) -> Ask:
+    """Send single requests under any name; a socket is asked for by its path."""
+    place = urlsplit(address)
+
+    def ask(path: str, *names: str, port: bool = True) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=20)
+        try:
+            connection.putrequest("GET", path, skip_host=True)
+            for name in names:
+                whole = f"{name}:{place.port}" if port else name
+                connection.putheader("Host", whole)
+                connection.putheader("Origin", f"http://{whole}")
+            for header in UPGRADE.items() if path == SOCKET else ():
+                connection.putheader(*header)
+            connection.endheaders()
+            answer = connection.getresponse()
+            body = b"" if answer.status == http.client.SWITCHING_PROTOCOLS else answer.read()
+            return answer.status, {name.lower(): v for name, v in answer.getheaders()}, body
+        finally:
+            connection.close()
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """A dashboard with a record, behind a proxy of a name."""
+    results = tmp_path_factory.mktemp("store")
+    write_run(results, a_comparison({"ttft": (0.1,) * 3}, {"ttft": (0.1,) * 3}))
+    with serving(results, words=["--allow-host", PROXY]) as server:
+        yield asking(server.address)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST.", "[::1]", PROXY])
+def test_a_name_that_was_given_is_served(ask, path, name) -> None:
+    status, _, _ = ask(path, name)
+    assert status == (101 if path == SOCKET else 200)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", [FOREIGN, "localhost.example.net", "127.0.0.1.example.net"])
+def test_a_foreign_name_gets_nothing_though_the_origin_is_the_same(ask, path, name) -> None:
+    status, _, body = ask(path, name)
+    assert status == (403 if path == SOCKET else 421)
+    assert len(body) < 300
+    assert b"hybridwatch dashboard --allow-host NAME" in body or path == SOCKET
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_files_and_no_name_and_two_names(ask, path) -> None:
+    refused = {403, 421, 400}
+    assert ask(path)[0] in refused
+    assert ask(path, "localhost", FOREIGN)[0] in refused
+    assert ask(path, "x@localhost", port=False)[0] in refused
+
+
+def test_a_static_file_is_for_named_hosts_only(ask) -> None:
+    page = ask("/", "localhost")[2].decode()
+    script = "/" + page.split('src="./')[1].split('"')[0]
+    assert ask(script, "localhost")[0] == 200
+    assert ask(script, FOREIGN)[0] == 421
+
+
+@pytest.mark.parametrize("name", ["localhost", FOREIGN])
+@pytest.mark.parametrize("path", [each for each in PATHS if each != SOCKET])
+def test_no_answer_may_be_shown_inside_another_page(ask, path, name) -> None:
+    _, headers, _ = ask(path, name)
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-frame-options"] == "DENY"
+
+
+def test_who_asks_for_a_password_says_so_with_the_policy_and_to_named_hosts_only(tmp_path) -> None:
+    with serving(tmp_path, {"HYBRIDWATCH_DASHBOARD_PASSWORD": SECRET}) as server:
+        ask = asking(server.address)
+        status, headers, _ = ask("/", "localhost")
+        assert status == 401
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert ask("/", FOREIGN)[0] == 421
+
+
+@pytest.mark.parametrize(
+    ("said", "header", "ours"),
+    [
+        ("", "localhost:8501", True),
+        ("", "127.0.0.1", True),
+        ("", "[::1]:8501", True),
+        ("", "10.0.0.7:8501", False),
+        ("10.0.0.7", "10.0.0.7:8501", True),
+        ("10.0.0.7", "10.0.0.8", False),
+        ("2001:db8::1", "[2001:DB8:0::1]:80", True),
+        (ANYWHERE, "10.0.0.8", True),
+        ("::", "[2001:db8::7]", True),
+        (ANYWHERE, f"{FOREIGN}:8501", False),
+        (ANYWHERE, "bench-box:8501", True),
+        ("127.0.0.1", "bench-box", False),
+        (f"127.0.0.1 {PROXY}", PROXY.upper(), True),
+        (f"127.0.0.1 {PROXY}", f"x.{PROXY}", False),
+        ("", "", False),
+        ("", "localhost/", False),
+        ("", "evil@localhost", False),
+        ("", "localhost:x", False),
+    ],
+)
+def test_names_and_addresses_are_compared_as_a_browser_means_them(
+    monkeypatch, said, header, ours
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "Bench-Box")
+    assert read_hosts(said).allow(header) is ours
+
+
+@pytest.mark.parametrize("name", ["https://a.org", "a.org:80", "a b", "*.a.org", ""])
+def test_what_is_no_name_is_a_wrong_call(tmp_path, name) -> None:
+    done = CliRunner().invoke(verb.command, ["--results", str(tmp_path), "--allow-host", name])
+    assert done.exit_code == 2
+    assert "expected a name without scheme and port" in done.output
