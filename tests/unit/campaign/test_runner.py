@@ -19,7 +19,7 @@ from tests.unit.campaign.plans import a_campaign, a_stage
 
 
 def run(campaign, *, resume=False):
-    said = []
+    said: list[str] = []
     return {one.stage: one for one in run_campaign(campaign, said.append, resume=resume)}, said
 
 
