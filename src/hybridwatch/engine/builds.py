@@ -22,7 +22,7 @@ HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 DEFAULT_BUILD: Final = "cpu-0.27.1"
 """What is measured when nobody names a build; runs everywhere."""
 
-FAULTS: Final = ("slow-step", "unzeroed-state")
+FAULTS: Final = ("slow-step", "slow-step-2", "slow-step-5", "slow-step-10", "unzeroed-state")
 """What a label may plant; what each does is told by the plugin (``hybridwatch_engine.planted``)."""
 
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
