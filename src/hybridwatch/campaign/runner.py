@@ -101,8 +101,8 @@ def _run_stage(
     status, process = _status_of(stage.command, answer, log, limit_s)
     records = sorted(set(list_records(campaign.results)) - before)
     left = [one.relative_to(campaign.results).as_posix() for one in records]
-    if not stage.measures and status in {0, _BAD_NEWS} and answer.stat().st_size:
-        left.append(answer.name)
+    if not stage.measures and status in {0, _BAD_NEWS, None} and answer.stat().st_size:
+        left.append(answer.name)  # of a study that had to be ended, what it answered until then
     end = _end_of(status, answered=bool(left))
     return Entry(
         stage=stage.id,

@@ -86,15 +86,16 @@ def _answers(folder: Path) -> Iterator[tuple[str, Path]]:
     """The answered studies of a campaign, each with the file of what it printed."""
     for entry in Journal(folder).last().values():
         module = next((word for word in entry.command if word.startswith(_MODULE)), "")
-        answer = folder / f"{entry.stage}.out"
-        if module and entry.end.is_final and answer.is_file():
-            yield module.removeprefix(_MODULE), answer
+        name = f"{entry.stage}.out"
+        if module and name in entry.left and (folder / name).is_file():
+            yield module.removeprefix(_MODULE), folder / name
 
 
 def _costs(study: str, answer: Path, results: Path) -> Iterator[Cost]:
     source = answer.relative_to(results).as_posix()
     try:
-        text = answer.read_text(encoding="utf-8")
+        # Each line is the whole answer until then; a line without an end was cut.
+        text = answer.read_text(encoding="utf-8").rpartition("\n")[0].rpartition("\n")[2]
         match study:
             case "fix_cost":
                 yield from _of_fixes(_FixCost.model_validate_json(text), source)

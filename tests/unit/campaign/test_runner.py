@@ -28,7 +28,7 @@ def test_stages_that_fail_hang_or_die_do_not_keep_the_next_from_its_answer(tmp_p
         a_campaign(
             tmp_path,
             a_stage("fails", "import sys; sys.exit('hybridwatch: no driver')"),
-            a_stage("hangs", "import time; time.sleep(60)", limit_s=1.0),
+            a_stage("hangs", "import time; print(1, flush=True); time.sleep(60)", limit_s=2.0),
             a_stage("dies", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"),
             a_stage("answers", "print('{}')"),
             a_stage("bad-news", "import sys; print('{}'); sys.exit(1)"),
@@ -43,7 +43,8 @@ def test_stages_that_fail_hang_or_die_do_not_keep_the_next_from_its_answer(tmp_p
     ]
     assert ends["fails"].reason == "exit status 1: no driver"
     assert "no driver" in ends["fails"].tail
-    assert ends["hangs"].reason == "still running at its limit of 1 s"
+    assert ends["hangs"].reason == "still running at its limit of 2 s"
+    assert ends["hangs"].left == ("hangs.out",), "what it had found until then"
     assert ends["answers"].left == ("answers.out",)
     assert [line.partition(":")[0] for line in said] == [
         f"[{number}/5] {name}" for number, name in enumerate(ends, 1)

@@ -41,10 +41,11 @@ def answer(tmp_path):
 
     def keep(study, told, *, day="2026-11-22", end=End.ANSWERED):
         folder = tmp_path / "campaigns" / day
+        left = () if end is End.FAILED else (f"{study}.out",)
         command = ("python", "-m", f"hybridwatch_engine.{study}")
-        Journal(folder).add(Entry(stage=study, end=end, command=command))
+        Journal(folder).add(Entry(stage=study, end=end, command=command, left=left))
         text = told if isinstance(told, str) else json.dumps(told)
-        (folder / f"{study}.out").write_text(text)
+        (folder / f"{study}.out").write_text(f"{text}\n")
         return tmp_path
 
     return keep
@@ -79,6 +80,14 @@ def test_newest_campaign_counts(answer):
     newer = {**PROBE, "batches": {"16": {"step_time": STEP_TIME}}}
     (cost,) = costs_in(answer("probe_cost", newer, day="2026-11-23"))
     assert cost.batch == 16
+
+
+def test_study_that_was_ended_gives_what_it_had_found_until_then(answer):
+    two = {**PROBE, "batches": {**PROBE["batches"], "64": {"step_time": STEP_TIME}}}
+    lines = "\n".join((json.dumps(PROBE), json.dumps(two), '{"device": "NVI'))
+    results = answer("probe_cost", "", end=End.TIMED_OUT)
+    (results / "campaigns" / "2026-11-22" / "probe_cost.out").write_text(lines)
+    assert [cost.batch for cost in costs_in(results)] == [8, 64]
 
 
 def test_study_that_failed_gives_no_figure(answer):
