@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from hybridwatch.errors import GithubError
 from hybridwatch.github import parcel as parcels
 from hybridwatch.github.parcel import NUMBER_FILE, unpack
+from hybridwatch.record.seal import render_sealed
 from hybridwatch.store import list_records, read_run, write_run
 from tests.builders import a_run
 
@@ -130,6 +132,43 @@ def test_a_record_with_an_unknown_key_is_refused(packed, tmp_path) -> None:
         record = json.loads(zipped.read(name))
     with pytest.raises(GithubError, match="expected no such key"):
         unpack(packed(**{name: json.dumps(record | {"html": "<b>"}).encode()}), tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("version", 2**31), ("version", 10**400), ("memory_bytes", 10**400), ("id", "x" * 10**7)],
+)
+def test_a_record_out_of_bounds_is_refused_whatever_its_digest_says(
+    packed, tmp_path, key, value
+) -> None:
+    with zipfile.ZipFile(packed()) as zipped:
+        (name,) = [name for name in zipped.namelist() if name.endswith(".json")]
+        record = json.loads(zipped.read(name))
+    record["scenario" if key == "version" else "testbed"][key] = value
+    path = packed(**{name: render_sealed(record).encode()})
+    with pytest.raises(GithubError, match=rf"parcel: .*\.{key}: expected .*, found ") as error:
+        unpack(path, tmp_path / "new")
+    assert len(str(error.value)) < 500
+
+
+def test_a_damaged_record_is_refused(packed, tmp_path) -> None:
+    with zipfile.ZipFile(packed()) as zipped:
+        (name,) = [name for name in zipped.namelist() if name.endswith(".json")]
+        record = zipped.read(name)
+    with pytest.raises(GithubError, match="sha256: expected .*the file is not as it was written"):
+        unpack(packed(**{name: record.replace(b'"cores": 4', b'"cores": 8')}), tmp_path / "new")
+
+
+def test_a_parcel_of_gigabytes_or_a_pipe_is_refused_by_its_size(tmp_path) -> None:
+    path = tmp_path / "parcel.zip"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(GithubError, match="expected at most"):
+        unpack(path, tmp_path / "new")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(GithubError, match="expected a regular file, found a pipe"):
+        unpack(path, tmp_path / "new")
 
 
 @pytest.mark.parametrize("content", [b"", b"0", b"-1", b"7; rm -rf /", b"9" * 12, b"\xff", b"7\n8"])
