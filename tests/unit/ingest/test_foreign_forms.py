@@ -184,7 +184,9 @@ def test_a_later_result_without_a_rate_is_refused_by_its_line(tmp_path) -> None:
     del second["request_inthroughput"]
     path = tmp_path / "two.jsonl"
     path.write_text(f"{first}\n{json.dumps(second)}\n")
-    with pytest.raises(IngestError, match="line 2.request_throughput: expected a value, found not"):
+    with pytest.raises(
+        IngestError, match=r"line 2\.request_throughput: expected a value, found not"
+    ):
         read(path)
 
 
