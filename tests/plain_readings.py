@@ -8,11 +8,14 @@ metric and statistic.
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 Samples = Mapping[tuple[str, str | None], list[float]]
 TIMES = ("ttft", "tpot", "itl", "e2el")
+_LONGEST_NAME = 100
+_ODDITIES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 STATISTICS = {"median": ("median", "p50"), "p99": ("p99",)}
 
 
@@ -23,16 +26,19 @@ def _at(value: Any, *keys: str) -> Any:
 
 
 def _over(value: Any, part: float) -> list[float]:
-    return [value / part] if isinstance(value, int | float) else []
+    try:
+        return [value / part]
+    except (OverflowError, TypeError):
+        return []
 
 
 def values_of(path: Path) -> list[Any]:
     """Read JSON or JSON lines, without NaN and infinity."""
-    text = path.read_bytes().decode("utf-8-sig")
+    text = path.read_bytes().decode("utf-8-sig", errors="replace")
     lines = [text] if path.suffix == ".json" else text.splitlines()
     try:
         told = [json.loads(line, parse_constant=lambda _: None) for line in lines if line.strip()]
-    except ValueError:
+    except ValueError:  # requests that cannot be read are left out
         return [] if path.suffix == ".jsonl" else [json.loads(text)]
     return [one for item in told for one in (item if isinstance(item, list) else [item])]
 
@@ -99,7 +105,7 @@ def guidellm(path: Path) -> Iterator[Samples]:
         }
         for time, name in {**names, "e2el": "request_latency"}.items():
             part = 1000 if name.endswith("_ms") else 1
-            each = [request.get(name) for request in done]
+            each = [_at(request, name) for request in done]
             found[time, None] = [value / part for value in each if value is not None]
             spread = _at(metrics, name, "successful")
             whole = (_at(spread, "median"), _at(spread, "percentiles", "p99"))
@@ -120,7 +126,6 @@ def aiperf(path: Path) -> Iterator[Samples]:
         "itl": "inter_chunk_latency",
         "e2el": "request_latency",
     }
-    parts = {"ms": 1000, "sec": 1, "s": 1, "us": 1e6, "ns": 1e9}
     found: dict[tuple[str, str | None], list[float]] = {}
     for rate, name in (
         ("output_throughput", "output_token_throughput"),
@@ -130,18 +135,29 @@ def aiperf(path: Path) -> Iterator[Samples]:
     for time, name in names.items():
         for statistic, words in STATISTICS.items():
             value = _at(told, name, words[-1])
-            found[time, statistic] = _over(value, parts.get(_at(told, name, "unit"), math.nan))
+            found[time, statistic] = _over(value, _part(_at(told, name)))
     yield found
-    requests = path.with_name("profile_export.jsonl")
-    for one in values_of(requests) if requests.is_file() else ():
+    with suppress(*_ODDITIES):  # requests that cannot be read are left out
+        found |= _requests(path.with_name("profile_export.jsonl"), names)
+    yield found
+
+
+def _requests(path: Path, names: Mapping[str, str]) -> Samples:
+    found: dict[tuple[str, str | None], list[float]] = {}
+    for one in values_of(path) if path.is_file() else ():
         data = one["metadata"]
         if (data.get("phase_kind") or data.get("benchmark_phase")) in {"profiling", None}:
             for time, name in names.items():
                 metric = one["metrics"].get(name) or {"value": []}
                 value = metric["value"] if isinstance(metric["value"], list) else [metric["value"]]
-                part = parts[metric["unit"]] if value else 1
+                part = _part(metric)
                 found.setdefault((time, None), []).extend(each / part for each in value)
-    yield found
+    return found
+
+
+def _part(metric: Any) -> float:
+    parts = {"ms": 1000, "sec": 1, "s": 1, "us": 1e6, "ns": 1e9}
+    return parts.get(str(_at(metric, "unit")), math.nan)
 
 
 def lm_eval(path: Path) -> Iterator[Samples]:
@@ -151,14 +167,18 @@ def lm_eval(path: Path) -> Iterator[Samples]:
     date = path.stem.partition("_")[2]
     for task, scores in told["results"].items():
         metric = "accuracy." + task.removeprefix("hybridwatch_")
-        found[metric, "mean"] = [score for score in scores.values() if not isinstance(score, str)]
+        numbers = scores.values() if isinstance(scores, dict) else ()  # a group's are not read
+        found[metric, "mean"] = [score for score in numbers if not isinstance(score, str)]
         samples = path.with_name(f"samples_{task}_{date}.jsonl")
-        if samples.is_file():
-            rows = values_of(samples)
-            strict = [row for row in rows if "strict" in row["filter"]] or rows
-            found[metric, None] = [
-                row[row["metrics"][0]] for row in strict if row["filter"] == strict[0]["filter"]
-            ]
+        if len(task) < _LONGEST_NAME and samples.is_file():
+            with suppress(*_ODDITIES):  # documents that cannot be read are left out
+                rows = values_of(samples)
+                strict = [row for row in rows if "strict" in row["filter"]] or rows
+                found[metric, None] = [
+                    row[strict[0]["metrics"][0]]
+                    for row in strict
+                    if row["filter"] == strict[0]["filter"]
+                ]
     yield found
 
 
@@ -218,10 +238,10 @@ PLAIN: Mapping[str, Callable[[Path], Iterator[Samples]]] = {
 
 def explains(reading: Samples, metric: str, statistic: str | None, values: Sequence[float]) -> bool:
     """Whether a reading of a file has these very values."""
-    told = reading.get(("asv", None))
-    if told is not None:
+    numbers = reading.get(("asv", None))
+    if numbers is not None:
         return all(
-            any(_same(one, value) or _same(1, value * one) for one in told) for value in values
+            any(_same(one, value, 1 / value) for one in numbers) for value in values if value
         )
     told = reading.get((metric, statistic), [])
     if statistic == "mean":  # a score among others
@@ -229,5 +249,10 @@ def explains(reading: Samples, metric: str, statistic: str | None, values: Seque
     return len(told) == len(values) and all(map(_same, told, values))
 
 
-def _same(told: float | None, value: float) -> bool:
-    return told is not None and math.isclose(told, value, rel_tol=1e-9, abs_tol=1e-9)
+def _same(told: float | None, *values: float) -> bool:
+    try:
+        return told is not None and any(
+            math.isclose(told, value, rel_tol=1e-9, abs_tol=1e-9) for value in values
+        )
+    except (OverflowError, TypeError):
+        return False

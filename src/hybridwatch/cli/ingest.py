@@ -24,6 +24,8 @@ _BAD_NEWS: Final = 1
 _WRONG_CALL: Final = 2
 _MOST_BYTES: Final = 256 * 2**20
 """Of one file of another tool."""
+_LONGEST: Final = 500
+"""Characters of a reason; a file can have keys of any length."""
 _OWN_WORDS: Final = (b'"schema_version"', b'"builds"', b'"trials"')
 """In every record; a quick look that spares reading its JSON twice."""
 _VERDICT: Final = "a verdict of hybridwatch"
@@ -99,8 +101,10 @@ class Haul:
 
     def refuse(self, file: str, reason: str) -> None:
         """Note a file that cannot be taken."""
-        # Keys of a file from outside must not command the terminal.
+        # Keys of a file from outside must neither command the terminal nor flood it.
         reason = "".join(char if char.isprintable() else "\ufffd" for char in reason)
+        if len(reason) > _LONGEST:
+            reason = reason[: _LONGEST - 1] + "…"
         self.bad.append(Bad(file, reason))
         if not self.quiet:
             click.echo(f"{file}: {reason}", err=True)
@@ -212,6 +216,8 @@ def _take(path: Path, haul: Haul, given: Given) -> Iterator[Taken]:
         return
     # All of them before any is added: a file is taken whole or not at all.
     pairs = [(run, encode(run)) for run in read_foreign(document, given)]
+    if not pairs:
+        haul.aside.append("results of asv in which nothing ran")
     for run, _ in pairs:
         _check_same(intake, run)
     for run, encoded in pairs:

@@ -46,7 +46,10 @@ def is_report(document: Document) -> bool:
 def read_report(document: Document, given: Given) -> Iterator[Run]:
     """Read every benchmark of a report."""
     root = Node(document.root)
-    for benchmark in root.at("benchmarks").each():
+    benchmarks = list(root.at("benchmarks").each())
+    if not benchmarks:
+        raise root.at("benchmarks").wrong("at least one benchmark")
+    for benchmark in benchmarks:
         asked = load_of(root, benchmark)
         started, ended = benchmark.at("start_time"), benchmark.at("end_time")
         told = Told(

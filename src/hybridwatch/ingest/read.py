@@ -20,6 +20,7 @@ from hybridwatch.record.run import Run
 
 _LIKELY: Final = (".json", ".jsonl")
 _LARGEST_COMPANION: Final = 64 * 1024**2
+_SHOWN: Final = 40
 _KEPT: Final = 256
 """Parsed files that are kept: companions are asked for by each of their neighbours."""
 
@@ -179,6 +180,6 @@ def _parsed(paths: Iterable[Path]) -> Iterator[Document]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
-        keys = ", ".join(map(repr, list(value)[:5]))
+        keys = ", ".join(repr(key[:_SHOWN]) for key in list(value)[:5])
         return f"an object with the keys {keys}" if keys else "an empty object"
     return f"a {type(value).__name__}"

@@ -201,6 +201,30 @@ def test_a_file_that_says_nothing_alone_is_a_wrong_call_by_itself(ingest) -> Non
     assert "found only requests of aiperf; name the folder, or what belongs to it" in answer.output
 
 
+def test_what_no_record_could_be_read_back_with_is_not_taken(ingest, results, tmp_path) -> None:
+    deep = "[" * 200 + "]" * 200
+    (tmp_path / "serve.json").write_text(SERVE.read_text().rstrip()[:-1] + f', "deep": {deep}}}')
+    answer = ingest(tmp_path)
+    assert answer.exit_code == 1
+    assert "expected JSON of at most 64 levels: nested deeper" in answer.output
+    assert list_records(results) == []
+
+
+def test_a_reason_does_not_flood_the_terminal(ingest, tmp_path) -> None:
+    (tmp_path / "other.json").write_text(json.dumps({"x" * 10**6: 1}))
+    assert len(ingest(tmp_path).output) < 1000
+
+
+def test_results_of_asv_in_which_nothing_ran_are_named_when_there_is_nothing_else(
+    ingest, tmp_path
+) -> None:
+    (path,) = (FOREIGN / "asv/lab-1").glob("d4ad*.json")
+    (tmp_path / path.name).write_text(json.dumps(json.loads(path.read_text()) | {"results": {}}))
+    answer = ingest(tmp_path)
+    assert answer.exit_code == 2
+    assert "found only results of asv in which nothing ran" in answer.output
+
+
 def test_a_verdict_alone_is_named(ingest, tmp_path) -> None:
     (tmp_path / "verdict.json").write_text('{"report": {}, "parameters": {}, "tools": {}}')
     answer = ingest(tmp_path)

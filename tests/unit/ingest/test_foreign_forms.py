@@ -178,6 +178,18 @@ def test_latencies_whose_names_are_not_read_are_not_lost_in_silence(tmp_path, su
         changed(tmp_path, "vllm-bench/inferencex-random.json", rename)
 
 
+def test_a_later_result_without_a_rate_is_refused_by_its_line(tmp_path) -> None:
+    first = (MADE_UP / "vllm-bench/serving-0.4.json").read_text().replace("\n", "")
+    second = json.loads(first)
+    del second["request_inthroughput"]
+    path = tmp_path / "two.jsonl"
+    path.write_text(f"{first}\n{json.dumps(second)}\n")
+    with pytest.raises(
+        IngestError, match=r"line 2\.request_throughput: expected a value, found not"
+    ):
+        read(path)
+
+
 def test_a_summary_with_an_empty_list_of_requests_keeps_its_latencies(tmp_path) -> None:
     lists: dict[str, list[float]] = {"ttfts": [], "itls": [], "output_lens": []}
     (run,) = changed(tmp_path, "vllm-bench/inferencex-random.json", put(**lists))
@@ -240,6 +252,11 @@ def test_guidellm_0_3_tells_the_load_with_each_benchmark() -> None:
     assert (found["output_throughput"], found["request_throughput"]) == ((200.0,), (2.0,))
     assert found["ttft"] == (0.1, 0.12, 0.11, 0.13)
     assert found["tpot"] == (0.01, 0.011, 0.0105, 0.0115)
+
+
+def test_a_report_of_guidellm_without_a_benchmark_is_refused(tmp_path) -> None:
+    with pytest.raises(IngestError, match="benchmarks: expected at least one benchmark, found"):
+        changed(tmp_path, "../guidellm/report.json", put(benchmarks=[]))
 
 
 def test_guidellm_0_5_without_a_whole_window_gives_no_rates() -> None:

@@ -23,8 +23,8 @@ from tests.plain_readings import PLAIN, explains
 FOREIGN = Path(__file__).parents[2] / "fixtures" / "foreign"
 MANY = int(os.environ.get("HYBRIDWATCH_MUTATIONS", "1000"))
 FEW = 120
-SEED = int(os.environ.get("HYBRIDWATCH_SEED", "17"))
-LONGEST = 600
+SEED = int(os.environ.get("HYBRIDWATCH_SEED", "1700"))
+LONGEST = 500
 """Characters of a line that somebody reads; a path is not counted."""
 
 LM_EVAL = "2026-11-21T20-12-50.360266"
@@ -112,7 +112,7 @@ def bury(rng: random.Random, where: Any, key: Any) -> None:
 
 
 def rescale(rng: random.Random, where: Any, key: Any) -> None:
-    if isinstance(where[key], int | float):
+    if isinstance(where[key], int | float) and abs(where[key]) < 1e300:
         where[key] = where[key] * rng.choice((-1, 0.001, 1000, 0.5, 3))
     elif isinstance(where[key], str):
         where[key] = where[key][: len(where[key]) // 2]
@@ -163,19 +163,18 @@ def mutated(rng: random.Random, raw: bytes, *, is_lines: bool) -> bytes:
     return raw[:place] + b"[" * rng.choice((10, 5000, 100_000)) + raw[place:]
 
 
-def cases(folder: Path, seed: int, count: int) -> None:
-    """Write folders of foreign files, in each of which one file is damaged."""
+def write_case(folder: Path, seed: int) -> None:
+    """Write the files of one tool, one of them damaged."""
     rng = random.Random(seed)
-    for number in range(count):
-        names = CASES[number % len(CASES)]
-        damaged = rng.choice((names[0], rng.choice(names)))
-        for name in names:
-            path = folder / f"{number:04}" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            raw = (FOREIGN / name).read_bytes()
-            if name == damaged:
-                raw = mutated(rng, raw, is_lines=name.endswith(".jsonl"))
-            path.write_bytes(raw)
+    names = CASES[seed % len(CASES)]
+    damaged = rng.choice((names[0], rng.choice(names)))
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        raw = (FOREIGN / name).read_bytes()
+        if name == damaged:
+            raw = mutated(rng, raw, is_lines=name.endswith(".jsonl"))
+        path.write_bytes(raw)
 
 
 def check_trial(file: Path, form: str, trial: Trial) -> None:
@@ -192,33 +191,33 @@ def check_trial(file: Path, form: str, trial: Trial) -> None:
     ), f"{file}: {trial.samples}"
 
 
-def check(folder: Path, seed: int, count: int) -> None:
-    cases(folder / "in", seed, count)
+def check_case(folder: Path, seed: int) -> None:
+    """Ingest a case: no traceback, nothing passed over, one line or the file's own values."""
+    write_case(folder / "in", seed)
     words = ["ingest", str(folder / "in"), "--results", str(folder / "out"), "--json"]
     answer = CliRunner().invoke(cli, words)
     assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exc_info
-    assert answer.exit_code == 1
     told = json.loads(answer.stdout)
+    assert told["bad"] or told["taken"]
+    assert answer.exit_code in ({1, 2} if told["bad"] else {0})
     for bad in told["bad"]:
         reason = bad["reason"].replace(str(folder), "")
         assert len(reason.splitlines()) == 1, bad
         assert reason.isprintable(), bad
         assert len(reason) < LONGEST, bad
-        assert "expected" in reason or "cannot read" in reason, bad
+        assert "expected" in reason, bad
     for taken in told["taken"]:
         for trial in read_run(Path(taken["record"])).trials:
             check_trial(Path(taken["file"]), taken["format"], trial)
-    spoken = {Path(one["file"]).relative_to(folder / "in").parts[0] for one in told["bad"]}
-    spoken |= {Path(one["file"]).relative_to(folder / "in").parts[0] for one in told["taken"]}
-    assert len(spoken) == count  # nothing is passed over in silence
     shutil.rmtree(folder)
 
 
 def test_a_damaged_file_is_refused_in_a_line_or_read_as_it_is(tmp_path) -> None:
-    check(tmp_path / "few", SEED, FEW)
+    for seed in range(SEED, SEED + FEW):
+        check_case(tmp_path / str(seed), seed)
 
 
 @pytest.mark.slow
 def test_a_thousand_damaged_files_are_refused_in_a_line_or_read_as_they_are(tmp_path) -> None:
-    for start in range(0, MANY, FEW):
-        check(tmp_path / str(start), SEED + 1 + start, min(FEW, MANY - start))
+    for seed in range(SEED + FEW, SEED + FEW + MANY):
+        check_case(tmp_path / str(seed), seed)
