@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.ingest.agreement import check_record
 from hybridwatch.ingest.document import Document, parse
@@ -86,15 +87,13 @@ class Haul:
             self.taken.append(taken)
             if not self.quiet:
                 what = "added" if taken.new else "already there"
-                click.echo(f"{taken.file}: {taken.format}: {what}: {taken.record}")
+                say(f"{taken.file}: {taken.format}: {what}: {taken.record}")
 
     def refuse(self, file: str, reason: str) -> None:
         """Note a file that cannot be taken."""
-        # Keys of a file from outside must not command the terminal.
-        reason = "".join(char if char.isprintable() else "\ufffd" for char in reason)
         self.bad.append(Bad(file, reason))
         if not self.quiet:
-            click.echo(f"{file}: {reason}", err=True)
+            say(f"{file}: {reason}", err=True)
 
     @property
     def summary(self) -> str:
