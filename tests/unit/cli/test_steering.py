@@ -8,12 +8,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
+from unicodedata import category
 
 import pytest
 from click.testing import CliRunner, Result
 
 from hybridwatch.cli.main import cli
-from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Run
 from hybridwatch.store import write_run
 from hybridwatch.views.screens import SCREENS
@@ -41,7 +41,7 @@ def invoke(*words: str | Path) -> Result:
 
 def steers(text: str) -> list[str]:
     """Everything that steers a display; styles of a terminal would be told as well."""
-    return [mark for mark in text if visible(mark) != mark]
+    return [mark for mark in text if mark not in "\t\n" and category(mark) in {"Cc", "Cf", "Cs"}]
 
 
 class Texts(HTMLParser):
@@ -75,6 +75,14 @@ def _strings(found: Any) -> list[str]:
     if isinstance(found, list):
         return [text for value in found for text in _strings(value)]
     return [found] if isinstance(found, str) else []
+
+
+@pytest.fixture
+def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a text goes as it is wherever it was made visible."""
+    for name in ("cli.say", "cli.main", "views.escape", "views.markup", "views.base_figure"):
+        monkeypatch.setattr(f"hybridwatch.{name}.visible", lambda text: text)
+    monkeypatch.setattr("hybridwatch.plain_text._text_cell", lambda text: text)
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -143,3 +151,19 @@ def test_an_honest_export_is_what_it_was_and_is_read_again(tmp_path) -> None:
     told = json.loads(invoke("detect", out, "--json").stdout)
     names = {row["series"] for row in csv.DictReader(io.StringIO(out.read_text()))}
     assert {series["series"] for series in told["series"]} == names
+
+
+@pytest.mark.usefixtures("_unguarded")
+def test_a_page_a_terminal_and_a_csv_without_guard_would_be_seen(tmp_path) -> None:
+    made = hostile()
+    builds = tuple(replace(build, label=f"{FORMULA} {build.label}") for build in made.builds)
+    write_run(tmp_path / "results", replace(made, builds=builds))
+    out = tmp_path / "page.html"
+    invoke("page", "run", "--results", tmp_path / "results", "--out", out)
+    assert any(map(steers, Texts(out.read_text()).parts))
+    for words in (["records"], ["gate", "latest"], ["compare", "latest"]):
+        assert steers(invoke(*words, "--results", tmp_path / "results").output), words
+    assert steers(invoke("records", "--results", tmp_path / "no\x1b").output)
+    told = invoke("export", "--to", "csv", "--results", tmp_path / "results").stdout
+    assert steers(told)
+    assert f",{FORMULA} cpu" in told
