@@ -1,6 +1,7 @@
 """Runs for the tests of record, store and dashboard: seeded, small, of realistic shape."""
 
 import hashlib
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,14 @@ TESTBED: Final = Testbed(
 def records_of_two_sides(results: Path) -> list[Path]:
     """Records that can be judged by themselves, oldest first."""
     return [path for path in list_records(results) if len(read_run(path).builds) == 2]
+
+
+def as_version_1(path: Path) -> Path:
+    """Write a record as hybridwatch did before records had a digest."""
+    raw = json.loads(path.read_bytes()) | {"schema_version": 1}
+    del raw["sha256"]
+    path.write_text(json.dumps(raw), encoding="utf-8")
+    return path
 
 
 def digest(text: str) -> str:

@@ -14,6 +14,7 @@
      +- HistoryError            a history cannot be read, or cannot be searched for changes
      +- PolicyError             the gate's policy says something we do not understand
      +- TriageError             what people decided cannot be read or kept, or may not be said so
+     +- CampaignError           a campaign's plan or folder cannot be used
      +- GithubError             GitHub refused, or what came from there is not to be trusted
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
          +- EngineError         the engine died, hung or answered nonsense; has its log's tail
@@ -40,6 +41,10 @@ class GpuError(HybridwatchError):
 
 class MachineError(HybridwatchError):
     """The machine lacks something without which no engine comes up; a line for each."""
+
+
+class CampaignError(HybridwatchError):
+    """A campaign's plan says something we do not understand, or its folder cannot be used."""
 
 
 class RecordError(HybridwatchError):

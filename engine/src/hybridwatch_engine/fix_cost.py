@@ -45,27 +45,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="more of the engine's arguments, as JSON: speculative_config, mamba_cache_mode",
     )
     options = parser.parse_args(arguments)
-    answer = own_answer()
-    engine = start(options.model, max(options.batches), options.engine)
-    tree = installed_tree()
-    none: Forms = {"stock": PatchSet(), "ours": PatchSet()}
-    forms = {"none": none, **{id_: forms_of(FIXES[id_], tree) for id_ in options.fix or reached()}}
-    told = {
-        "device": device_name(),
-        "rounds": options.rounds,
-        "steps": STEPS,
-        "syncs": "waits for the device" if runs_on_cuda() else "host reads",
-        "fixes": {
-            id_: {
-                str(rows): costs(engine, of_fix, rows, options.rounds, id_)
-                for rows in options.batches
-                if of_fix
-            }
-            for id_, of_fix in forms.items()
-        },
-    }
-    give(answer, told)
-    return int(adds_syncs(told["fixes"]))
+    with own_answer() as answer:
+        engine = start(options.model, max(options.batches), options.engine)
+        tree = installed_tree()
+        none: Forms = {"stock": PatchSet(), "ours": PatchSet()}
+        forms = {id_: forms_of(FIXES[id_], tree) for id_ in options.fix or reached()}
+        forms = {"none": none, **forms}
+        fixes: dict[str, dict[str, Any]] = {id_: {} for id_ in forms}
+        told = {
+            "device": device_name(),
+            "rounds": options.rounds,
+            "steps": STEPS,
+            "syncs": "waits for the device" if runs_on_cuda() else "host reads",
+            "fixes": fixes,
+        }
+        for rows in options.batches:
+            for id_ in (id_ for id_, of_fix in forms.items() if of_fix):
+                fixes[id_][str(rows)] = costs(engine, forms[id_], rows, options.rounds, id_)
+                give(answer, told)
+    return int(adds_syncs(fixes))
 
 
 def reached() -> list[str]:

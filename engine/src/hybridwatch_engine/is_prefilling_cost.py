@@ -46,18 +46,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if single_token_extend.probe(installed_tree()).state != "present":
         sys.stderr.write("is_prefilling_cost: this release does not ask the question\n")
         return 2
-    answer = own_answer()
-    engine = start(options.model, max(options.batches), options.engine)
-    forms = {"upstream": PatchSet(), "ours": without_question()}
-    devices = devices_of_flags(engine)
-    batches = {str(rows): cost(engine, forms, rows, options.rounds) for rows in options.batches}
-    told = {
-        "device": device_name(),
-        "is_prefilling_lives_on": devices,
-        "rounds": options.rounds,
-        "batches": batches,
-    }
-    give(answer, told)
+    batches: dict[str, dict[str, Any]] = {}
+    with own_answer() as answer:
+        engine = start(options.model, max(options.batches), options.engine)
+        forms = {"upstream": PatchSet(), "ours": without_question()}
+        told = {
+            "device": device_name(),
+            "is_prefilling_lives_on": devices_of_flags(engine),
+            "rounds": options.rounds,
+            "batches": batches,
+        }
+        for rows in options.batches:
+            batches[str(rows)] = cost(engine, forms, rows, options.rounds)
+            give(answer, told)
     return int(any(sum(batch["at_site"]["ours"].values()) for batch in batches.values()))
 
 

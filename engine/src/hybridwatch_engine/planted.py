@@ -6,11 +6,11 @@ planted (``+slow-step`` behind a build's name) and taken out again, on a live en
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from hybridwatch_engine.patch import PatchSet
-from hybridwatch_engine.slow_step import slow_step
+from hybridwatch_engine.slow_step import SMALL_PERCENTS, slow_step
 from hybridwatch_engine.unzeroed_state import unzeroed_state
 
 
@@ -33,13 +33,28 @@ class Fault:
     make: Callable[[], PatchSet]
 
 
+_STEPS: Final = (
+    "execute_model, sample_tokens and _dummy_run of both model runners "
+    "(v1/worker/gpu_model_runner.py, v1/worker/gpu/model_runner.py)"
+)
+
+
+def _slow_by(percent: int) -> Fault:
+    return Fault(
+        id=f"slow-step-{percent}",
+        target=_STEPS,
+        why=f"Whether a slow-down of {percent} % is seen says how much of one could go by unseen.",
+        how=f"As `slow-step`, with {percent} % of a step's own time in place of a quarter.",
+        make=partial(slow_step, percent / 100),
+    )
+
+
 FAULTS: Final[dict[str, Fault]] = {
     fault.id: fault
     for fault in (
         Fault(
             id="slow-step",
-            target="execute_model, sample_tokens and _dummy_run of both model runners "
-            "(v1/worker/gpu_model_runner.py, v1/worker/gpu/model_runner.py)",
+            target=_STEPS,
             why="Whether a slow-down of a fifth is seen depends on the machine and on the number "
             "of trials. Answers and contracts stay as they are.",
             how="After whatever the model runner does for a step it sleeps a quarter of the time "
@@ -48,6 +63,7 @@ FAULTS: Final[dict[str, Fault]] = {
             "first, which costs what would have overlapped, too.",
             make=slow_step,
         ),
+        *(_slow_by(percent) for percent in SMALL_PERCENTS),
         Fault(
             id="unzeroed-state",
             target="v1/attention/backends/mamba_attn.py "

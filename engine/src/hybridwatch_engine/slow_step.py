@@ -1,6 +1,7 @@
-"""A planted fault: whatever the model runner does for a step lasts a quarter longer.
+"""Planted faults: whatever the model runner does for a step lasts longer, by a share of its time.
 
-Tokens per second then fall by a fifth, but for what a step costs outside the model runner.
+With a quarter more, tokens per second fall by a fifth, but for what a step costs outside the model
+runner.
 """
 
 import time
@@ -13,6 +14,9 @@ from hybridwatch_engine.patch import Patch, PatchSet
 EXTRA: Final = 0.25
 """Share of its own time that a step lasts longer: 1 / 1.25 is 20 % less throughput."""
 
+SMALL_PERCENTS: Final = (2, 5, 10)
+"""Shares of the smaller faults (``slow-step-2`` ...), in percent: how small a change is seen?"""
+
 
 class Drag:
     """Sleeps after every call that it wraps, a share of what the call took.
@@ -24,6 +28,7 @@ class Drag:
     Args:
         settle: Waits until the device has done what the call has asked of it; without that a call
             on a GPU is over before its work is, and a sleep would pass beside it.
+        extra: Share of its own time that a call lasts longer.
         clock: Tells the time, in seconds.
         sleep: Sleeps this many seconds.
     """
@@ -31,10 +36,12 @@ class Drag:
     def __init__(
         self,
         settle: Callable[[], None],
+        extra: float = EXTRA,
         clock: Callable[[], float] = time.perf_counter,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._settle, self._clock, self._sleep = settle, clock, sleep
+        self._extra = extra
         self._inside = False
         self._owed = 0.0
 
@@ -50,7 +57,7 @@ class Drag:
                 self._settle()
             finally:
                 self._inside = False
-            self._rest(EXTRA * (self._clock() - begin))
+            self._rest(self._extra * (self._clock() - begin))
             return answer
 
         return call
@@ -63,13 +70,17 @@ class Drag:
             self._owed -= self._clock() - begin
 
 
-def slow_step() -> PatchSet:
-    """Patches that make steps slow, in either model runner."""
+def slow_step(extra: float = EXTRA) -> PatchSet:
+    """Patches that make steps slow, in either model runner.
+
+    Args:
+        extra: Share of its own time that a step lasts longer.
+    """
     import torch
 
     def settle() -> None:
         if torch.accelerator.is_available():
             torch.accelerator.synchronize()
 
-    drag = Drag(settle)
+    drag = Drag(settle, extra)
     return PatchSet(*(Patch(*function, drag.slowed) for function in work_of_steps()))

@@ -61,9 +61,13 @@ def own_answer() -> TextIO:
 
 
 def give(answer: TextIO, told: Mapping[str, Any]) -> None:
-    """Answer with one JSON object."""
-    with answer:
-        answer.write(json.dumps(told, indent=2) + "\n")
+    """Answer with one JSON object, on one line.
+
+    What takes minutes answers again with each part of it: a study that has to be ended has not
+    measured for nothing, and the last line is all that it found.
+    """
+    answer.write(json.dumps(told) + "\n")
+    answer.flush()
 
 
 def say(text: str) -> None:

@@ -36,12 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not has_cuda():
         sys.stderr.write("sync_check: no CUDA device: nothing here waits for one\n")
         return 2
-    answer = own_answer()
-    engine = start(options.model, options.batch, options.engine)
-    stretch(engine, "warm-up", options.batch)
-    told, traced = watch(engine, options.batch, options.steps)
-    found = agreement(told, traced)
-    give(answer, {"device": device_name(), **found})
+    with own_answer() as answer:
+        engine = start(options.model, options.batch, options.engine)
+        stretch(engine, "warm-up", options.batch)
+        told, traced = watch(engine, options.batch, options.steps)
+        found = agreement(told, traced)
+        give(answer, {"device": device_name(), **found})
     return int(not found["agree"])
 
 

@@ -104,7 +104,8 @@ def command(
     RECORD is a record file, the id of a run, or "latest". csv and parquet have a row for each
     trial, and `hybridwatch detect` reads the former: pick metrics of one direction. asv takes lower
     for better: tokens per second go out as seconds per token. bencher and github-action-benchmark
-    hold one run each: name it.
+    hold one run each: name it. A name that is too long for Bencher ends in a digest. hud names a
+    model without the folders it lies in.
     """
     if out == _STDOUT and (form in _FOLDERS or (form == "parquet" and sys.stdout.isatty())):
         raise ExportError(f"--to {form}: expected --out with a place to write to")

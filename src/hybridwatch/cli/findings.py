@@ -9,6 +9,7 @@ import click
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.analysis.evidence import Asked, Kept, Wanted, WantedControl, evidence_of
+from hybridwatch.campaign.studies import costs_in
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import home, load_builds
@@ -42,6 +43,7 @@ _OLD, _NEW = f"{_ACCELERATOR}-{_LACKING}", f"{_ACCELERATOR}-{_HAVING}"
 _MEASURE: Final = (
     f"hybridwatch engine install {_OLD}",
     f"hybridwatch engine install {_NEW}",
+    "hybridwatch gpu campaign --minutes 25",
     f"hybridwatch run {_GROUP} --build {_OLD} --build {_NEW}",
     f"hybridwatch run {_GROUP} --build {_OLD} --known-bad",
     f"hybridwatch run {_GROUP} --build {_NEW} --known-bad",
@@ -68,12 +70,15 @@ def command(results: Path, out: Path | None) -> None:
     Accuracy, tokens per second, host syncs per step and step time of every scenario of the group
     gpu on vLLM 0.21.0 and 0.23.0, as released and with the scenario's fix; whether the known-bad
     control is told apart and the A/A control is clean. What no record holds is called owed.
+    Besides, what things cost on a GPU, as the studies of `hybridwatch gpu campaign` measured it.
     """
     scenarios = find(home() / "scenarios", [_GROUP])
     out_of_reach = {one.id: tuple(_out_of_reach(one)) for one in scenarios}
     asked = Asked(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
     found = evidence_of(scenarios, tuple(_kept(results)), asked)
-    page = render_evidence("Findings: figures measured on GPUs", _WRITES, found, _MEASURE)
+    costs = [one for one in costs_in(results) if one.device != "cpu"]
+    title = "Findings: figures measured on GPUs"
+    page = render_evidence(title, _WRITES, found, _MEASURE, costs)
     if out is None:
         click.echo(page, nl=False)
         return

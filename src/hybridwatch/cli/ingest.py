@@ -14,15 +14,20 @@ from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.ingest.agreement import check_record
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
-from hybridwatch.ingest.read import candidates, is_companion, read_foreign
+from hybridwatch.ingest.read import KNOWN, candidates, companion, read_foreign
+from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.record.codec import Encoded, decode_with, encode
 from hybridwatch.record.naming import BULK_SUFFIX, stem_of
 from hybridwatch.record.run import Run
-from hybridwatch.store import Intake
+from hybridwatch.store import Intake, read_bulk, read_file
 
 _BAD_NEWS: Final = 1
+_WRONG_CALL: Final = 2
+_MOST_BYTES: Final = 256 * 2**20
+"""Of one file of another tool."""
 _OWN_WORDS: Final = (b'"schema_version"', b'"builds"', b'"trials"')
 """In every record; a quick look that spares reading its JSON twice."""
+_VERDICT: Final = "a verdict of hybridwatch"
 _VERDICT_KEYS: Final = frozenset({"report", "parameters", "tools"})
 
 
@@ -61,13 +66,17 @@ class Haul:
         intake: Where the records go.
         quiet: Whether to tell nothing yet.
         taken: Runs that are in the store.
-        bad: Files that were not taken, wholly or in part.
+        bad: Files that were not taken, wholly or in part, and paths with nothing to take.
+        aside: What the files were that say nothing by themselves.
+        barren: How many paths had nothing to take.
     """
 
     intake: Intake
     quiet: bool
     taken: list[Taken] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
+    aside: list[str] = field(default_factory=list)
+    barren: int = 0
     _waiting: list[Taken] = field(default_factory=list)
 
     def wait(self, taken: Taken) -> None:
@@ -94,6 +103,25 @@ class Haul:
         self.bad.append(Bad(file, reason))
         if not self.quiet:
             say(f"{file}: {reason}", err=True)
+
+    def refuse_path(self, path: Path, aside: Iterable[str]) -> None:
+        """Note a path in which nothing was to be taken, and nothing wrong."""
+        found = ", ".join(dict.fromkeys(aside))
+        only = f"only {found}; name the folder, or what belongs to it" if found else "no JSON file"
+        self.barren += 1
+        self.refuse(str(path), f"expected {KNOWN}, found {only}")
+
+    @property
+    def told(self) -> int:
+        """How much there was to take, or to refuse."""
+        return len(self.taken) + len(self._waiting) + len(self.bad)
+
+    @property
+    def status(self) -> int:
+        """The exit status: the call was wrong where no path had anything of a known format."""
+        if not self.bad:
+            return 0
+        return _BAD_NEWS if self.taken or len(self.bad) > self.barren else _WRONG_CALL
 
     @property
     def summary(self) -> str:
@@ -141,44 +169,50 @@ def command(
     told by what is inside. Of a folder every such file is read.
 
     What is there already is not added again. A file that cannot be read is named and the others
-    are taken; the exit status is then 1.
+    are taken; the exit status is then 1. It is 2 where there is nothing to take at all.
     """
     haul = Haul(Intake(results), quiet=as_json)
-    for path in _files(files):
-        try:
-            for taken in _take(path, haul.intake, Given(testbed, build, scenario)):
-                haul.wait(taken)
-        except (IngestError, RecordError, OSError) as error:
-            haul.refuse(str(path), _reason(path, error))
+    for named in files:
+        _take_all(named, haul, Given(testbed, build, scenario))
     haul.write()
     if as_json:
         click.echo(json.dumps(haul.to_json(), indent=2, allow_nan=False))
     else:
         click.echo(haul.summary)
-    if haul.bad:
-        raise click.exceptions.Exit(_BAD_NEWS)
+    if haul.status:
+        raise click.exceptions.Exit(haul.status)
 
 
-def _files(named: Iterable[Path]) -> Iterator[Path]:
-    for path in named:
-        if path.is_dir():
-            yield from candidates(path)
-        else:
-            yield path
+def _take_all(named: Path, haul: Haul, given: Given) -> None:
+    """Take a file, or every file of a folder, and say so where there is none."""
+    told, aside = haul.told, len(haul.aside)
+    for path in candidates(named) if named.is_dir() else (named,):
+        try:
+            for taken in _take(path, haul, given):
+                haul.wait(taken)
+        except (IngestError, RecordError, OSError) as error:
+            haul.refuse(str(path), _reason(path, error))
+    if haul.told == told:
+        haul.refuse_path(named, haul.aside[aside:])
 
 
-def _take(path: Path, intake: Intake, given: Given) -> Iterator[Taken]:
-    raw = path.read_bytes()
+def _take(path: Path, haul: Haul, given: Given) -> Iterator[Taken]:
+    intake = haul.intake
+    raw = read_file(path, _MOST_BYTES)
     if all(word in raw for word in _OWN_WORDS):
         run, encoded = _own(path, raw)
         new = intake.add(run, encoded)
         yield _taken(intake, path, "record", run, new=new)
         return
     document = parse(path, raw)
-    if is_companion(document) or _is_verdict(document):
-        return  # a verdict is computed anew from its records
+    aside = companion(document) or (_VERDICT if _is_verdict(document) else None)
+    if aside is not None:
+        haul.aside.append(aside)
+        return
     # All of them before any is added: a file is taken whole or not at all.
     pairs = [(run, encode(run)) for run in read_foreign(document, given)]
+    for run, _ in pairs:
+        _check_same(intake, run)
     for run, encoded in pairs:
         assert run.source is not None  # noqa: S101 - what makes it foreign
         # Equal ids come of equal files, whose own date on the disk may differ.
@@ -186,13 +220,34 @@ def _take(path: Path, intake: Intake, given: Given) -> Iterator[Taken]:
         yield _taken(intake, path, run.source.format, run, new=new)
 
 
+def _check_same(intake: Intake, run: Run) -> None:
+    """Refuse a run that is there already and was read otherwise.
+
+    Its id comes of the file alone, and not of the documents or requests beside it.
+    """
+    there = intake.held(run.id)
+    if there is not None and _measured(there) != _measured(run):
+        raise IngestError(
+            f"run {run.id} is there already as {intake.find(run.id)}, where other files lay beside "
+            "this one or another version read it: expected the same values; remove that record to "
+            "take the file anew"
+        )
+
+
+def _measured(run: Run) -> list[tuple[object, ...]]:
+    return [(trial.phase, trial.failure, trial.samples, trial.answers) for trial in run.trials]
+
+
 def _own(path: Path, raw: bytes) -> tuple[Run, Encoded]:
     """Read a record, and keep its bytes: what is added to the store is what was checked."""
     beside: dict[str, bytes] = {}
 
     def read(name: str) -> bytes:
-        beside[name] = path.with_name(name).read_bytes()
+        beside[name] = read_bulk(path, name)
         return beside[name]
+
+    if len(raw) > MOST_RECORD_BYTES:
+        raise RecordError(f"expected at most {MOST_RECORD_BYTES} bytes, found {len(raw)}")
 
     run = decode_with(raw, read)
     check_record(run)

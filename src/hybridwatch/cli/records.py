@@ -19,6 +19,7 @@ from hybridwatch.cli.say import as_text, say
 from hybridwatch.errors import RecordError
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
+from hybridwatch.record.seal import NO_DIGEST
 from hybridwatch.record.side_names import side_names
 from hybridwatch.store import Stored, list_records, read_run
 
@@ -149,9 +150,14 @@ def _table(shown: Sequence[Stored]) -> Table:
     for stored in shown:
         run = stored.run
         when = run.started_at.astimezone(UTC)
-        cells = (run.id, f"{when:%Y-%m-%d %H:%M}", run.scenario.id, _builds(run))
+        cells = (run.id, f"{when:%Y-%m-%d %H:%M}", run.scenario.id, _told(run))
         table.add_row(*map(as_text, cells))
     return table
+
+
+def _told(run: Run) -> str:
+    """Name the builds, and what the reader should know of the record."""
+    return _builds(run) if run.sha256 else f"{_builds(run)}, {NO_DIGEST}"
 
 
 def _builds(run: Run) -> str:
@@ -173,4 +179,5 @@ def _to_json(stored: Stored) -> dict[str, Any]:
         "builds": [build.label for build in run.builds],
         "role": _role(run),
         "failed_trials": sum(trial.failure is not None for trial in run.trials),
+        "sha256": run.sha256,
     }

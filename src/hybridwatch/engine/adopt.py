@@ -61,7 +61,9 @@ def adopt(python: Path, checkout: Path, into: Path, accelerator: str) -> BuildSp
     lines = (f"{key} = {json.dumps(value)}" for key, value in entry.items())
     env = _env(checkout, accelerator, release)
     table = (f"{key} = {json.dumps(value)}" for key, value in env.items())
-    text = "\n".join([f"[builds.{BUILD}]", *lines, "", f"[builds.{BUILD}.env]", *table, ""])
+    ended = 'last_line = "# end"'
+    tables = [f"[builds.{BUILD}]", *lines, "", f"[builds.{BUILD}.env]", *table]
+    text = "\n".join([ended, "", *tables, "", "# end", ""])
     (into / "engine" / "builds.toml").write_text(text, encoding="utf-8")
     build = named_build(BUILD, into)
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")

@@ -22,7 +22,7 @@ HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 DEFAULT_BUILD: Final = "cpu-0.27.1"
 """What is measured when nobody names a build; runs everywhere."""
 
-FAULTS: Final = ("slow-step", "unzeroed-state")
+FAULTS: Final = ("slow-step", "slow-step-2", "slow-step-5", "slow-step-10", "unzeroed-state")
 """What a label may plant; what each does is told by the plugin (``hybridwatch_engine.planted``)."""
 
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
@@ -31,6 +31,7 @@ _OWN_CHECKOUT: Final = Path(__file__).parents[3]  # src/hybridwatch/engine/build
 _NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _SWITCH = re.compile(r"([~+])([^~+]*)")
 _WORDS: Final = (*FIXES, *FAULTS)
+_LAST_LINE: Final = "last_line"
 _OF_A_VARIANT: Final = {"like", "fixes"}
 
 Text = Annotated[str, Field(pattern=r"\S")]
@@ -58,6 +59,7 @@ class _File(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     builds: dict[str, _Entry]
+    last_line: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +161,16 @@ def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
         Builds by name, in the order of the file.
 
     Raises:
-        BuildError: The file cannot be read or says something we do not understand; one line per
-            wrong key.
+        BuildError: The file cannot be read, was cut short, or says something we do not understand;
+            one line per wrong key.
     """
     checkout = root or home()
     path = checkout / _BUILDS_FILE
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        _check_ended(text)
+        content = tomllib.loads(text)
+        _check_last_line(text, content)
         parsed = _File.model_validate(_completed(content))
     except OSError as error:
         raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
@@ -178,6 +183,27 @@ def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
         name: _spec(name, entry, checkout, _variant_of(content["builds"][name]))
         for name, entry in parsed.builds.items()
     }
+
+
+def _check_ended(text: str) -> None:
+    if not text.endswith("\n"):
+        raise BuildError(
+            f"{_BUILDS_FILE}: expected a line end as its last character, found none: the file may "
+            "have been cut short; if not, end its last line"
+        )
+
+
+def _check_last_line(text: str, content: Mapping[str, Any]) -> None:
+    """Check that the file goes on to where it says: a part of it is a file, too, of fewer builds.
+
+    A file that says nothing about it can be cut between two lines and nobody knows.
+    """
+    expected, found = content.get(_LAST_LINE), text.rstrip("\n").rpartition("\n")[2]
+    if expected is not None and found != expected:
+        raise BuildError(
+            f"{_BUILDS_FILE}: {_LAST_LINE}: expected {quoted(str(expected))} at the end of the "
+            f"file, found {quoted(found)}: it was cut short, or something was added below that line"
+        )
 
 
 def named_build(name: str, root: Path | None = None) -> BuildSpec:

@@ -5,6 +5,7 @@ adds it, as it does for the records that vLLM itself writes.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -22,6 +23,9 @@ _JOB: Final = {
     "job_id": "JOB_ID",
     "name": "GITHUB_JOB",
 }
+_HUB_NAME: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+"""Two names, neither of which begins like ``.``, ``..`` or ``~``."""
+_SEPARATOR: Final = re.compile(r"[/\\]")
 _NUMBERS: Final = frozenset({"workflow_id", "run_attempt", "job_id"})
 
 
@@ -88,18 +92,32 @@ def _record(point: Point, job: Mapping[str, Any] | None) -> dict[str, Any]:
 def _model(run: Run) -> str:
     """The model's name, which only the load client's own JSON has."""
     results = (trial.client_result or {} for trial in run.trials)
-    return next((str(result["model_id"]) for result in results if "model_id" in result), UNKNOWN)
+    told = next((str(result["model_id"]) for result in results if "model_id" in result), "")
+    return _without_folders(told) or UNKNOWN
+
+
+def _without_folders(model: str) -> str:
+    """Leave the last name of a path; what the model hub calls ``owner/name`` stays."""
+    if _HUB_NAME.fullmatch(model):
+        return model
+    return _SEPARATOR.split(model.rstrip("/\\"))[-1]
 
 
 def _runner(run: Run) -> dict[str, Any]:
+    """The machine; what an ingested file does not tell of it is left out, or ``unknown``."""
     testbed = run.testbed
-    return {
+    unknown = {field.removeprefix("testbed.") for field in run.source.unknown} if run.source else ()
+    told: dict[str, Any] = {
         "name": testbed.id,
-        "type": "gpu" if testbed.gpus else "cpu",
+        "type": "gpu" if testbed.gpus else UNKNOWN if "gpus" in unknown else "cpu",
         "cpu_info": testbed.cpu_model,
-        "cpu_count": testbed.cores,
-        "avail_mem_in_gb": testbed.memory_bytes // _GIB,
-        "gpu_info": testbed.gpus[0] if testbed.gpus else "",
-        "gpu_count": len(testbed.gpus),
         "extra_info": {"kernel": testbed.kernel, "driver": testbed.driver or ""},
     }
+    if "cores" not in unknown:
+        told["cpu_count"] = testbed.cores
+    if "memory_bytes" not in unknown:
+        told["avail_mem_in_gb"] = testbed.memory_bytes // _GIB
+    if "gpus" not in unknown:
+        told["gpu_info"] = testbed.gpus[0] if testbed.gpus else ""
+        told["gpu_count"] = len(testbed.gpus)
+    return told

@@ -8,6 +8,7 @@ records that do not decode. What is in the records stays a stranger's word all t
 Packed are ``pull-request.txt`` (its number) and ``records/<testbed>/<name>`` as ``results`` has it.
 """
 
+import io
 import re
 import stat
 import sys
@@ -17,8 +18,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
 from hybridwatch.errors import GithubError, RecordError
+from hybridwatch.record.bounds import MOST_UNZIPPED_BYTES
 from hybridwatch.record.naming import BULK_SUFFIX, RECORD_SUFFIX, safe_name
-from hybridwatch.store import list_records, read_run
+from hybridwatch.store import list_records, read_file, read_run
 from hybridwatch.store.layout import RECORDS
 
 NUMBER_FILE: Final = "pull-request.txt"
@@ -26,8 +28,10 @@ NUMBER_FILE: Final = "pull-request.txt"
 MOST_FILES: Final = 200
 MOST_BYTES: Final = 64 * 2**20
 """Of all files together, unpacked."""
-MOST_BULK_BYTES: Final = 256 * 2**20
+MOST_BULK_BYTES: Final = MOST_UNZIPPED_BYTES
 """Of one bulk file, uncompressed; it is compressed inside the ZIP file."""
+_MOST_ZIPPED: Final = MOST_BYTES + 2**20
+"""Of the ZIP file: its files need not be compressed, and each has an entry."""
 
 _MEBI: Final = 2**20
 _DEPTH: Final = 3  # records/<testbed>/<name>
@@ -48,18 +52,20 @@ def unpack(parcel: Path, folder: Path) -> int:
         GithubError: The parcel is not as described above; nothing of it must be used.
     """
     try:
-        with zipfile.ZipFile(parcel) as packed:
+        with zipfile.ZipFile(io.BytesIO(read_file(parcel, _MOST_ZIPPED))) as packed:
             entries = packed.infolist()
-            for entry in entries:
-                _check_entry(entry)
             if len(entries) > MOST_FILES:
                 raise GithubError(f"{parcel}: expected at most {MOST_FILES} files")
+            for entry in entries:
+                _check_entry(entry)
             folder.mkdir(parents=True)
             _extract(packed, entries, folder)
     except FileExistsError:
         raise GithubError(f"{folder}: expected no such folder yet") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise GithubError(f"{parcel}: expected a whole ZIP file: {error}") from error
+    except RecordError as error:
+        raise GithubError(f"{parcel}: {error}") from error
     except OSError as error:
         raise GithubError(f"{parcel}: cannot be unpacked: {error.strerror or error}") from error
     _check_records(folder)

@@ -38,10 +38,10 @@ def check_mean(scores: Node, key: str, rights: Sequence[bool], config: Mapping[s
         config: Of the task, as lm-eval writes it.
 
     Raises:
-        IngestError: They differ; names both.
+        IngestError: They differ, or there is no such score; names both.
     """
     aggregation = _metric(config, key.partition(",")[0]).get("aggregation", "mean")
-    if key not in scores or aggregation != "mean":
+    if aggregation != "mean":
         return
     score, mean = scores.at(key), sum(rights) / len(rights)
     if abs(score.number() - mean) > _CLOSE:

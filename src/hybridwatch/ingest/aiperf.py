@@ -34,6 +34,12 @@ _NS: Final = 10**9
 _STAMP_OF_0_1: Final = "timestamp_ns"
 
 
+def version_of(document: Document) -> str | None:
+    """Name the aiperf that wrote a file, where it is told."""
+    root = Node(document.root)
+    return str(root.value["aiperf_version"]) if "aiperf_version" in root else None
+
+
 def is_report(document: Document) -> bool:
     """Whether this is a report."""
     root = Node(document.root)
@@ -61,6 +67,17 @@ def is_inputs(document: Document) -> bool:
         and isinstance(root.value["data"], list)
         and "session_id" in Node(next(iter(root.value["data"]), None))
     )
+
+
+def why_alone(requests: Document, folder: Sequence[Document]) -> str | None:
+    """Say which report is not beside requests; ``None`` if one takes them, or says why not."""
+    reports = [one for one in folder if is_report(one)]
+    if not reports:
+        return "expected their report, profile_export_aiperf.json, beside them, found none"
+    if any(_accounts_for(report, requests) for report in reports):
+        return None
+    names = ", ".join(report.path.name for report in reports)
+    return f"expected the requests of {names}, found those of another run"
 
 
 def read_report(document: Document, given: Given, beside: Sequence[Document]) -> Run:
@@ -135,11 +152,22 @@ def _belongs(requests: Document, root: Node) -> bool:
         return False  # their metrics have other names; the report says as much
     measured = list(_measured(requests))
     try:
-        slowest = max(node.at("metrics", "request_latency", "value").number() for node in measured)
-        count = root.at("request_count", "avg").number()
-        return len(measured) == count and slowest == root.at("request_latency", "max").number()
+        slowest = max(node.at("metrics", "request_latency", "value").amount() for node in measured)
+        count = root.at("request_count", "avg").amount()
+        return len(measured) == count and slowest == root.at("request_latency", "max").amount()
     except (IngestError, ValueError):
         return False
+
+
+def _accounts_for(report: Document, requests: Document) -> bool:
+    """Whether a report takes requests, is of a failed run, or cannot be read and is named so."""
+    if _STAMP_OF_0_1 in Node(requests.lines[0]).at("metadata"):
+        return True
+    try:
+        root = _flat(Node(report.root))
+        return _belongs(requests, root) or _failure(root) is not None
+    except IngestError:
+        return True
 
 
 def _measured(requests: Document) -> Iterator[Node]:
@@ -167,15 +195,15 @@ def _trial(root: Node, started: datetime, requests: Document | None) -> Trial:
 def _failure(root: Node) -> str | None:
     """Say why there are no numbers; releases tell failed requests in three ways."""
     if "request_error_rate" in root:
-        share = root.at("request_error_rate", "avg").number()
+        share = root.at("request_error_rate", "avg").amount()
         if share:
             return f"{share:g} % of the requests failed"
     elif "error_request_count" in root:
-        failed = root.at("error_request_count", "avg").number()
+        failed = root.at("error_request_count", "avg").amount()
         if failed:
             return f"{failed:g} requests failed"
     elif "error_summary" in root:
-        failed = sum(one.at("count").number() for one in root.at("error_summary").each())
+        failed = sum(one.at("count").amount() for one in root.at("error_summary").each())
         if failed:
             return f"{failed:g} requests failed"
     return "cancelled before its end" if root.value.get("was_cancelled") is True else None
@@ -188,7 +216,7 @@ def _rates(root: Node) -> Iterator[Sample]:
         told = root.at(name)
         if told.at("unit").value != unit:
             raise told.at("unit").wrong(unit)
-        yield Sample(metric, (told.at("avg").number(),))
+        yield Sample(metric, (told.at("avg").amount(),))
 
 
 def _raw(requests: Document) -> list[Sample]:
@@ -199,7 +227,7 @@ def _raw(requests: Document) -> list[Sample]:
             if name in node.at("metrics"):
                 told = node.at("metrics", name)
                 value, parts = told.at("value"), _parts(told)
-                several = value.numbers() if isinstance(value.value, list) else (value.number(),)
+                several = value.amounts() if isinstance(value.value, list) else (value.amount(),)
                 values += [one / parts for one in several]
         if values:
             found.append(Sample(metric, tuple(values)))
@@ -216,7 +244,7 @@ def _reduced(root: Node) -> list[Sample]:
 
 
 def _in_seconds(told: Node, word: str) -> float:
-    return told.at(word).number() / _parts(told)
+    return told.at(word).amount() / _parts(told)
 
 
 def _parts(told: Node) -> float:

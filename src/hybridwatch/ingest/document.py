@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 
+_DEEPEST: Final = 64
+"""Levels of nesting: no tool writes a third of them, and no record can be read with thousands."""
 _SHOWN: Final = 60
 """How much of a wrong value an error message repeats."""
 
@@ -77,6 +79,24 @@ class Node:
     def numbers(self) -> tuple[float, ...]:
         """Give a list of finite numbers."""
         return tuple(item.number() for item in self.each())
+
+    def amount(self) -> float:
+        """Give a time, a rate or a count: a finite number that is not negative."""
+        number = self.number()
+        if number < 0:
+            raise self.wrong("a number of at least 0")
+        return number
+
+    def amounts(self) -> tuple[float, ...]:
+        """Give a list of such numbers."""
+        return tuple(item.amount() for item in self.each())
+
+    def count(self) -> int:
+        """Give a whole number that is not negative."""
+        number = self.amount()
+        if not number.is_integer():
+            raise self.wrong("a whole number")
+        return int(number)
 
     def text(self) -> str:
         """Give a text."""
@@ -160,9 +180,7 @@ def parse(path: Path, raw: bytes) -> Document:
     except (ValueError, RecursionError) as error:
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) < 2 or not _is_json(lines[0]):
-            raise IngestError(
-                f"expected JSON, the file may have been cut short: {error}"
-            ) from error
+            raise IngestError(f"{_not_json(error)}{error}") from error
     return Document(path, raw, tuple(_line(number, line) for number, line in enumerate(lines, 1)))
 
 
@@ -170,9 +188,13 @@ def _line(number: int, text: str) -> Any:
     try:
         return _loads(text)
     except (ValueError, RecursionError) as error:
-        raise IngestError(
-            f"line {number}: expected JSON, the file may have been cut short: {error}"
-        ) from error
+        raise IngestError(f"line {number}: {_not_json(error)}{error}") from error
+
+
+def _not_json(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return f"expected JSON of at most {_DEEPEST} levels: "
+    return "expected JSON, the file may have been cut short: "
 
 
 def _is_json(text: str) -> bool:
@@ -185,4 +207,20 @@ def _is_json(text: str) -> bool:
 
 def _loads(text: str) -> Any:
     # Infinity, too: asv writes it for an interval of nothing.
-    return json.loads(text, parse_constant=lambda _: None)
+    value = json.loads(text, parse_constant=lambda _: None)
+    _check_depth(value)
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [inner for item in level for inner in _containers(item)]
+        if not level:
+            return
+    raise RecursionError(f"nested deeper than {_DEEPEST} levels")
+
+
+def _containers(value: Any) -> Iterator[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (item for item in inner if isinstance(item, dict | list))

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document
 from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
 from hybridwatch.record.run import UNKNOWN, Run, Source, Trial
 
 _ID: Final = 8
+_ANY_NUMBER: Final = "asv_number."
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,11 @@ def run_of(document: Document, told: Told, given: Given) -> Run:
         document: The file.
         told: What it tells.
         given: What it does not; goes before what it tells.
+
+    Raises:
+        IngestError: A time, a rate or a count is negative.
     """
+    _check_amounts(told.trials)
     build, unknown = _build(told, given)
     testbed = told.testbed or _nameless(UNKNOWN)
     if given.testbed is not None:
@@ -105,6 +111,21 @@ def run_of(document: Document, told: Told, given: Given) -> Run:
             committed_at=told.committed_at,
         ),
     )
+
+
+def _check_amounts(trials: Sequence[Trial]) -> None:
+    """Refuse negative values, which every reader should have found by its key."""
+    for place, trial in enumerate(trials):
+        for sample in trial.samples:
+            # What a benchmark of asv tracks in no unit of ours may be anything.
+            if sample.metric.startswith(_ANY_NUMBER):
+                continue
+            worst = min(sample.values, default=0.0)
+            if worst < 0:
+                raise IngestError(
+                    f"{sample.metric} of trial {place}: expected numbers of at least 0, "
+                    f"found {worst:g}"
+                )
 
 
 def after(started: datetime, seconds: float) -> datetime:

@@ -25,6 +25,14 @@ _SLACK_S: Final = 0.1
 """How much longer than the work the time called measured may be."""
 
 
+def release_of(document: Document) -> str | None:
+    """Name the guidellm that wrote a file, where it is told."""
+    root = Node(document.root)
+    metadata = root.at("metadata") if "metadata" in root else Node(None)
+    version = "guidellm_version"
+    return str(metadata.value[version]) if version in metadata else None
+
+
 def is_report(document: Document) -> bool:
     """Whether this is a report."""
     root = Node(document.root)
@@ -68,7 +76,7 @@ def _is_window_whole(benchmark: Node) -> bool:
     """
     if "cooldown_duration" not in benchmark:
         return True
-    slack = max(_SLACK_S, benchmark.at("duration").number() * _SLACK)
+    slack = max(_SLACK_S, benchmark.at("duration").amount() * _SLACK)
     return benchmark.at("cooldown_duration").number() >= -slack
 
 
@@ -78,11 +86,11 @@ def _trial(benchmark: Node) -> Trial:
         0,
         Phase.PERFORMANCE,
         benchmark.at("start_time").moment(),
-        benchmark.at("duration").number(),
+        benchmark.at("duration").amount(),
     )
     totals = _totals(benchmark)
-    failed, total = int(totals.at("errored").number()), int(totals.at("total").number())
-    if failed or not totals.at("successful").number():
+    failed, total = totals.at("errored").count(), totals.at("total").count()
+    if failed or not totals.at("successful").count():
         reason = f"{failed} of {total} requests failed" if failed else f"0 of {total} requests done"
         return Trial(**_fields(trial), failure=Failure(reason, ""))
     return Trial(**_fields(trial), samples=tuple(_samples(benchmark)))
@@ -100,26 +108,26 @@ def _fields(trial: Trial) -> dict[str, Any]:
 
 def _samples(benchmark: Node) -> Iterator[Sample]:
     done = list(benchmark.at("requests", "successful").each())
-    count = _totals(benchmark).at("successful").number()
+    count = _totals(benchmark).at("successful").amount()
     seconds = benchmark.at("duration")
-    if seconds.number() <= 0:
+    if seconds.amount() <= 0:
         raise seconds.wrong("a duration above 0")
-    tokens = benchmark.at("metrics", "output_token_count", "successful", "total_sum").number()
+    tokens = benchmark.at("metrics", "output_token_count", "successful", "total_sum").amount()
     if _is_window_whole(benchmark):
         # Its own rates are means over moments; these are the words of the catalogue.
-        yield Sample("output_throughput", (tokens / seconds.number(),))
-        yield Sample("request_throughput", (count / seconds.number(),))
+        yield Sample("output_throughput", (tokens / seconds.amount(),))
+        yield Sample("request_throughput", (count / seconds.amount(),))
     # guidellm can be told to keep a sample of the requests only, and keeps those of its warm-up.
     whole = len(done) == count
     for metric, (name, parts) in _SERIES.items():
         if whole:
             told = [request.at(name) for request in done if name in request]
-            values = tuple(node.number() / parts for node in told)
+            values = tuple(node.amount() / parts for node in told)
             if values:
                 yield Sample(metric, values)
             continue
         spread = benchmark.at("metrics", name, "successful")
         if spread.value.get("count") == 0:
             continue  # such as the first token where nothing is streamed
-        yield Sample(metric, (spread.at("median").number() / parts,), "median")
-        yield Sample(metric, (spread.at("percentiles", "p99").number() / parts,), "p99")
+        yield Sample(metric, (spread.at("median").amount() / parts,), "median")
+        yield Sample(metric, (spread.at("percentiles", "p99").amount() / parts,), "p99")

@@ -108,15 +108,15 @@ def _samples(row: Node) -> Iterator[Sample]:
     total, decoding = _gpus(row)
     # A rate or a time of 0 stands for one that was not measured.
     if row.value.get("input_tput_per_gpu") != 0:
-        rate = row.at("tput_per_gpu").number() * total
+        rate = row.at("tput_per_gpu").amount() * total
         yield Sample("total_token_throughput", (rate,))
     if "output_tput_per_gpu" in row:
-        rate = row.at("output_tput_per_gpu").number() * decoding
+        rate = row.at("output_tput_per_gpu").amount() * decoding
         yield Sample("output_throughput", (rate,))
     for metric in ("ttft", "tpot", "itl", "e2el"):
         for statistic in _REDUCED:
             if f"{statistic}_{metric}" in row:
-                seconds = row.at(f"{statistic}_{metric}").number()
+                seconds = row.at(f"{statistic}_{metric}").amount()
                 if seconds:
                     yield Sample(metric, (seconds,), statistic)
 
@@ -130,22 +130,22 @@ def _check_seconds(row: Node) -> None:
             "times, found no such pair"
         )
     time, rate = row.at(f"{beside[0]}_tpot"), row.at(f"{beside[0]}_intvty")
-    if not math.isclose(time.number() * rate.number(), 1, rel_tol=0.01):
+    if not math.isclose(time.amount() * rate.amount(), 1, rel_tol=0.01):
         raise IngestError(
-            f"{time.path}: expected seconds, 1 / {beside[0]}_intvty ({rate.number():g}), "
-            f"found {time.number():g}"
+            f"{time.path}: expected seconds, 1 / {beside[0]}_intvty ({rate.amount():g}), "
+            f"found {time.amount():g}"
         )
 
 
 def _gpus(row: Node) -> tuple[float, float]:
     """Give the GPUs that all tokens, and that the tokens put out, were divided by."""
     if "num_gpus" in row:
-        gpus = row.at("num_gpus").number()
+        gpus = row.at("num_gpus").amount()
         return gpus, gpus
     if str(row.value.get("is_multinode")).lower() == "true":
-        prefill, decode = (row.at(f"num_{part}_gpu").number() for part in ("prefill", "decode"))
+        prefill, decode = (row.at(f"num_{part}_gpu").amount() for part in ("prefill", "decode"))
         return prefill + decode, decode or prefill + decode
-    parts = [row.at(key).number() for key in ("tp", "pp", "pcp_size") if key in row]
+    parts = [row.at(key).amount() for key in ("tp", "pp", "pcp_size") if key in row]
     if not parts:
         raise row.at("tp").wrong("a number of GPUs")
     return math.prod(parts), math.prod(parts)

@@ -51,8 +51,8 @@ def sessions_trial(row: Node, started: datetime, gpus: float) -> Trial:
     Raises:
         IngestError: Times are not in seconds.
     """
-    total, done = (row.at(f"num_requests_{word}").number() for word in ("total", "successful"))
-    seconds = row.at(DURATION).number() if DURATION in row else 0.0
+    total, done = (row.at(f"num_requests_{word}").amount() for word in ("total", "successful"))
+    seconds = row.at(DURATION).amount() if DURATION in row else 0.0
     if done < total or not done:
         # Requests that were cut off at the end are not told from those that failed.
         reason = f"{total - done:g} of {total:g} requests not successful" if total else "no request"
@@ -69,21 +69,21 @@ def _check_seconds(row: Node, done: float, seconds: float) -> None:
             f"{row.path or 'row'}: expected mean_e2el and {DURATION}, which tell the unit of "
             "times, found no such pair"
         )
-    asked = row.at("conc" if "conc" in row else "users").number()
-    at_once = mean.number() * done / seconds
+    asked = row.at("conc" if "conc" in row else "users").amount()
+    at_once = mean.amount() * done / seconds
     if at_once > _OTHER_UNIT * asked:
         raise IngestError(
-            f"{mean.path}: expected seconds, found {mean.number():g}, which is {at_once:g} "
+            f"{mean.path}: expected seconds, found {mean.amount():g}, which is {at_once:g} "
             f"requests at once where {asked:g} were asked for"
         )
 
 
 def _samples(row: Node, gpus: float) -> Iterator[Sample]:
-    yield Sample("total_token_throughput", (row.at("tput_per_gpu").number() * gpus,))
-    yield Sample("output_throughput", (row.at("output_tput_per_gpu").number() * gpus,))
+    yield Sample("total_token_throughput", (row.at("tput_per_gpu").amount() * gpus,))
+    yield Sample("output_throughput", (row.at("output_tput_per_gpu").amount() * gpus,))
     for metric, names in _SERIES.items():
         for statistic, words in _REDUCED.items():
             keys = [f"{word}_{name}" for name in names for word in words]
             told = next((row.at(key) for key in keys if key in row), None)
             if told is not None:
-                yield Sample(metric, (told.number(),), statistic)
+                yield Sample(metric, (told.amount(),), statistic)

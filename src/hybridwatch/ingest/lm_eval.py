@@ -1,8 +1,9 @@
 """What lm-eval writes (``lm_eval/loggers/evaluation_tracker.py``).
 
 There is ``results_<date>.json``, and with ``--log_samples`` a file of documents for each task.
-Which documents belong to which task is not in their file; the results hold a hash over them, and
-so tell more than the names of the files would: that nothing is missing.
+All evaluations of a model lie in one folder, so the date in the names tells which files belong
+together. Which documents belong to which task the results tell by a hash, and with it that nothing
+is missing; the hash does not cover the responses, and is the same for every evaluation of a task.
 
 Before 0.4.3 there were no hashes, before 0.4.2 no date, and before 0.4 no filters: a score was
 called ``acc`` where it is ``acc,none`` now.
@@ -22,6 +23,8 @@ from hybridwatch.record.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
 
 FORMAT: Final = "lm-eval"
 _OURS: Final = "hybridwatch_"
+_SHOWN: Final = 40
+_TOOK: Final = "total_evaluation_time_seconds"
 _SCORES_BEFORE_0_4: Final = ("acc", "exact_match", "em", "acc_norm")
 """Shares of documents that were answered right; the first that a task has is its accuracy."""
 _ACCURACIES: Final = re.compile(
@@ -29,6 +32,8 @@ _ACCURACIES: Final = re.compile(
 )
 """The same since: an F1 or BLEU is a number from 0 to 1 as well, and no such share."""
 _MODEL_ARGS: Final = ("pretrained", "model", "engine")
+_DATE: Final = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)$")
+"""At the end of the names of all files of one evaluation."""
 
 
 def is_results(document: Document) -> bool:
@@ -48,26 +53,42 @@ def is_samples(document: Document) -> bool:
     return all(key in first for key in ("doc_hash", "prompt_hash", "target_hash", "filter"))
 
 
-def read_results(document: Document, given: Given, beside: Sequence[Document]) -> Run:
+def why_alone(samples: Document, folder: Sequence[Document]) -> str | None:
+    """Say why no results take these documents; ``None`` if some do."""
+    date = _date_of(samples)
+    beside = [one for one in folder if is_results(one) and _date_of(one) == date]
+    if not beside:
+        wanted = f"results_{date}.json beside them" if date else "their results beside them"
+        return f"expected {wanted}, found none"
+    if len(beside) > 1:
+        names = ", ".join(one.path.name for one in beside)
+        return f"expected a date in the name, which tells to which of {names} they belong"
+    if _hash_of(samples) not in _task_hashes(Node(beside[0].root)).values():
+        name = beside[0].path.name
+        return f"expected the documents of a task by task_hashes of {name}, found others"
+    return None
+
+
+def read_results(document: Document, given: Given, folder: Sequence[Document]) -> Run:
     """Read an evaluation.
 
     Args:
         document: The results.
         given: As for every format.
-        beside: Files of documents in the same folder; those of other evaluations are left alone.
+        folder: Every file beside them; documents of other evaluations are left alone.
 
     Raises:
         IngestError: A task's documents are not those that were counted, or its score is no share.
     """
     root = Node(document.root)
-    by_hash = {_hash_of(samples): samples for samples in beside}
+    kept = _samples_of(document, folder)
     answers: list[Answer] = []
     values: list[Sample] = []
     for task, scores in root.at("results").items():
         if _is_group(root, task):
             continue
         name = task.removeprefix(_OURS)
-        found = by_hash.get(root.value.get("task_hashes", {}).get(task, ""))
+        found = _of_task(task, root, kept)
         if found is None:
             values.append(Sample(f"accuracy.{name}", (_share(scores),), "mean"))
             continue
@@ -87,7 +108,7 @@ def _run(
     answers: Sequence[Answer],
 ) -> Run:
     started = root.at("date").moment() if "date" in root else document.written_at
-    seconds = float(str(root.value.get("total_evaluation_time_seconds") or 0))
+    seconds = _seconds(root)
     trial = Trial(
         0, 0, Phase.ACCURACY, started, seconds, samples=tuple(samples), answers=tuple(answers)
     )
@@ -108,6 +129,17 @@ def _run(
         ),
     )
     return run_of(document, told, given)
+
+
+def _seconds(root: Node) -> float:
+    """lm-eval writes the time that it took as a text."""
+    if _TOOK not in root:
+        return 0.0
+    node = root.at(_TOOK)
+    try:
+        return Node(float(str(node.value)), node.path).amount()
+    except ValueError:
+        raise node.wrong("seconds") from None
 
 
 def _is_group(root: Node, task: str) -> bool:
@@ -148,10 +180,51 @@ def _asked(root: Node, model: str) -> dict[str, Any]:
     }
 
 
+def _samples_of(results: Document, folder: Sequence[Document]) -> list[tuple[str, Document]]:
+    """Find the documents of an evaluation, each file with the hash over it.
+
+    Where a name was changed and has no date, there is no telling which of several evaluations a
+    file belongs to; then there are none.
+    """
+    date = _date_of(results)
+    if date is None and sum(_date_of(one) is None for one in folder if is_results(one)) > 1:
+        return []
+    found = (one for one in folder if is_samples(one) and _date_of(one) == date)
+    return [(_hash_of(samples), samples) for samples in found]
+
+
+def _of_task(task: str, root: Node, kept: Sequence[tuple[str, Document]]) -> Document | None:
+    wanted = _task_hashes(root).get(task)
+    found = [samples for told, samples in kept if told == wanted]
+    if len(found) > 1:  # two tasks ask the same and score it differently
+        named = [one for one in found if _DATE.sub("", one.path.stem) == f"samples_{task}"]
+        if len(named) != 1:
+            names = ", ".join(one.path.name for one in found)
+            raise IngestError(
+                f"task_hashes.{task}: expected one file of these documents, found {names}"
+            )
+        found = named
+    return found[0] if found else None
+
+
+def _date_of(document: Document) -> str | None:
+    found = _DATE.search(document.path.stem)
+    return found[1].replace(":", "-") if found else None
+
+
+def _task_hashes(root: Node) -> dict[str, str]:
+    if "task_hashes" not in root:
+        return {}  # no documents were kept
+    return {task: node.text() for task, node in root.at("task_hashes").items()}
+
+
 def _hash_of(samples: Document) -> str:
-    rows = (node.value for node in samples.nodes)
-    words = (row["doc_hash"] + row["prompt_hash"] + row["target_hash"] for row in rows)
-    return hashlib.sha256("".join(words).encode()).hexdigest()
+    keys = ("doc_hash", "prompt_hash", "target_hash")
+    try:
+        words = (node.at(key).text() for node in samples.nodes for key in keys)
+        return hashlib.sha256("".join(words).encode()).hexdigest()
+    except IngestError as error:
+        raise IngestError(f"{samples.path.name}: {error}") from error
 
 
 def _share(scores: Node) -> float:
@@ -183,6 +256,7 @@ def _answers(root: Node, task: str, scores: Node, samples: Document) -> list[Ans
     rows = [node for node in samples.nodes if node.at("filter").value == chosen]
     metric = _metric_of(rows[0])
     try:
+        _check_whole(samples, filters, rows)
         for row in rows:
             check_document(row, metric, config)
         answers = [_answer(task.removeprefix(_OURS), version, metric, row) for row in rows]
@@ -190,6 +264,21 @@ def _answers(root: Node, task: str, scores: Node, samples: Document) -> list[Ans
         raise IngestError(f"{samples.path.name}: {error}") from error
     check_mean(scores, f"{metric},{chosen}", [answer.correct for answer in answers], config)
     return answers
+
+
+def _check_whole(samples: Document, filters: Sequence[str], rows: Sequence[Node]) -> None:
+    """Refuse documents that are there twice, or not through every filter.
+
+    The hash that the results hold does not cover the names of the filters.
+    """
+    wanted = len(samples.lines) / len(filters)
+    found = len({row.at("doc_id").count() for row in rows})
+    if not found == len(rows) == wanted:
+        name = rows[0].at("filter").value
+        raise IngestError(
+            f"expected {wanted:g} documents, each through every of {len(filters)} filters, "
+            f"found {found} through {name[:_SHOWN]}"
+        )
 
 
 def _metric_of(row: Node) -> str:
@@ -205,7 +294,7 @@ def _answer(task: str, version: str, metric: str, row: Node) -> Answer:
     return Answer(
         task=task,
         task_version=version,
-        doc_id=int(row.at("doc_id").number()),
+        doc_id=row.at("doc_id").count(),
         doc_hash=row.at("doc_hash").text(),
         prompt_hash=row.at("prompt_hash").text(),
         target_hash=row.at("target_hash").text(),

@@ -1,10 +1,11 @@
 """Which format a file is in, told by what is inside, and the runs it holds.
 
-``FORMATS`` is the list: a format knows its own files, and the companions that only say something
-together with them.
+``FORMATS`` is the list: a format knows its own files. Those that only say something together with
+another one are in ``companion``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest import aiperf, asv, guidellm, inferencex, lm_eval, vllm_bench
+from hybridwatch.ingest.companion import companion_of
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.record.run import Run
@@ -47,8 +49,7 @@ def _asv(document: Document, given: Given) -> Iterator[Run]:
 
 
 def _lm_eval(document: Document, given: Given) -> Iterator[Run]:
-    beside = list(_those(lm_eval.is_samples, document.path.parent))
-    yield lm_eval.read_results(document, given, beside)
+    yield lm_eval.read_results(document, given, _in_folder(document.path.parent))
 
 
 def _aiperf(document: Document, given: Given) -> Iterator[Run]:
@@ -67,19 +68,35 @@ FORMATS: Final = (
     Format("inferencex", inferencex.is_rows, inferencex.read_rows),
 )
 
-_COMPANIONS: Final[Sequence[_Test]] = (
-    vllm_bench.is_for_hud,
-    asv.is_machine,
-    asv.is_benchmarks,
-    lm_eval.is_samples,
-    aiperf.is_requests,
-    aiperf.is_inputs,
-)
+KNOWN: Final = "a record or a file of " + ", ".join(one.name for one in FORMATS)
+"""What is looked for, in words."""
+
+_VERSIONS: Final[Mapping[str, Callable[[Document], str | None]]] = {
+    "guidellm": guidellm.release_of,
+    "aiperf": aiperf.version_of,
+}
+"""Tools whose files changed with nearly every release; a refusal names the one that wrote it."""
 
 
-def is_companion(document: Document) -> bool:
-    """Whether a file only says something together with another one."""
-    return any(test(document) for test in _COMPANIONS)
+def companion(document: Document) -> str | None:
+    """Name what a file is that only says something together with another one.
+
+    Raises:
+        IngestError: It holds measurements, and that other one is not beside it or does not take
+            them.
+    """
+    kind = companion_of(document)
+    if kind is None:
+        return None
+    if len(document.raw) > _LARGEST_COMPANION:
+        raise IngestError(
+            f"{kind.name}: expected at most {_LARGEST_COMPANION} bytes, found {len(document.raw)}"
+        )
+    with _as_expected(kind.name):
+        alone = kind.why_alone(document, _in_folder(document.path.parent))
+    if alone is not None:
+        raise IngestError(f"{kind.name}: {alone}")
+    return kind.name
 
 
 def read_foreign(document: Document, given: Given) -> list[Run]:
@@ -87,21 +104,38 @@ def read_foreign(document: Document, given: Given) -> list[Run]:
 
     Raises:
         IngestError: No format fits, or the file does not hold what its format promises; in one
-            line: the path to the key, what was expected and what was found.
+            line: the path to the key, what was expected and what was found, and for some tools
+            which version wrote it.
     """
-    for one in FORMATS:
-        if one.fits(document):
-            return _read(one, document, given)
-    known = ", ".join(one.name for one in FORMATS)
-    raise IngestError(f"expected a record or a file of {known}, found {_shown(document.lines[0])}")
-
-
-def _read(one: Format, document: Document, given: Given) -> list[Run]:
     try:
+        return _read(document, given)
+    except IngestError as error:
+        wrote = _writer(document)
+        if wrote is None or wrote in str(error):
+            raise
+        raise IngestError(f"{error} (written by {wrote})") from error
+
+
+def _writer(document: Document) -> str | None:
+    told = ((name, version(document)) for name, version in _VERSIONS.items())
+    return next((f"{name} {version}" for name, version in told if version), None)
+
+
+def _read(document: Document, given: Given) -> list[Run]:
+    one = next((one for one in FORMATS if one.fits(document)), None)
+    if one is None:
+        raise IngestError(f"expected {KNOWN}, found {_shown(document.lines[0])}")
+    with _as_expected(f"what {one.name} writes"):
         return list(one.read(document, given))
+
+
+@contextmanager
+def _as_expected(what: str) -> Iterator[None]:
+    """Turn what no check of its own looks for, such as one level of nesting more, into a line."""
+    try:
+        yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # What no check of its own looks for, such as one level of nesting more.
-        raise IngestError(f"expected what {one.name} writes: {error!r}") from error
+        raise IngestError(f"expected {what}: {error!r}") from error
 
 
 def candidates(folder: Path) -> Iterator[Path]:
@@ -137,7 +171,7 @@ def _in_folder(folder: Path) -> Sequence[Document]:
 def _parsed(paths: Iterable[Path]) -> Iterator[Document]:
     for path in paths:
         try:
-            if path.stat().st_size <= _LARGEST_COMPANION:
+            if path.is_file() and path.stat().st_size <= _LARGEST_COMPANION:
                 yield parse(path, path.read_bytes())
         except (OSError, IngestError):
             continue  # told when its own turn comes

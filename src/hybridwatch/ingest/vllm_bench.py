@@ -6,7 +6,8 @@ reduced a trial to is there, and is kept as that. The results of ``benchmark_ser
 predecessor since vLLM 0.4, and of its descendants in InferenceX are read too.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -28,11 +29,14 @@ _ASKED_BY_SOME: Final = (
     "multi_turn_concurrency", "inter_turn_delay_ms",  # vllm-bench
 )  # fmt: skip
 _REDUCED: Final = ("median", "p99")
+_NAMES: Final = ("ttft", "tpot", "itl", "e2el")
+_LATENCY: Final = re.compile(r"(?<![a-z])(ttft|tpot|itl|e2el|latency)(?![a-z])", re.IGNORECASE)
 _REQUEST_RATES: Final = ("request_throughput", "request_inthroughput")
 """Requests a second; the second by a slip of the pen in ``benchmark_serving.py`` of early 2024."""
 _IN_SECONDS: Final = "good_completed"
 """A key of InferenceX's ``benchmark_serving_random.py``: its names without ``_ms`` are seconds."""
 _START: Final = "benchmark_start_time_unix"
+_FOR_HUD: Final = ".pytorch"
 _OF_SGLANG: Final = "mean_e2e_latency_ms"
 
 
@@ -57,6 +61,16 @@ def is_for_hud(document: Document) -> bool:
     root = document.root
     first = Node(root[0]) if isinstance(root, list) and root else Node(None)
     return all(key in first for key in ("benchmark", "model", "metric"))
+
+
+def why_alone(for_hud: Document, folder: Sequence[Document]) -> str | None:
+    """Say which result is not beside its repetition for PyTorch's HUD; ``None`` if it is."""
+    name = for_hud.path.stem.removesuffix(_FOR_HUD)
+    of_vllm = (is_serve, is_throughput, is_latency)
+    found = (one for one in folder if one.path.stem == name and one.path != for_hud.path)
+    if any(test(one) for one in found for test in of_vllm):
+        return None
+    return "expected the result of vLLM that it repeats beside it, found none"
 
 
 def read_serve(document: Document, given: Given) -> Iterator[Run]:
@@ -88,11 +102,11 @@ def _results(document: Document) -> Iterator[Node]:
 def read_throughput(document: Document, given: Given) -> Iterator[Run]:
     """Read the one trial; its file has neither time nor model."""
     root = Node(document.root)
-    seconds, tokens = root.at("elapsed_time").number(), root.at("total_num_tokens").number()
-    asked = {"requests": root.at("num_requests").number(), "tokens": tokens}
+    seconds, tokens = root.at("elapsed_time").amount(), root.at("total_num_tokens").amount()
+    asked = {"requests": root.at("num_requests").amount(), "tokens": tokens}
     samples = (
-        Sample("total_token_throughput", (root.at("tokens_per_second").number(),)),
-        Sample("request_throughput", (root.at("requests_per_second").number(),)),
+        Sample("total_token_throughput", (root.at("tokens_per_second").amount(),)),
+        Sample("request_throughput", (root.at("requests_per_second").amount(),)),
     )
     yield _offline(document, given, "throughput", asked, [(seconds, samples)])
 
@@ -101,7 +115,7 @@ def read_latency(document: Document, given: Given) -> Iterator[Run]:
     """Read every pass as a trial: a batch of requests that start and end together."""
     root = Node(document.root)
     passes = [
-        (seconds, (Sample("e2el", (seconds,)),)) for seconds in root.at("latencies").numbers()
+        (seconds, (Sample("e2el", (seconds,)),)) for seconds in root.at("latencies").amounts()
     ]
     if not passes:
         raise root.at("latencies").wrong("at least one number")
@@ -157,36 +171,39 @@ def _load_of(result: Node) -> tuple[str, str | None, str]:
 
 def _trial(result: Node) -> Trial:
     started = _started(result)
-    seconds = result.at("duration").number()
+    seconds = result.at("duration").amount()
     blank = Trial(0, 0, Phase.PERFORMANCE, started, seconds, client_result=result.value)
     lost = _lost(result)
     if lost is not None:
         return replace(blank, failure=Failure(lost, ""))
     samples = list(_rates(result))
-    samples += _raw(result) if "ttfts" in result else _reduced(result)
+    samples += _raw(result) if result.value.get("ttfts") else _reduced(result)
     samples += _acceptance(result)
     return replace(blank, samples=tuple(samples))
 
 
 def _lost(result: Node) -> str | None:
     """Say how many requests came to nothing; ``None`` if none did."""
-    completed = int(result.at("completed").number())
+    completed = result.at("completed").count()
     if "failed" in result:
-        failed = int(result.at("failed").number())
-        asked = result.at("num_prompts").number() if "num_prompts" in result else completed + failed
-        return f"{failed} of {int(asked)} requests failed" if failed else None
-    asked = int(result.at("num_prompts").number())
-    if "input_lens" in result:
-        # Those that were sent: a data set may hold fewer than were asked for.
-        asked = len(list(result.at("input_lens").each()))
-    return f"{completed} of {asked} requests completed" if completed < asked else None
+        failed = result.at("failed").count()
+        asked = result.at("num_prompts").count() if "num_prompts" in result else completed + failed
+        if failed:
+            return f"{failed} of {asked} requests failed"
+    else:
+        # A data set may have held fewer than were asked for. That is not told from requests that
+        # were lost: a client may list only those that were answered.
+        asked = result.at("num_prompts").count()
+        if completed < asked:
+            return f"{completed} of {asked} requests completed"
+    return None if completed else f"0 of {asked} requests completed"
 
 
 def _rates(result: Node) -> Iterator[Sample]:
     if "output_throughput" in result:  # nothing is generated where prompts are only embedded
-        yield Sample("output_throughput", (result.at("output_throughput").number(),))
-    key = next(key for key in _REQUEST_RATES if key in result)
-    yield Sample("request_throughput", (result.at(key).number(),))
+        yield Sample("output_throughput", (result.at("output_throughput").amount(),))
+    key = next((key for key in _REQUEST_RATES if key in result), _REQUEST_RATES[0])
+    yield Sample("request_throughput", (result.at(key).amount(),))
 
 
 def _started(result: Node) -> datetime:
@@ -206,40 +223,57 @@ def _moment(node: Node) -> datetime:
 
 
 def _raw(result: Node) -> list[Sample]:
-    firsts = result.at("ttfts").numbers()
-    gaps = [gap.numbers() for gap in result.at("itls").each()]
-    lengths = result.at("output_lens").numbers()
+    firsts = result.at("ttfts").amounts()
+    gaps = [gap.amounts() for gap in result.at("itls").each()]
+    lengths = result.at("output_lens").amounts()
     if not len(firsts) == len(gaps) == len(lengths):
         found = f"{len(firsts)}, {len(gaps)} and {len(lengths)}"
         raise IngestError(f"ttfts, itls, output_lens: expected lists of one length, found {found}")
+    completed = result.at("completed").count()
+    if len(firsts) != completed:
+        raise IngestError(f"ttfts: expected {completed}, one a request, found {len(firsts)}")
     return [sample for sample in latencies(firsts, gaps, lengths) if sample.values]
 
 
 def _reduced(result: Node) -> list[Sample]:
     found = []
-    for name in ("ttft", "tpot", "itl", "e2el"):
+    for name in _NAMES:
         for statistic in _REDUCED:
             node = _in_seconds(result, f"{statistic}_{name}")
             if node is not None:
                 found.append(Sample(name, (node,), statistic))
+    _check_read(result, {sample.metric for sample in found})
     return found
+
+
+def _check_read(result: Node, read: Set[str]) -> None:
+    """Refuse a result whose latencies have names that are not read: they would be lost."""
+    for key, node in result.items():
+        named = _LATENCY.search(key)
+        is_told = isinstance(node.value, dict) or (
+            isinstance(node.value, int | float) and not isinstance(node.value, bool)
+        )
+        if named is None or not is_told or named[1] in read or (read and named[1] not in _NAMES):
+            continue
+        wanted = f"{named[1]}_ms" if named[1] in _NAMES else "ttft_ms"
+        raise node.wrong(f"names that are read, such as median_{wanted} and p99_{wanted}")
 
 
 def _in_seconds(result: Node, name: str) -> float | None:
     """Read a time; one without a unit in its name only from a writer whose unit is known."""
     if f"{name}_ms" in result:
-        return result.at(f"{name}_ms").number() / 1000
+        return result.at(f"{name}_ms").amount() / 1000
     if name not in result:
         return None
     if _IN_SECONDS not in result.value:
         raise result.at(name).wrong(f"the name {name}_ms, since its unit is not told otherwise")
-    return result.at(name).number()
+    return result.at(name).amount()
 
 
 def _acceptance(result: Node) -> Iterator[Sample]:
     if not result.value.get("spec_decode_num_drafts"):
         return
     yield from accepted_drafts(
-        result.at("spec_decode_acceptance_length").number(),
-        result.at("spec_decode_per_position_acceptance_rates").numbers(),
+        result.at("spec_decode_acceptance_length").amount(),
+        result.at("spec_decode_per_position_acceptance_rates").amounts(),
     )

@@ -171,7 +171,7 @@ FAMILIES: Final[dict[str, Metric]] = {
     ),
     "asv_memory": Metric(
         "asv_memory",
-        Unit.COUNT,
+        Unit.BYTES,
         Direction.LOWER,
         Kind.COUNT,
         _TIME_MARGIN,

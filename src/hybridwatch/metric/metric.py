@@ -11,6 +11,7 @@ class Unit(Enum):
     TOKENS_PER_SECOND = "tok/s"
     REQUESTS_PER_SECOND = "req/s"
     STEPS_PER_SECOND = "step/s"
+    BYTES = "bytes"
     COUNT = "count"
     RATIO = "1"
 

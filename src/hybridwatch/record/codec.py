@@ -15,17 +15,28 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from hybridwatch.errors import RecordError
+from hybridwatch.record.bounds import (
+    MOST_BULK_BYTES,
+    MOST_RECORD_BYTES,
+    MOST_SAMPLES,
+    MOST_UNZIPPED_BYTES,
+    check_client,
+)
 from hybridwatch.record.naming import BULK_SUFFIX, stem_of
-from hybridwatch.record.pretty import pretty
 from hybridwatch.record.run import Run
+from hybridwatch.record.seal import KEY, check_seal, is_altered, render_sealed
 from hybridwatch.record.wire import BulkOfTrial, WireAnswer, WireBulk, WireLine, WireRecord
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+"""What is written. Version 1, which is read as well, has no digest."""
 
 _SHOWN: Final = 60
 """How much of a wrong value an error message repeats."""
+_WRITTEN_BITS: Final = 256
+"""A longer number is told by its length."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -56,21 +67,26 @@ def encode(run: Run) -> Encoded:
 
     Raises:
         RecordError: The run cannot be kept truthfully: not-a-number, a naive time, an unknown
-            metric, trials that are not numbered from 0. The message has the path to the value.
+            metric, trials that are not numbered from 0, or more than ``bounds`` allows. The
+            message has the path to the value.
     """
     wire = _checked(run)
     stem = stem_of(run)
     lines = [_line(where, content) for where, content in _bulk_lines(run)]
     bulk = None
     if lines:
+        plain = b"".join(lines)
+        _check_size(run, "bulk, uncompressed", plain, MOST_UNZIPPED_BYTES)
         # No time and no name inside: equal content gives equal bytes.
-        bulk = gzip.compress(b"".join(lines), mtime=0)
+        bulk = gzip.compress(plain, mtime=0)
+        _check_size(run, "bulk", bulk, MOST_BULK_BYTES)
         reference = WireBulk(
             file=stem + BULK_SUFFIX, sha256=hashlib.sha256(bulk).hexdigest(), lines=len(lines)
         )
         wire = wire.model_copy(update={"bulk": reference})
-    text = pretty(wire.model_dump(mode="json")) + "\n"
-    return Encoded(stem, _utf8(text, "the record"), bulk)
+    record = _record_bytes(wire)
+    _check_size(run, "record", record, MOST_RECORD_BYTES)
+    return Encoded(stem, record, bulk)
 
 
 def decode(record: bytes, bulk: bytes | None) -> Run:
@@ -85,7 +101,8 @@ def decode(record: bytes, bulk: bytes | None) -> Run:
         The run.
 
     Raises:
-        RecordError: In one line: the path to the key, what was found and what was expected.
+        RecordError: In one line: the path to the key, what was found and what was expected; or
+            that the record is not as it was written.
     """
     if bulk is None:
         return _wire_of(record).to_run({})
@@ -111,6 +128,14 @@ def decode_with(record: bytes, read: Callable[[str], bytes], *, stray: bool = Fa
     return wire.to_run({})
 
 
+def _check_size(run: Run, what: str, content: bytes, most: int) -> None:
+    if len(content) > most:
+        raise RecordError(
+            f"run {run.id} cannot be kept: {what}: expected at most {most} bytes, "
+            f"found {len(content)}"
+        )
+
+
 def _checked(run: Run) -> WireRecord:
     try:
         wire = WireRecord.model_validate(run, from_attributes=True)
@@ -120,21 +145,43 @@ def _checked(run: Run) -> WireRecord:
     return wire
 
 
+def _record_bytes(wire: WireRecord) -> bytes:
+    try:
+        return render_sealed(wire.model_dump(mode="json")).encode()
+    except UnicodeEncodeError as error:
+        raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
+
+
 def _wire_of(record: bytes) -> WireRecord:
     try:
         wire = WireRecord.model_validate_json(record)
     except ValidationError as error:
         # Only now, since it takes as long again: what is wrong with the whole comes first.
         _check_whole(record)
-        raise RecordError(_first(error)) from error
+        damaged = f"; {KEY}: the file is not as it was written" if is_altered(record) else ""
+        raise RecordError(_first(error) + damaged) from error
+    _check_sealed(record, wire)
     _check_consistent(wire)
     return wire
+
+
+def _check_sealed(record: bytes, wire: WireRecord) -> None:
+    """Check the digest, which a record of version 1 does not have and any other one must have."""
+    if wire.schema_version == 1:
+        if wire.sha256 is not None:
+            raise RecordError(
+                f"{KEY}: expected no such key in schema_version 1, found {_shown(wire.sha256)}"
+            )
+    elif wire.sha256 is None:
+        raise RecordError(f"{KEY}: expected a value, found nothing")
+    else:
+        check_seal(record, wire.sha256)
 
 
 def _check_whole(record: bytes) -> None:
     try:
         raw = json.loads(record)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError
         raise RecordError(f"not whole JSON, the file may have been cut short: {error}") from error
     if not isinstance(raw, dict):
         raise RecordError(f"expected a JSON object, found {_shown(raw)}")
@@ -155,6 +202,9 @@ def _check_consistent(wire: WireRecord) -> None:
                 f"trials[{position}].side: expected less than the {len(wire.builds)} build(s), "
                 f"found {trial.side}"
             )
+    metrics = {(one.metric, one.statistic) for trial in wire.trials for one in trial.samples}
+    if len(metrics) > MOST_SAMPLES:
+        raise RecordError(f"trials: expected at most {MOST_SAMPLES} metrics, found {len(metrics)}")
 
 
 def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -169,6 +219,10 @@ def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, {"trial": trial.index, "answer": wire.model_dump(mode="json")}
         if trial.client_result is not None:
             where = f"trials[{trial.index}].client_result"
+            try:
+                check_client(dict(trial.client_result))
+            except ValueError as error:
+                raise RecordError(f"{where}: {error}") from error
             yield where, {"trial": trial.index, "client_result": trial.client_result}
 
 
@@ -192,9 +246,11 @@ def _read_bulk(bulk: bytes, expected: WireBulk, trials: int) -> dict[int, BulkOf
     if found != expected.sha256:
         raise RecordError(f"{expected.file}: sha256: expected {expected.sha256}, found {found}")
     try:
-        lines = gzip.decompress(bulk).splitlines()
-    except (OSError, EOFError, zlib.error) as error:
+        lines = _unzipped(bulk).splitlines()
+    except zlib.error as error:
         raise RecordError(f"{expected.file}: expected gzip: {error}") from error
+    except ValueError as error:
+        raise RecordError(f"{expected.file}: {error}") from error
     if len(lines) != expected.lines:
         raise RecordError(f"{expected.file}: expected {expected.lines} lines, found {len(lines)}")
     by_trial: dict[int, BulkOfTrial] = defaultdict(BulkOfTrial)
@@ -210,6 +266,17 @@ def _read_bulk(bulk: bytes, expected: WireBulk, trials: int) -> dict[int, BulkOf
     return by_trial
 
 
+def _unzipped(bulk: bytes) -> bytes:
+    """Uncompress no more than there may be: a small file can hold gigabytes."""
+    unzip = zlib.decompressobj(wbits=31)
+    plain = unzip.decompress(bulk, MOST_UNZIPPED_BYTES)
+    if unzip.unconsumed_tail:
+        raise ValueError(f"expected at most {MOST_UNZIPPED_BYTES} bytes uncompressed, found more")
+    if not unzip.eof or unzip.unused_data:
+        raise ValueError("expected gzip: one whole member, as it was written")
+    return plain
+
+
 def _validated(model: type[_Model], raw: bytes, where: str = "") -> _Model:
     try:
         return model.model_validate_json(raw)
@@ -219,19 +286,41 @@ def _validated(model: type[_Model], raw: bytes, where: str = "") -> _Model:
 
 def _first(error: ValidationError) -> str:
     """Tell the first of pydantic's findings in one line; the others usually follow from it."""
-    finding = error.errors(include_url=False)[0]
+    text = _text_of(error.errors(include_url=False)[0])
+    # A key may come from outside, and must neither break the line nor command the terminal.
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def _text_of(finding: ErrorDetails) -> str:
     path = "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in finding["loc"]
+        f"[{step}]" if isinstance(step, int) else f".{_cut(step)}" for step in finding["loc"]
     ).lstrip(".")
     prefix = f"{path}: " if path else ""
     if finding["type"] == "missing":
         return f"{prefix}expected a value, found nothing"
     if finding["type"] == "extra_forbidden":
         return f"{prefix}expected no such key, found {_shown(finding['input'])}"
+    if finding["type"] == "string_unicode":
+        return f"{prefix}expected Unicode text, found a lone surrogate"
+    if finding["type"] in {"too_long", "too_short", "string_too_long"}:
+        return f"{prefix}{_lengths(finding)}"
     message = finding["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
     return f"{prefix}{message}, found {_shown(finding['input'])}"
 
 
+def _lengths(finding: ErrorDetails) -> str:
+    limits = finding["ctx"]
+    noun = "characters" if "string" in finding["type"] else "items"
+    if "min_length" in limits:
+        return f"expected at least {limits['min_length']} {noun}, found {len(finding['input'])}"
+    return f"expected at most {limits['max_length']} {noun}, found {len(finding['input'])}"
+
+
 def _shown(value: object) -> str:
-    text = repr(value)
+    if isinstance(value, int) and value.bit_length() > _WRITTEN_BITS:
+        return f"a number of {value.bit_length()} bits"  # Python does not even write some of them
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -272,6 +272,9 @@ class Run:
         looks: Set when trials were added until the run was decided.
         source: Set when another tool measured and its file was ingested. ``harness`` then is
             that tool.
+        sha256: Digest of the record that it was read from, checked. ``None`` when that has none
+            (schema version 1), and for a run that was not read from a record. Two runs that say
+            the same are equal whatever it is.
     """
 
     id: str
@@ -284,6 +287,7 @@ class Run:
     trials: tuple[Trial, ...]
     looks: Looks | None = None
     source: Source | None = None
+    sha256: str | None = field(default=None, compare=False)
 
     def measured(self, side: int) -> Iterator[Trial]:
         """Yield the trials of one side that count: warm-ups and failures left out."""

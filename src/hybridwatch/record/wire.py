@@ -1,4 +1,4 @@
-"""The file form of a run, schema version 1, as pydantic models.
+"""The file form of a run, schema versions 1 and 2, as pydantic models.
 
 Field for field what ``results/README.md`` documents. The memory types (``identity``, ``run``) may
 change their shape; these may not: a change here is a new schema version. ``codec`` is the only
@@ -22,6 +22,30 @@ from pydantic import (
 )
 
 from hybridwatch.metric import metric_of
+from hybridwatch.record.bounds import (
+    MOST_ITEMS,
+    MOST_SAMPLES,
+    MOST_TRIALS,
+    Bytes,
+    Celsius,
+    Client,
+    Count,
+    Digest,
+    Duration,
+    Hertz,
+    Id,
+    Log,
+    Name,
+    Number,
+    Place,
+    Seconds,
+    Share,
+    Text,
+    Values,
+    Watts,
+    Whole,
+    in_years,
+)
 from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
 from hybridwatch.record.run import (
     Answer,
@@ -45,9 +69,9 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 def _in_utc(value: object) -> datetime:
     """Accept an aware time, or its text as this file form writes it."""
     if isinstance(value, str) and _TIME.fullmatch(value):
-        return datetime.fromisoformat(value)
+        return in_years(datetime.fromisoformat(value))
     if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC)
+        return in_years(in_years(value).astimezone(UTC))
     raise ValueError("expected a time in UTC such as 2026-11-21T09:15:00Z")
 
 
@@ -65,7 +89,8 @@ def _known_metric(value: str) -> str:
 
 def _plain_file_name(value: str) -> str:
     # A record is data from outside: it must not make us open ../../anything.
-    if not value or value.startswith(".") or "/" in value or "\\" in value or "\0" in value:
+    plain = value.isprintable() and not value.startswith(".")
+    if not value or not plain or "/" in value or "\\" in value:
         raise ValueError("expected the plain name of a file beside the record")
     return value
 
@@ -73,12 +98,6 @@ def _plain_file_name(value: str) -> str:
 _Time: TypeAlias = Annotated[
     datetime, BeforeValidator(_in_utc), PlainSerializer(_as_text, return_type=str)
 ]
-_Id: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
-_Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_Seconds: TypeAlias = Annotated[float, Field(gt=0)]
-_Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
-_Hertz: TypeAlias = Annotated[float, Field(gt=0)]
-_Bytes: TypeAlias = Annotated[int, Field(ge=0)]
 
 
 def _is_absent(value: object) -> bool:
@@ -97,7 +116,12 @@ def _ascending(value: tuple[int, ...]) -> tuple[int, ...]:
     return value
 
 
-_Ascending: TypeAlias = Annotated[tuple[int, ...], AfterValidator(_ascending)]
+_Ascending: TypeAlias = Annotated[
+    tuple[Count, ...], Field(max_length=MOST_ITEMS), AfterValidator(_ascending)
+]
+_KnownMetric: TypeAlias = Annotated[Name, AfterValidator(_known_metric)]
+_FileName: TypeAlias = Annotated[Name, AfterValidator(_plain_file_name)]
+_Few: Final = Field(max_length=MOST_ITEMS)
 
 
 class _Wire(BaseModel):
@@ -106,47 +130,47 @@ class _Wire(BaseModel):
 
 
 class _Harness(_Wire):
-    version: str
-    revision: str | None
+    version: Name
+    revision: Name | None
 
 
 class _Scenario(_Wire):
-    id: str
-    version: int
-    digest: str
-    fix: str
+    id: Name
+    version: Whole
+    digest: Name
+    fix: Name
 
 
 class _Testbed(_Wire):
-    id: str
-    cpu_model: str
-    cores: int
-    memory_bytes: int
-    kernel: str
-    gpus: tuple[str, ...]
-    driver: str | None
-    cuda: str | None
-    gpu_memory_bytes: tuple[_Bytes, ...] = Field(default=(), exclude_if=_is_empty)
-    gpu_power_limits_w: tuple[float, ...] = Field(default=(), exclude_if=_is_empty)
+    id: Name
+    cpu_model: Name
+    cores: Whole
+    memory_bytes: Bytes
+    kernel: Name
+    gpus: Annotated[tuple[Name, ...], _Few]
+    driver: Name | None
+    cuda: Name | None
+    gpu_memory_bytes: Annotated[tuple[Bytes, ...], _Few] = Field(default=(), exclude_if=_is_empty)
+    gpu_power_limits_w: Annotated[tuple[Watts, ...], _Few] = Field(default=(), exclude_if=_is_empty)
 
 
 class _Build(_Wire):
-    label: str
-    name: str
-    release: str
-    accelerator: str
-    distribution: str
-    lock_digest: str
-    wheel_digest: str
-    fixes: dict[str, FixState]
-    flags: dict[str, str]
-    code_digest: _Digest | None = Field(default=None, exclude_if=_is_absent)
+    label: Name
+    name: Name
+    release: Name
+    accelerator: Name
+    distribution: Name
+    lock_digest: Name
+    wheel_digest: Name
+    fixes: Annotated[dict[Name, FixState], _Few]
+    flags: Annotated[dict[Name, Text], _Few]
+    code_digest: Digest | None = Field(default=None, exclude_if=_is_absent)
 
 
 class _Sample(_Wire):
-    metric: Annotated[str, AfterValidator(_known_metric)]
-    values: tuple[float, ...]
-    statistic: str | None = Field(default=None, exclude_if=_is_absent)
+    metric: _KnownMetric
+    values: Values
+    statistic: Name | None = Field(default=None, exclude_if=_is_absent)
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -156,30 +180,30 @@ class _Sample(_Wire):
 
 
 class _Failure(_Wire):
-    reason: str
-    log_tail: str
+    reason: Text
+    log_tail: Log
     # Written only when it is so: records made before the field existed stay as they are.
     engine_died: bool = Field(default=False, exclude_if=lambda died: not died)
 
 
 class _Gpu(_Wire):
-    index: Annotated[int, Field(ge=0)]
-    readings: Annotated[int, Field(ge=1)]
-    sm_clock_hz: _Hertz | None
-    memory_clock_hz: _Hertz | None
-    power_w: Annotated[float, Field(ge=0)] | None
-    temperature_c: float | None
-    utilisation: _Share | None
-    throttled: dict[str, _Share] | None
-    others_bytes: _Bytes | None
+    index: Whole
+    readings: Count
+    sm_clock_hz: Hertz | None
+    memory_clock_hz: Hertz | None
+    power_w: Watts | None
+    temperature_c: Celsius | None
+    utilisation: Share | None
+    throttled: Annotated[dict[Name, Share], _Few] | None
+    others_bytes: Bytes | None
 
 
 class _Surroundings(_Wire):
-    kernel_best_s: _Seconds
-    kernel_median_s: _Seconds
-    others: _Share | None
-    clock_hz: _Hertz | None
-    gpus: tuple[_Gpu, ...] = Field(default=(), exclude_if=_is_empty)
+    kernel_best_s: Seconds
+    kernel_median_s: Seconds
+    others: Share | None
+    clock_hz: Hertz | None
+    gpus: Annotated[tuple[_Gpu, ...], _Few] = Field(default=(), exclude_if=_is_empty)
 
     def to_surroundings(self) -> Surroundings:
         plain = {**vars(self)}
@@ -188,20 +212,20 @@ class _Surroundings(_Wire):
 
 
 class _CallSite(_Wire):
-    place: str
-    reads: Annotated[int, Field(ge=1)]
-    seconds: Annotated[float, Field(ge=0)]
-    kind: str | None = Field(default=None, exclude_if=_is_absent)
+    place: Name
+    reads: Count
+    seconds: Duration
+    kind: Name | None = Field(default=None, exclude_if=_is_absent)
 
 
 class _StepPhase(_Wire):
-    name: str
-    seconds: Annotated[float, Field(ge=0)]
+    name: Name
+    seconds: Duration
 
 
 class _HostWork(_Wire):
-    sites: tuple[_CallSite, ...]
-    phases: tuple[_StepPhase, ...]
+    sites: Annotated[tuple[_CallSite, ...], _Few]
+    phases: Annotated[tuple[_StepPhase, ...], _Few]
 
     def to_host_work(self) -> HostWork:
         return HostWork(
@@ -224,26 +248,26 @@ class _Looks(_Wire):
 
 
 class _Source(_Wire):
-    format: str
-    file: Annotated[str, AfterValidator(_plain_file_name)]
-    sha256: _Digest
-    unknown: tuple[str, ...]
-    commit: str | None
+    format: Name
+    file: _FileName
+    sha256: Digest
+    unknown: Annotated[tuple[Name, ...], _Few]
+    commit: Name | None
     committed_at: _Time | None
 
 
 class _Trial(_Wire):
-    index: Annotated[int, Field(ge=0)]
+    index: Place
     side: Annotated[int, Field(ge=0, le=1)]
     phase: Phase
     started_at: _Time
-    duration_s: Annotated[float, Field(ge=0)]
+    duration_s: Duration
     warmup: bool
-    samples: tuple[_Sample, ...]
+    samples: Annotated[tuple[_Sample, ...], Field(max_length=MOST_SAMPLES)]
     failure: _Failure | None
     surroundings: _Surroundings | None = Field(default=None, exclude_if=_is_absent)
     host_work: _HostWork | None = Field(default=None, exclude_if=_is_absent)
-    unsupported: dict[Annotated[str, AfterValidator(_known_metric)], str] = Field(
+    unsupported: Annotated[dict[_KnownMetric, Text], _Few] = Field(
         default_factory=dict, exclude_if=lambda reasons: not reasons
     )
 
@@ -265,20 +289,20 @@ class _Trial(_Wire):
 class WireBulk(_Wire):
     """The reference from a record to the file beside it."""
 
-    file: Annotated[str, AfterValidator(_plain_file_name)]
-    sha256: _Digest
-    lines: Annotated[int, Field(ge=1)]
+    file: _FileName
+    sha256: Digest
+    lines: Count
 
 
 class WireAnswer(_Wire):
     """One document of an accuracy task; fields as ``record.run.Answer``."""
 
-    task: str
-    task_version: str
-    doc_id: int
-    doc_hash: str
-    prompt_hash: str
-    target_hash: str
+    task: Name
+    task_version: Name
+    doc_id: Number
+    doc_hash: Name
+    prompt_hash: Name
+    target_hash: Name
     prompt: str
     target: str
     response: str
@@ -288,9 +312,9 @@ class WireAnswer(_Wire):
 class WireLine(_Wire):
     """One line of the bulk file: an answer or a client result of one trial."""
 
-    trial: Annotated[int, Field(ge=0)]
+    trial: Place
     answer: WireAnswer | None = None
-    client_result: dict[str, JsonValue] | None = None
+    client_result: Client | None = None
 
 
 class BulkOfTrial:
@@ -319,15 +343,17 @@ class BulkOfTrial:
 class WireRecord(_Wire):
     """A whole record."""
 
-    schema_version: Literal[1] = 1
-    id: _Id
+    schema_version: Literal[1, 2] = 2
+    # ``codec`` checks it: from version 2 on it must be there.
+    sha256: Digest | None = Field(default=None, exclude_if=_is_absent)
+    id: Id
     started_at: _Time
     finished_at: _Time
     harness: _Harness
     scenario: _Scenario
     testbed: _Testbed
     builds: Annotated[tuple[_Build, ...], Field(min_length=1, max_length=2)]
-    trials: tuple[_Trial, ...]
+    trials: Annotated[tuple[_Trial, ...], Field(max_length=MOST_TRIALS)]
     looks: _Looks | None = Field(default=None, exclude_if=_is_absent)
     source: _Source | None = Field(default=None, exclude_if=_is_absent)
     bulk: WireBulk | None = None
@@ -349,4 +375,5 @@ class WireRecord(_Wire):
             trials=tuple(t.to_trial(bulk.get(t.index, BulkOfTrial())) for t in self.trials),
             looks=Looks(**vars(self.looks)) if self.looks else None,
             source=Source(**vars(self.source)) if self.source else None,
+            sha256=self.sha256,
         )

@@ -8,12 +8,14 @@ from hybridwatch.store.baselines import BASELINES, Baseline, read_baselines
 from hybridwatch.store.files import check_writable, write_run
 from hybridwatch.store.intake import Intake
 from hybridwatch.store.layout import find_record, list_records
+from hybridwatch.store.reading import read_file
 from hybridwatch.store.shelf import (
     Broken,
     Shelf,
     Stored,
     read_alike,
     read_all,
+    read_bulk,
     read_newest,
     read_run,
 )
@@ -47,6 +49,8 @@ __all__ = [
     "read_alike",
     "read_all",
     "read_baselines",
+    "read_bulk",
+    "read_file",
     "read_newest",
     "read_run",
     "read_side",

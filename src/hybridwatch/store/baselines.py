@@ -22,8 +22,10 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
+from hybridwatch.store.reading import read_file
 
 BASELINES: Final = "baselines.toml"
+_MOST_BYTES: Final = 2**20
 
 
 class Baseline(BaseModel):
@@ -67,9 +69,11 @@ def read_baselines(results: Path) -> tuple[Baseline, ...]:
     """
     path = results / BASELINES
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = tomllib.loads(read_file(path, _MOST_BYTES).decode())
     except FileNotFoundError:
         return ()
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}") from error
     except (OSError, ValueError) as error:
         raise RecordError(f"{path}: expected TOML: {error}") from error
     try:

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import RecordError
+from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.record.codec import Encoded
 from hybridwatch.record.naming import RECORD_SUFFIX
 from hybridwatch.record.run import Run
 from hybridwatch.store.files import write_all
 from hybridwatch.store.layout import folder_of, list_records, run_id_of
+from hybridwatch.store.reading import read_file
+from hybridwatch.store.shelf import read_run
 
 BATCH: Final = 100
 
@@ -41,6 +44,17 @@ class Intake:
         """Name the record that a run has here, or will have."""
         return self._known.get(run_id)
 
+    def held(self, run_id: str) -> Run | None:
+        """Give a run that is here, or will be.
+
+        Raises:
+            RecordError: Its record cannot be read.
+        """
+        if run_id in self._waiting:
+            return self._waiting[run_id][0]
+        there = self._known.get(run_id)
+        return None if there is None else read_run(there)
+
     def add(self, run: Run, encoded: Encoded) -> bool:
         """Take a record in, unless it is there.
 
@@ -60,7 +74,7 @@ class Intake:
             self._waiting[run.id] = run, encoded
             return True
         waiting = self._waiting.get(run.id)
-        if (waiting[1].record if waiting else there.read_bytes()) == encoded.record:
+        if (waiting[1].record if waiting else _bytes_of(there)) == encoded.record:
             return False
         raise RecordError(
             f"run {run.id} is there already as {there}, and says something else; records never "
@@ -90,3 +104,10 @@ class Intake:
                 failed[run_id] = str(error)
                 del self._known[run_id]
         return failed
+
+
+def _bytes_of(record: Path) -> bytes:
+    try:
+        return read_file(record, MOST_RECORD_BYTES)
+    except RecordError as error:
+        raise RecordError(f"{record}: {error}") from error

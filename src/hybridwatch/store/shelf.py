@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridwatch.errors import RecordError
+from hybridwatch.record.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.record.codec import decode, decode_with
 from hybridwatch.record.run import Run
 from hybridwatch.store.heading import HEAD, Question, question_of, read_question
 from hybridwatch.store.layout import folder_of, list_records
+from hybridwatch.store.reading import read_file, read_head
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,32 @@ def read_run(path: Path, bulk: bool = True) -> Run:
         RecordError: A file is missing or damaged; the message begins with the record's path.
     """
     try:
-        record = path.read_bytes()
+        record = read_file(path, MOST_RECORD_BYTES)
         if not bulk:
             return decode(record, None)
-        return decode_with(record, lambda name: path.with_name(name).read_bytes())
+        return decode_with(record, lambda name: read_bulk(path, name))
     except OSError as error:
         missing = error.filename or path
         raise RecordError(f"{path}: cannot read {missing}: {error.strerror or error}") from error
     except RecordError as error:
         raise RecordError(f"{path}: {error}") from error
+
+
+def read_bulk(record: Path, name: str) -> bytes:
+    """Read the file beside a record.
+
+    Args:
+        record: The record.
+        name: As the record names the file.
+
+    Raises:
+        RecordError: It is no regular file, or too large.
+        OSError: It cannot be read.
+    """
+    try:
+        return read_file(record.with_name(name), MOST_BULK_BYTES)
+    except RecordError as error:
+        raise RecordError(f"{name}: {error}") from error
 
 
 def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) -> tuple[Run, ...]:
@@ -91,7 +110,7 @@ def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) ->
         if len(found) == newest:
             break
         try:
-            record = path.read_bytes()
+            record = read_file(path, MOST_RECORD_BYTES)
             if wanted in record and any(build in record for build in builds):
                 other = decode(record, None)
                 if _is_alike(other, run, labels):
@@ -127,9 +146,8 @@ def read_newest(results: Path) -> Shelf:
     broken: list[Broken] = []
     for path in reversed(list_records(results)):
         try:
-            with path.open("rb") as file:
-                if read_question(file.read(HEAD)) in newest:
-                    continue
+            if read_question(read_head(path, HEAD)) in newest:
+                continue
             run = read_run(path, bulk=False)
         except OSError as error:
             broken.append(Broken(path, f"cannot be read: {error.strerror or error}"))

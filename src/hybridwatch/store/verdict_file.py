@@ -84,6 +84,8 @@ def decode_verdict(raw: bytes) -> tuple[StoredVerdict, bool]:
         RecordError: This is no verdict, or one of a newer schema; in one line.
     """
     content = _object_of(raw)
+    if "trials" in content:
+        raise RecordError("not a stored verdict but a record")
     version = content.get("schema_version")
     if isinstance(version, int) and version > VERDICT_SCHEMA:
         raise RecordError(

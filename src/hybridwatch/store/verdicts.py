@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import RecordError
+from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.record.naming import RECORD_SUFFIX, safe_name
 from hybridwatch.record.run import Run
 from hybridwatch.store.lookup import Answering, oldest_first, one_of
+from hybridwatch.store.reading import read_file
 from hybridwatch.store.shelf import read_run
 from hybridwatch.store.verdict_file import SideRef, StoredVerdict, decode_verdict, encode_verdict
 from hybridwatch.store.whole import create, make_folder
@@ -62,7 +64,7 @@ def write_verdict(results: Path, verdict: StoredVerdict, contender: Run) -> Path
     try:
         create(path, content, [])
     except FileExistsError as error:
-        if path.read_bytes() != content:
+        if read_file(path, MOST_RECORD_BYTES) != content:
             raise RecordError(f"{path}: is there already and says something else") from error
     except OSError as error:
         raise RecordError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -112,7 +114,7 @@ def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
         RecordError: The file cannot be read or is no verdict; the message begins with its path.
     """
     try:
-        return decode_verdict(path.read_bytes())
+        return decode_verdict(read_file(path, MOST_RECORD_BYTES))
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
     except RecordError as error:
@@ -169,6 +171,8 @@ def _stem(verdict: StoredVerdict, contender: Run) -> str:
 
 def _digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(read_file(path, MOST_RECORD_BYTES)).hexdigest()
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}") from error

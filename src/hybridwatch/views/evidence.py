@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.control import ControlKind
+from hybridwatch.analysis.cost import Cost
 from hybridwatch.analysis.evidence import QUANTITIES, Evidence, Figure, Judged, Quantity, Row
 from hybridwatch.metric import Kind
 from hybridwatch.record.identity import Testbed
@@ -20,7 +21,11 @@ _CONTROLS: Final = {ControlKind.KNOWN_BAD: "known-bad told apart", ControlKind.A
 
 
 def render_evidence(
-    title: str, command: str, found: Sequence[Evidence], commands: Sequence[str]
+    title: str,
+    command: str,
+    found: Sequence[Evidence],
+    commands: Sequence[str],
+    costs: Sequence[Cost] = (),
 ) -> str:
     """Write the page.
 
@@ -29,6 +34,7 @@ def render_evidence(
         command: What writes it.
         found: One part for each testbed.
         commands: What measures the figures that are owed, in order.
+        costs: What studies measured on a GPU.
 
     Returns:
         Markdown, ending in a newline. The same records give the same page.
@@ -39,6 +45,7 @@ def render_evidence(
         f"# {title}",
         _introduction(command, found),
         *(text for part in found for text in _part(part, numbered)),
+        *_costs(costs),
         *_owed(found, commands),
         *_list_of(numbered, remarks),
     )
@@ -127,6 +134,32 @@ def _control(judged: Judged, numbered: Mapping[str, int]) -> tuple[str, ...]:
         judged.wanted.release,
         _CONTROLS[judged.wanted.kind],
         answer,
+    )
+
+
+def _costs(costs: Sequence[Cost]) -> Iterator[str]:
+    yield "## What things cost"
+    if not costs:
+        yield f"Fixes, probe, one read of a flag on the device: {_OWED}."
+        return
+    yield (
+        "Step time of one form by that of another, measured in turn in one engine: median over "
+        "rounds and its 95 % interval (engine/README.md)."
+    )
+    heads = ("device", "what", "batch", "forms", "step time", "besides", "file")
+    yield _table(heads, map(_cost, costs))
+
+
+def _cost(cost: Cost) -> tuple[str, ...]:
+    ratio = cost.step_time
+    return (
+        escape(cost.device),
+        escape(cost.subject),
+        str(cost.batch),
+        escape(cost.forms),
+        f"{ratio.value:.4f} ({ratio.low:.4f} to {ratio.high:.4f})",
+        escape(cost.remark),
+        f"<code>results/{escape(cost.source)}</code>",
     )
 
 

@@ -38,6 +38,7 @@ _AXES: Final[dict[Unit, dict[str, str]]] = {
     Unit.TOKENS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " tok/s"},
     Unit.REQUESTS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " req/s"},
     Unit.STEPS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " step/s"},
+    Unit.BYTES: {"tickformat": "~s", "ticksuffix": "B"},
     Unit.COUNT: {"tickformat": ",~g"},
     Unit.RATIO: {"tickformat": ".0%"},
 }
@@ -46,6 +47,7 @@ HOVERS: Final[dict[Unit, str]] = {
     Unit.TOKENS_PER_SECOND: "%{y:,.4~r} tok/s",
     Unit.REQUESTS_PER_SECOND: "%{y:,.4~r} req/s",
     Unit.STEPS_PER_SECOND: "%{y:,.4~r} step/s",
+    Unit.BYTES: "%{y:.4s}B",
     Unit.COUNT: "%{y:,.6~r}",
     Unit.RATIO: "%{y:.1%}",
 }

@@ -1,4 +1,4 @@
-"""Numbers for people: the only place where seconds become milliseconds.
+"""Numbers for people: the only place where seconds become milliseconds, bytes megabytes.
 
 Everything inside is in base units at full precision; these texts are never parsed again.
 """
@@ -15,6 +15,7 @@ ABSENT: Final = "-"
 _DIGITS: Final = 3
 _SECONDS: Final = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (0.0, 1e6, "\u00b5s"))
 """From which size on, by which factor, under which name."""
+_BYTES: Final = ((1e9, 1e-9, "GB"), (1e6, 1e-6, "MB"), (1e3, 1e-3, "kB"), (0.0, 1.0, "bytes"))
 
 
 def value(number: float | None, metric: Metric) -> str:
@@ -31,6 +32,8 @@ def value(number: float | None, metric: Metric) -> str:
             return duration(number)
         case Unit.RATIO:
             return f"{100 * number:.1f} %"
+        case Unit.BYTES:
+            return _scaled(number, _BYTES)
         case Unit.COUNT:
             return f"{number:.0f}" if number == round(number) else _rounded(number)
         case Unit.TOKENS_PER_SECOND | Unit.REQUESTS_PER_SECOND | Unit.STEPS_PER_SECOND:
@@ -41,8 +44,12 @@ def duration(seconds: float) -> str:
     """Write seconds with three digits in s, ms or microseconds."""
     if seconds == 0:
         return "0 s"
-    factor, name = next((factor, name) for least, factor, name in _SECONDS if abs(seconds) >= least)
-    return f"{_rounded(seconds * factor)} {name}"
+    return _scaled(seconds, _SECONDS)
+
+
+def _scaled(number: float, scale: tuple[tuple[float, float, str], ...]) -> str:
+    factor, name = next((factor, name) for least, factor, name in scale if abs(number) >= least)
+    return f"{_rounded(number * factor)} {name}"
 
 
 def change(comparison: Comparison) -> str:

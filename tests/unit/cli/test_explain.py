@@ -13,6 +13,7 @@ from hybridwatch.analysis import rank, signed_rank
 from hybridwatch.cli.main import cli
 from hybridwatch.store import list_records, list_verdicts, write_run
 from tests.builders import Trials, a_run, noisy
+from tests.store_builders import as_version_1
 
 PADDED = "contract.padded_rows_prefilling"
 GOOD: dict[str, Trials] = {
@@ -138,21 +139,32 @@ def test_a_field_taken_out_of_the_stored_verdict_is_found(call, saved) -> None:
     assert "the same numbers (5 comparisons), but not from what was judged then" in said
 
 
-def test_a_changed_record_is_said_and_what_follows_from_it(call, saved, tmp_path) -> None:
-    [record] = list_records(tmp_path)
+def slower(content) -> None:
+    for trial in content["trials"]:
+        for sample in trial["samples"]:
+            if sample["metric"] == "ttft" and trial["side"] == 1:
+                sample["values"] = [2 * value for value in sample["values"]]
 
-    def slower(content) -> None:
-        for trial in content["trials"]:
-            for sample in trial["samples"]:
-                if sample["metric"] == "ttft" and trial["side"] == 1:
-                    sample["values"] = [2 * value for value in sample["values"]]
 
+def test_a_changed_record_of_version_1_is_said_and_what_follows_from_it(call, tmp_path) -> None:
+    record = as_version_1(write_run(tmp_path, a_run(GOOD, BAD)))
+    assert call("compare", "latest", "--save").exit_code == 1
     changed(record, slower)
-    answer = call("explain", str(saved))
+    answer = call("explain", "latest")
     assert answer.exit_code == 1
     said = " ".join(answer.output.split())
     assert f"{record}wasalteredafteritwasjudged" in said.replace(" ", "")
     assert "ttft median effect: stored" in said
+
+
+@pytest.mark.parametrize("verb", ["explain", "compare", "gate", "export"])
+def test_a_changed_record_is_refused_by_every_verb(call, saved, tmp_path, verb) -> None:
+    [record] = list_records(tmp_path)
+    changed(record, slower)
+    answer = call(verb, *(("--to", "csv") if verb == "export" else ()), "latest")
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"hybridwatch: {record}: sha256: expected ")
+    assert answer.stderr.count("\n") == 1
 
 
 def test_another_seed_is_found_and_named(call, saved, monkeypatch) -> None:

@@ -17,6 +17,7 @@ from tests.store_builders import run as whole_run
 
 FOREIGN = Path(__file__).parents[2] / "fixtures" / "foreign"
 SERVE = FOREIGN / "vllm-bench/serve.json"
+DATE = "2026-11-21T20-12-50.360266"
 
 
 @pytest.fixture
@@ -126,6 +127,93 @@ def test_what_is_no_file_of_ours_is_status_1_too(ingest, tmp_path) -> None:
     assert answer.exit_code == 1
     assert "found an object with the keys 'speed'" in answer.output
     assert "absent.json: cannot read" in answer.output
+
+
+def hud_list(folder: Path) -> Path:
+    """Write what vLLM writes beside a result for PyTorch's HUD."""
+    metric = {"name": "ttft", "benchmark_values": [1.0]}
+    told = {"benchmark": {"name": "vLLM benchmark"}, "model": {"name": "m"}, "metric": metric}
+    path = folder / "serve.pytorch.json"
+    path.write_text(json.dumps([told]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("aiperf/profile_export.jsonl", "requests of aiperf: expected their report, profile_exp"),
+        (f"lm-eval/samples_hybridwatch_recall_{DATE}.jsonl", f"results_{DATE}.json beside them"),
+        ("hud", "a list for PyTorch's HUD: expected the result of vLLM that it repeats beside it"),
+    ],
+)
+def test_measurements_without_the_file_that_they_belong_to_are_named(
+    ingest, results, tmp_path, name, reason
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    path = hud_list(folder) if name == "hud" else Path(shutil.copy(FOREIGN / name, folder))
+    for named in (folder, path):
+        answer = ingest(named)
+        assert answer.exit_code == 1
+        assert f"{path}: {reason}" in answer.output or f"expected {reason}" in answer.output
+        assert "0 added, 0 already there, 1 not taken" in answer.output
+    assert list_records(results) == []
+
+
+def test_requests_of_another_run_than_the_report_beside_them_are_named(ingest, tmp_path) -> None:
+    folder = shutil.copytree(FOREIGN / "aiperf", tmp_path / "in")
+    requests = folder / "profile_export.jsonl"
+    requests.write_text("".join(requests.read_text().splitlines(keepends=True)[:-1]))
+    answer = ingest(folder)
+    assert answer.exit_code == 1
+    assert "expected the requests of profile_export_aiperf.json, found those of" in answer.output
+    assert "1 added, 0 already there, 1 not taken" in answer.output
+
+
+def test_requests_beside_the_report_of_a_failed_run_are_not_missed(ingest, tmp_path) -> None:
+    folder = shutil.copytree(FOREIGN / "aiperf", tmp_path / "in")
+    report = folder / "profile_export_aiperf.json"
+    report.write_text(json.dumps(json.loads(report.read_text()) | {"was_cancelled": True}))
+    requests = folder / "profile_export.jsonl"
+    requests.write_text("".join(requests.read_text().splitlines(keepends=True)[:-1]))
+    assert ingest(folder).exit_code == 0
+
+
+def test_a_list_for_the_hud_beside_its_result_is_left_alone(ingest, tmp_path) -> None:
+    shutil.copy(SERVE, tmp_path)
+    hud_list(tmp_path)
+    answer = ingest(tmp_path)
+    assert answer.exit_code == 0
+    assert "1 added, 0 already there, 0 not taken" in answer.output
+
+
+def test_a_folder_with_nothing_to_take_is_a_wrong_call(ingest, tmp_path) -> None:
+    (tmp_path / "notes.txt").write_text("none")
+    answer = ingest(tmp_path)
+    assert answer.exit_code == 2
+    assert f"{tmp_path}: expected a record or a file of asv, vllm-bench-serve" in answer.output
+    assert answer.stderr.endswith("found no JSON file\n")
+
+
+def test_a_file_that_says_nothing_alone_is_a_wrong_call_by_itself(ingest) -> None:
+    answer = ingest(FOREIGN / "aiperf/profile_export.jsonl")
+    assert answer.exit_code == 2
+    assert "found only requests of aiperf; name the folder, or what belongs to it" in answer.output
+
+
+def test_a_verdict_alone_is_named(ingest, tmp_path) -> None:
+    (tmp_path / "verdict.json").write_text('{"report": {}, "parameters": {}, "tools": {}}')
+    answer = ingest(tmp_path)
+    assert answer.exit_code == 2
+    assert "found only a verdict of hybridwatch" in answer.output
+
+
+def test_an_empty_folder_beside_a_good_one_is_bad_news(ingest, tmp_path) -> None:
+    answer = ingest(SERVE, tmp_path, "--json")
+    assert answer.exit_code == 1
+    told = json.loads(answer.stdout)
+    assert len(told["taken"]) == 1
+    assert [one["file"] for one in told["bad"]] == [str(tmp_path)]
 
 
 def test_ingested_runs_of_an_unknown_machine_are_compared_only_when_asked(

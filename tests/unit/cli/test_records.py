@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hybridwatch.cli.main import cli
-from hybridwatch.store import write_run
+from hybridwatch.store import list_records, write_run
 from tests.builders import BASELINE, NEWER, a_run
+from tests.store_builders import as_version_1
 
 GOOD = {"contract.padded_rows_prefilling": (0.0,)}
 TWO = (GOOD, GOOD)
@@ -90,6 +91,19 @@ def test_a_broken_record_is_named_and_hides_no_other(call, tmp_path) -> None:
     (broken,) = json.loads(answer.stdout)["unreadable"]
     assert broken["record"].endswith("eeeeeeee.json")
     assert "eeeeeeee.json: " in call().stderr
+
+
+def test_a_record_without_a_digest_says_so(call, tmp_path) -> None:
+    first = list_records(tmp_path)[0]
+    stated = {one["run_id"]: one["sha256"] for one in json.loads(call("--json").stdout)["records"]}
+    assert stated["aaaaaaaa"] == json.loads(first.read_bytes())["sha256"]
+    as_version_1(first)
+    assert json.loads(call("--json").stdout)["records"][-1]["sha256"] is None
+    assert [line.endswith(", no digest") for line in rows(call())] == [False, False, False, True]
+
+
+def rows(answer: Result) -> list[str]:
+    return [line.rstrip() for line in answer.output.splitlines()[2:]]
 
 
 def test_a_folder_that_is_not_there_is_a_wrong_call(tmp_path) -> None:

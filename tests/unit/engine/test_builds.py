@@ -1,5 +1,7 @@
 """Named builds and the labels that switch fixes on them."""
 
+import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -186,6 +188,38 @@ def test_a_wrong_file_is_told_key_by_key(checkout, old, new, line):
     with pytest.raises(BuildError) as caught:
         load_builds(checkout)
     assert str(caught.value) == f"engine/builds.toml: {line}"
+
+
+def test_no_cut_of_the_shipped_file_is_taken_for_it(checkout):
+    path = checkout / "engine" / "builds.toml"
+    shutil.copytree(CHECKOUT / "engine" / "locks", path.parent / "locks", dirs_exist_ok=True)
+    whole = (CHECKOUT / "engine" / "builds.toml").read_text()
+    path.write_text(whole)
+    assert load_builds(checkout)
+    lines = [at + 1 for at, char in enumerate(whole) if char == "\n"][:-1]
+    for end in [*lines, *random.Random(17).sample(range(len(whole)), 100)]:
+        path.write_text(whole[:end])
+        with pytest.raises(BuildError, match=r"builds\.toml: ") as caught:
+            load_builds(checkout)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_its_owner_needs_no_last_line_but_a_line_end(checkout):
+    path = checkout / "engine" / "builds.toml"
+    path.write_text(BUILDS.rstrip())
+    with pytest.raises(BuildError, match="expected a line end as its last character, found none"):
+        load_builds(checkout)
+
+
+def test_what_stands_below_the_last_line_is_told(checkout):
+    path = checkout / "engine" / "builds.toml"
+    path.write_text(f'last_line = "# end"\n{BUILDS}# end\n')
+    assert load_builds(checkout)
+    path.write_text(f'last_line = "# end"\n# end\n{BUILDS}')
+    with pytest.raises(
+        BuildError, match=r'last_line: expected "# end" at the end of the file, fou'
+    ):
+        load_builds(checkout)
 
 
 def test_an_unknown_fix_in_the_file_is_told(checkout):

@@ -17,8 +17,10 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 from hybridwatch.cli.main import cli
+from hybridwatch.export.hud import to_hud
 from hybridwatch.export.points import points_of
 from hybridwatch.ingest.history_csv import Limits, read_histories
+from hybridwatch.record.run import Source
 from hybridwatch.store import list_records, read_run, write_run
 from tests.builders import a_run, noisy
 from tests.store_builders import REGRESSED
@@ -190,6 +192,58 @@ def test_bencher_has_every_value_within_its_bounds(run, export) -> None:
             assert measure["lower_value"] <= measure["value"] <= measure["upper_value"]
 
 
+def test_long_bencher_names_stay_apart_when_cut(export, tmp_path) -> None:
+    long = "asv_number.time_" + "very_" * 12
+    run = a_run({long + end: (1.0,) for end in ("a", "b")})
+    write_run(tmp_path / "results", run)
+    (measures,) = json.loads(export("--to", "bencher").output).values()
+    assert len(measures) == len(list(points_of(run)))
+    assert all(len(name.encode()) <= 64 and name.startswith(long[:50]) for name in measures)
+
+
+def test_bencher_cuts_by_bytes_and_never_within_a_letter(export, tmp_path) -> None:
+    write_run(tmp_path / "results", a_run({"asv_number." + "\u00b5" * 60: (1.0,)}))
+    (measures,) = json.loads(export("--to", "bencher").output).values()
+    assert all(len(name.encode()) <= 64 and "\ufffd" not in name for name in measures)
+
+
+def test_bencher_refuses_two_points_under_one_name(export, tmp_path) -> None:
+    run = a_run({"ttft": (1.0,)})
+    for number, (scenario, testbed) in enumerate([("a", "b c"), ("a b", "c")]):
+        other = replace(
+            run,
+            id=f"{number:08x}",
+            scenario=replace(run.scenario, id=scenario),
+            testbed=replace(run.testbed, id=testbed),
+        )
+        write_run(tmp_path / "results", other)
+    answer = export("--to", "bencher")
+    assert answer.exit_code == 2
+    assert "one name, 'a b c cpu-0.27.1 ttft_median'" in answer.output
+    assert "00000000" in answer.output
+    assert "00000001" in answer.output
+
+
+def test_github_action_benchmark_refuses_two_testbeds_under_one_name(export, tmp_path) -> None:
+    run = a_run({"ttft": (1.0,)})
+    write_run(tmp_path / "results", run)
+    other = replace(run.testbed, id="another")
+    write_run(tmp_path / "results", replace(run, id="00000001", testbed=other))
+    answer = export("--to", "github-action-benchmark", "--out", tmp_path / "out")
+    assert answer.exit_code == 2
+    assert "one name, 'smoke/padded-graph-rows cpu-0.27.1 ttft_median'" in answer.output
+
+
+def test_bytes_of_asv_stay_bytes(export, tmp_path) -> None:
+    write_run(tmp_path / "results", a_run({"asv_memory.peakmem_x": (4096.0,)}))
+    rows = list(csv.DictReader(io.StringIO(export("--to", "csv").output)))
+    assert {row["unit"] for row in rows} == {"bytes"}
+    export("--to", "asv", "--out", tmp_path / "asv")
+    benchmarks = json.loads((tmp_path / "asv" / "benchmarks.json").read_text())
+    units = {told["unit"] for told in benchmarks.values() if isinstance(told, dict)}
+    assert units == {"bytes"}
+
+
 @pytest.mark.parametrize("form", ["bencher", "github-action-benchmark"])
 def test_forms_without_time_take_one_run_of_each(run, export, tmp_path, form) -> None:
     write_run(tmp_path / "results", replace(run, id="00000001"))
@@ -210,6 +264,50 @@ def test_hud_has_the_job_where_it_is_known_and_none_of_it_else(run, export, monk
     infos = [record["benchmark"], record["metric"], *record["runners"]]
     assert all(isinstance(text, str) for info in infos for text in info["extra_info"].values())
     assert all(isinstance(value, float) for value in record["metric"]["benchmark_values"])
+
+
+@pytest.mark.parametrize(
+    ("gpus", "unknown", "kind"),
+    [((), (), "cpu"), (("H100",), (), "gpu"), ((), ("testbed.gpus",), "unknown")],
+)
+def test_hud_runner_is_cpu_only_where_that_is_known(export, tmp_path, gpus, unknown, kind) -> None:
+    run = a_run({"ttft": (1.0,)})
+    source = Source("aiperf", "x.json", "f" * 64, unknown=unknown) if unknown else None
+    testbed = replace(run.testbed, gpus=gpus)
+    write_run(tmp_path / "results", replace(run, testbed=testbed, source=source))
+    (runner,) = json.loads(export("--to", "hud").output)[0]["runners"]
+    assert runner["type"] == kind
+    assert ("gpu_count" in runner) == (kind != "unknown")
+
+
+def test_hud_leaves_out_what_an_ingested_file_does_not_say_of_the_machine(export, tmp_path) -> None:
+    run = a_run({"ttft": (1.0,)})
+    source = Source("aiperf", "x.json", "f" * 64, unknown=("testbed.cores", "testbed.memory_bytes"))
+    testbed = replace(run.testbed, cores=0, memory_bytes=0)
+    write_run(tmp_path / "results", replace(run, testbed=testbed, source=source))
+    (runner,) = json.loads(export("--to", "hud").output)[0]["runners"]
+    assert not {"cpu_count", "avail_mem_in_gb"} & set(runner)
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("/home/anna/secret/tiny-hybrid/", "tiny-hybrid"),
+        ("~/models/tiny-hybrid", "tiny-hybrid"),
+        ("../anna/tiny-hybrid", "tiny-hybrid"),
+        ("anna/models/tiny-hybrid", "tiny-hybrid"),
+        ("file:///home/anna/tiny-hybrid", "tiny-hybrid"),
+        (r"C:\Users\anna\tiny-hybrid", "tiny-hybrid"),
+        ("ibm-granite/granite-4.0-h-tiny", "ibm-granite/granite-4.0-h-tiny"),
+        ("tiny-hybrid", "tiny-hybrid"),
+        ("/", "unknown"),
+    ],
+)
+def test_no_local_path_of_a_model_goes_out_to_hud(told, shown) -> None:
+    run = a_run({"ttft": (1.0,)})
+    trials = tuple(replace(trial, client_result={"model_id": told}) for trial in run.trials)
+    (record, *_) = json.loads(to_hud([replace(run, trials=trials)], {}))
+    assert record["model"]["name"] == shown
 
 
 def test_what_cannot_be_told_is_status_2(export, tmp_path) -> None:

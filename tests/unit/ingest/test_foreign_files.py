@@ -18,7 +18,7 @@ from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.ingest.document import parse
 from hybridwatch.ingest.foreign import Given
-from hybridwatch.ingest.read import candidates, is_companion, read_foreign
+from hybridwatch.ingest.read import candidates, companion, read_foreign
 from hybridwatch.record.codec import decode, encode
 from hybridwatch.record.run import UNKNOWN, Phase, Run, Sample
 
@@ -48,7 +48,7 @@ def values(run: Run, metric: str, statistic: str | None = None) -> list[float]:
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in candidates(FOREIGN) if not is_companion(parse(path, path.read_bytes()))],
+    [path for path in candidates(FOREIGN) if not companion(parse(path, path.read_bytes()))],
     ids=lambda path: str(path.relative_to(FOREIGN)),
 )
 def test_each_run_is_a_whole_record_and_says_what_it_does_not_know(path) -> None:
@@ -164,9 +164,7 @@ def test_lm_eval_pairs_documents_with_tasks_by_their_hash_whatever_they_are_call
     for number, path in enumerate(sorted(LM_EVAL.parent.iterdir())):
         (tmp_path / f"{number}{path.suffix}").write_bytes(path.read_bytes())
     (run,) = (
-        only(path)
-        for path in candidates(tmp_path)
-        if not is_companion(parse(path, path.read_bytes()))
+        only(path) for path in candidates(tmp_path) if not companion(parse(path, path.read_bytes()))
     )
     (trial,) = run.trials
     assert trial.phase is Phase.ACCURACY

@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import parse
 from hybridwatch.ingest.foreign import Given
-from hybridwatch.ingest.read import is_companion, read_foreign
+from hybridwatch.ingest.read import companion, read_foreign
 from hybridwatch.record.run import Run
 
 MADE_UP = Path(__file__).parents[2] / "fixtures" / "foreign" / "made-up"
@@ -82,13 +82,106 @@ def test_requests_lost_before_there_was_a_count_of_them_fail_the_trial(tmp_path)
     assert failure(run) == "37 of 40 requests completed"
 
 
-def test_a_data_set_smaller_than_the_number_asked_for_loses_no_request(tmp_path) -> None:
-    told = one("vllm-bench/serving-0.6.json").trials[0].client_result
-    assert told is not None
-    assert (told["num_prompts"], told["completed"], len(told["input_lens"])) == (5, 4, 4)
-    assert failure(one("vllm-bench/serving-0.6.json")) is None
-    (run,) = changed(tmp_path, "vllm-bench/serving-0.6.json", put(completed=3))
-    assert failure(run) == "3 of 4 requests completed"
+@pytest.mark.parametrize("name", ["serving-0.6", "inferencex-random"])
+def test_a_client_that_lists_only_what_was_answered_hides_no_failure(tmp_path, name) -> None:
+    def lose(told: Any) -> None:
+        told |= {"num_prompts": 320, "input_lens": [10] * told["completed"]}
+
+    (run,) = changed(tmp_path, f"vllm-bench/{name}.json", lose)
+    assert failure(run) in {"4 of 320 requests completed", "20 of 320 requests completed"}
+
+
+@pytest.mark.parametrize("failed", [{}, {"failed": 0}, {"failed": None}])
+def test_a_trial_of_which_no_request_completed_has_failed(tmp_path, failed) -> None:
+    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(completed=0, **failed))
+    assert failure(run) == "0 of 40 requests completed"
+
+
+def test_half_a_failed_request_is_no_count(tmp_path) -> None:
+    with pytest.raises(IngestError, match=r"failed: expected a whole number, found 0\.5"):
+        changed(tmp_path, "vllm-bench/serving-0.4.json", put(failed=0.5))
+
+
+def test_requests_listed_are_as_many_as_completed(tmp_path) -> None:
+    def lose(told: Any) -> None:
+        for key in ("ttfts", "itls", "output_lens"):
+            told[key].pop()
+
+    with pytest.raises(IngestError, match="ttfts: expected 4, one a request, found 3"):
+        changed(tmp_path, "vllm-bench/serving-0.6.json", lose)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("vllm-bench/serving-0.4.json", {"median_ttft_ms": -5}, "median_ttft_ms"),
+        ("vllm-bench/serving-0.4.json", {"output_throughput": -1.0}, "output_throughput"),
+        ("vllm-bench/serving-0.4.json", {"duration": -20.0}, "duration"),
+        ("vllm-bench/serving-0.6.json", {"ttfts": [0.1, -0.1, 0.1, 0.1]}, r"ttfts\[1\]"),
+        (AIPERF, {"request_latency": {"unit": "ms", "p50": -1.0, "p99": 2.0}}, "p50"),
+        ("../vllm-bench/latency.json", {"latencies": [0.1, -0.2]}, r"latencies\[1\]"),
+        ("../vllm-bench/throughput.json", {"tokens_per_second": -3}, "tokens_per_second"),
+    ],
+)
+def test_negative_times_and_rates_are_refused(tmp_path, name, change, told) -> None:
+    with pytest.raises(IngestError, match=f"{told}: expected a number of at least 0, found -"):
+        changed(tmp_path, name, put(**change))
+
+
+def test_a_negative_latency_is_refused_in_a_list_of_benchmarks(tmp_path) -> None:
+    def turn(told: Any) -> None:
+        told["benchmarks"][0]["requests"]["successful"][1]["time_to_first_token_ms"] = -1.0
+
+    wanted = r"successful\[1\].time_to_first_token_ms: expected a number of at least 0, found -1"
+    with pytest.raises(IngestError, match=wanted):
+        changed(tmp_path, "guidellm/0.3.json", turn)
+
+
+def test_a_negative_latency_of_inferencex_is_refused(tmp_path) -> None:
+    def turn(told: Any) -> None:
+        told[0]["p99_ttft"] = -0.5
+
+    with pytest.raises(IngestError, match="p99_ttft: expected a number of at least 0"):
+        changed(tmp_path, "inferencex/agg.json", turn)
+
+
+def test_a_negative_time_that_asv_tracked_is_refused(tmp_path) -> None:
+    path = MADE_UP.parent / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"
+    told = json.loads(path.read_text())
+    told["results"] = {"suite.time_x": [[-0.5], [], None, 1704067200]}
+    for folder, text in (("asv/lab-1", json.dumps(told)), ("asv", None)):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        if text:
+            (tmp_path / folder / "one.json").write_text(text)
+    units = {"suite.time_x": {"param_names": [], "type": "time", "unit": "seconds"}}
+    (tmp_path / "asv/benchmarks.json").write_text(json.dumps(units))
+    with pytest.raises(IngestError, match=r"asv_time.time_x of trial 0: expected numbers of at le"):
+        read(tmp_path / "asv/lab-1/one.json")
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        {"ttft": {"median": 0.5, "p99": 0.75}},
+        {"median_ttft_s": 0.5, "p99_ttft_s": 0.75},
+        {"mean_latency": 1.5},
+        {"p90_e2el_ms": 5.0},
+    ],
+)
+def test_latencies_whose_names_are_not_read_are_not_lost_in_silence(tmp_path, summary) -> None:
+    def rename(told: Any) -> None:
+        for key in [key for key in told if key.endswith(("_ttft", "_tpot", "_e2el"))]:
+            del told[key]
+        told.update(summary)
+
+    with pytest.raises(IngestError, match=r"expected names that are read, such as median_.*_ms"):
+        changed(tmp_path, "vllm-bench/inferencex-random.json", rename)
+
+
+def test_a_summary_with_an_empty_list_of_requests_keeps_its_latencies(tmp_path) -> None:
+    lists: dict[str, list[float]] = {"ttfts": [], "itls": [], "output_lens": []}
+    (run,) = changed(tmp_path, "vllm-bench/inferencex-random.json", put(**lists))
+    assert len([key for key in samples(run) if key.startswith(("ttft", "tpot", "e2el"))]) == 6
 
 
 def test_another_number_of_candidates_is_another_load(tmp_path) -> None:
@@ -176,6 +269,20 @@ def test_a_report_of_guidellm_0_1_says_what_it_lacks(tmp_path) -> None:
         changed(tmp_path, "guidellm/0.3.json", first)
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("../guidellm/report.json", lambda told: told.pop("config"), "guidellm 0.8.1"),
+        ("../guidellm/report.json", lambda told: told.pop("benchmarks"), "guidellm 0.8.1"),
+        ("../aiperf/profile_export_aiperf.json", drop("start_time"), "aiperf 0.13.0"),
+        ("../aiperf/profile_export_aiperf.json", drop("request_count"), "aiperf 0.13.0"),
+    ],
+)
+def test_a_refusal_names_the_version_that_wrote_the_file(tmp_path, name, change, told) -> None:
+    with pytest.raises(IngestError, match=rf"\(written by {told}\)$"):
+        changed(tmp_path, name, change)
+
+
 def test_aiperf_before_0_10_tells_models_with_the_endpoint() -> None:
     run = one(AIPERF)
     assert run.scenario.id == "aiperf/lab/tiny-hybrid"
@@ -234,7 +341,7 @@ def test_requests_of_aiperf_0_1_are_known_and_left_alone(tmp_path) -> None:
     }
     requests = tmp_path / "profile_export.jsonl"
     requests.write_text(json.dumps(request) + "\n")
-    assert is_companion(parse(requests, requests.read_bytes()))
+    assert companion(parse(requests, requests.read_bytes()))
     (run,) = read(tmp_path / "profile_export_aiperf.json")
     assert samples(run)["ttft median"] == (0.1,)
 

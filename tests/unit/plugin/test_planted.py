@@ -8,7 +8,7 @@ import pytest
 from hybridwatch_engine.model_runner import work_of_steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.planted import FAULTS, Fault, Planter
-from hybridwatch_engine.slow_step import EXTRA, Drag, slow_step
+from hybridwatch_engine.slow_step import EXTRA, SMALL_PERCENTS, Drag, slow_step
 from hybridwatch_engine.unzeroed_state import _all_continue
 
 from hybridwatch.engine.builds import FAULTS as LABEL_FAULTS
@@ -40,14 +40,21 @@ def time():
     return Time()
 
 
-def drag(time, settle=lambda: None):
-    return Drag(settle, time.clock, time.sleep)
+def drag(time, settle=lambda: None, extra=EXTRA):
+    return Drag(settle, extra, time.clock, time.sleep)
 
 
 def test_a_step_sleeps_a_quarter_of_what_it_took(time):
     step = drag(time).slowed(time.work)
     assert [step(4.0), step(8.0)] == [4.0, 8.0]
     assert time.slept == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("percent", SMALL_PERCENTS)
+def test_smaller_faults_sleep_their_percent_of_what_a_step_took(time, percent):
+    drag(time, extra=percent / 100).slowed(time.work)(100.0)
+    assert time.slept == [percent]
+    assert f"{percent} %" in FAULTS[f"slow-step-{percent}"].how
 
 
 def test_sleeps_that_last_too_long_are_made_up_for(time):

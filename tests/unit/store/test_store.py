@@ -27,7 +27,7 @@ from hybridwatch.store import (
     write_run,
 )
 from hybridwatch.store.files import write_all
-from tests.store_builders import STARTED, TESTBED, Plan, run, scenario
+from tests.store_builders import STARTED, TESTBED, Plan, as_version_1, run, scenario
 
 ROOT = Path(__file__).parents[3]
 SMALL = Plan(documents=3, performance_trials=1)
@@ -216,8 +216,7 @@ def test_of_every_scenario_the_newest_run_is_read_and_no_older_one(tmp_path, mon
 
 
 def test_a_record_laid_out_by_others_or_of_another_version_is_read_too(tmp_path: Path) -> None:
-    compact = write_run(tmp_path, of("smoke/a", 1))
-    compact.write_text(json.dumps(json.loads(compact.read_text())))
+    compact = as_version_1(write_run(tmp_path, of("smoke/a", 1)))
     older = of("smoke/a", 0)
     write_run(tmp_path, replace(older, scenario=replace(older.scenario, digest="e" * 64)))
     # A word that looks like the name of a scenario that has been seen hides nothing.

@@ -21,7 +21,7 @@ from hybridwatch.store import (
     write_verdict,
 )
 from hybridwatch.store import tools as tools_module
-from tests.store_builders import Plan, run
+from tests.store_builders import Plan, as_version_1, run
 
 MADE = run(Plan(documents=3, performance_trials=1))
 
@@ -122,7 +122,7 @@ def test_other_files_are_refused_in_one_line(tmp_path, text, told) -> None:
 
 
 def test_a_record_is_no_verdict(tmp_path) -> None:
-    with pytest.raises(RecordError, match="not a stored verdict"):
+    with pytest.raises(RecordError, match="not a stored verdict but a record"):
         read_verdict(write_run(tmp_path, MADE))
 
 
@@ -136,7 +136,7 @@ def test_a_missing_record_is_named_with_what_to_do(tmp_path) -> None:
 def test_a_changed_record_is_known(tmp_path) -> None:
     verdict = a_verdict(tmp_path)
     record = tmp_path / verdict.baseline.record
-    record.write_bytes(record.read_bytes() + b"\n")
+    as_version_1(record)
     side = read_side(tmp_path, verdict.baseline)
     assert (side.run, side.as_judged) == (MADE, False)
 

@@ -31,7 +31,7 @@ from hybridwatch.views.screens import SCREENS, Source, open_view
 from hybridwatch.views.sentence import headline
 from hybridwatch.views.takeaway import csv_of_table
 from tests.dashboard.parity import blocks_of
-from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario
+from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, as_version_1, run, scenario
 
 B = TypeVar("B", bound=Block)
 NOW = STARTED + timedelta(hours=5)
@@ -159,6 +159,13 @@ def test_a_run_opens_on_its_worst_metric_and_can_show_all(store: Path) -> None:
     table = of_kind(document, Table)[0]
     assert column(table, "verdict")[0] == Verdict.REGRESSION.value
     assert "regression,contract.padded_rows_prefilling,0.0,41.0,41.0" in csv_of_table(table)
+
+
+def test_a_run_whose_record_has_no_digest_says_so(store: Path) -> None:
+    asked = run(REGRESSED).id
+    assert not plain(view(store, "run", run=asked).lead).endswith("no digest")
+    as_version_1(next(path for path in store.rglob("*.json") if asked in path.name))
+    assert plain(view(store, "run", run=asked).lead).endswith(f"run {asked} · no digest")
 
 
 def test_a_run_without_a_wish_is_the_newest_and_pinned(store: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
+from hybridwatch.record.seal import NO_DIGEST
 from hybridwatch.store import Broken
 from hybridwatch.views import numbers
 from hybridwatch.views.address import address
@@ -103,7 +104,7 @@ def _lead(entry: Entry) -> Line:
     return (
         f"version {run.scenario.version} · {builds} · ",
         When(run.started_at),
-        f" · {run.testbed.id} · run {run.id}",
+        f" · {run.testbed.id} · run {run.id}" + ("" if run.sha256 else f" · {NO_DIGEST}"),
     )
 
 

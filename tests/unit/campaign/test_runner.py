@@ -1,0 +1,154 @@
+"""Each stage of a campaign within its limit, each answer on disk before the next stage begins."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hybridwatch.campaign import End, Journal, run_campaign
+from hybridwatch.campaign.journal import alone
+from hybridwatch.campaign.runner import describe
+from hybridwatch.errors import CampaignError
+from hybridwatch.store import write_run
+from tests.builders import a_run
+from tests.unit.campaign.plans import a_campaign, a_stage
+
+
+def run(campaign, *, resume=False):
+    said: list[str] = []
+    return {one.stage: one for one in run_campaign(campaign, said.append, resume=resume)}, said
+
+
+def test_stages_that_fail_hang_or_die_do_not_keep_the_next_from_its_answer(tmp_path):
+    ends, said = run(
+        a_campaign(
+            tmp_path,
+            a_stage("fails", "import sys; sys.exit('hybridwatch: no driver')"),
+            a_stage("hangs", "import time; print(1, flush=True); time.sleep(60)", limit_s=2.0),
+            a_stage("dies", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"),
+            a_stage("answers", "print('{}')"),
+            a_stage("bad-news", "import sys; print('{}'); sys.exit(1)"),
+        )
+    )
+    assert [one.end for one in ends.values()] == [
+        End.FAILED,
+        End.TIMED_OUT,
+        End.FAILED,
+        End.ANSWERED,
+        End.BAD_NEWS,
+    ]
+    assert ends["fails"].reason == "exit status 1: no driver"
+    assert "no driver" in ends["fails"].tail
+    assert ends["hangs"].reason == "still running at its limit of 2 s"
+    assert ends["hangs"].left == ("hangs.out",), "what it had found until then"
+    assert ends["answers"].left == ("answers.out",)
+    assert [line.partition(":")[0] for line in said] == [
+        f"[{number}/5] {name}" for number, name in enumerate(ends, 1)
+    ]
+
+
+def test_stage_that_measures_answers_by_its_records(tmp_path):
+    store = "import shutil, sys; shutil.copytree({!r}, {!r}, dirs_exist_ok=True)"
+    (made := tmp_path / "made").mkdir()
+    write_run(made, a_run({"output_throughput": [1.0]}))
+    code = store.format(str(made), str(tmp_path / "results"))
+    silent = a_stage("silent", "print('nothing was measured')", measures=True)
+    ends, _ = run(a_campaign(tmp_path, a_stage("stores", code, measures=True), silent))
+    assert ends["stores"].end is End.ANSWERED
+    assert len(ends["stores"].left) == 1
+    assert (tmp_path / "results" / ends["stores"].left[0]).is_file()
+    assert ends["silent"].end is End.FAILED, "it ended well, and left no record"
+
+
+def test_stage_that_does_not_fit_the_rest_of_the_time_is_not_begun(tmp_path):
+    long = a_stage("long", "print(1)", limit_s=100.0)
+    short = a_stage("short", "print(1)", limit_s=20.0)
+    ends, said = run(a_campaign(tmp_path, long, short, seconds=60.0))
+    assert ends["long"].end is End.NOT_BEGUN
+    assert describe(ends["long"]) == "long: not begun, it may take 100 s and 40 s were left"
+    assert ends["short"].end is End.ANSWERED
+    assert said[0].startswith("[1/2] long: not begun")
+
+
+def test_resume_runs_what_has_not_answered_and_nothing_else(tmp_path):
+    counts = tmp_path / "counts"
+    code = f"open({str(counts)!r}, 'a').write('x'); print(1)"
+    broken = a_stage("broken", f"{code}; import sys; sys.exit(3)")
+    ends, _ = run(a_campaign(tmp_path, a_stage("once", code), broken))
+    assert [one.end for one in ends.values()] == [End.ANSWERED, End.FAILED]
+    ends, _ = run(a_campaign(tmp_path, a_stage("once", code), broken), resume=True)
+    assert [one.end for one in ends.values()] == [End.ANSWERED, End.FAILED]
+    assert counts.read_text() == "xxx", "once, and twice what failed"
+
+
+def test_without_resume_everything_runs_again(tmp_path):
+    counts = tmp_path / "counts"
+    stage = a_stage("stage", f"open({str(counts)!r}, 'a').write('x'); print(1)")
+    for _ in range(2):
+        run(a_campaign(tmp_path, stage))
+    assert counts.read_text() == "xx"
+
+
+def test_cut_line_of_the_journal_is_no_answer_and_spoils_none(tmp_path):
+    campaign = a_campaign(tmp_path, a_stage("one", "print(1)"), a_stage("two", "print(1)"))
+    run(campaign)
+    path = Journal(campaign.folder).path
+    path.write_bytes(path.read_bytes()[:-30])
+    assert list(Journal(campaign.folder).last()) == ["one"]
+    run(campaign, resume=True)
+    assert [one.stage for one in Journal(campaign.folder).entries] == ["one", "two"]
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from tests.unit.campaign.plans import a_campaign, a_stage
+from hybridwatch.campaign import run_campaign
+folder = Path(sys.argv[1])
+code = "import time; open({!r}, 'a').write('x'); time.sleep(.15); print(1)"
+stages = [a_stage(f"stage-{n}", code.format(str(folder / f"count-{n}"))) for n in range(12)]
+run_campaign(a_campaign(folder, *stages), print, resume=True)
+"""
+
+
+def test_campaign_killed_twenty_times_keeps_every_answer_and_repeats_none(tmp_path):
+    moments = random.Random(18)
+    command = [sys.executable, "-c", _KILLED, str(tmp_path)]
+    killed = 0
+    answered: set[str] = set()
+    while killed < 20:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        time.sleep(moments.uniform(0.5, 1.2))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        killed += 1
+        now = {one.stage for one in Journal(tmp_path / "campaign").entries if one.end.is_final}
+        assert answered <= now
+        answered = now
+    assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+    entries = Journal(tmp_path / "campaign").entries
+    stages = [one.stage for one in entries if one.end.is_final]
+    assert sorted(stages) == sorted(f"stage-{n}" for n in range(12)), "each answered once"
+    assert all((tmp_path / "campaign" / f"{stage}.out").read_text() == "1\n" for stage in stages)
+
+
+def test_two_campaigns_in_one_folder_are_refused(tmp_path):
+    campaign = a_campaign(tmp_path, a_stage("one", "print(1)"))
+    campaign.folder.mkdir(parents=True)
+    with alone(campaign.folder), pytest.raises(CampaignError, match="another campaign is going on"):
+        run_campaign(campaign, print, resume=False)
+
+
+def test_journal_is_json_lines_that_name_command_end_and_files(tmp_path):
+    campaign = a_campaign(tmp_path, a_stage("one", "print(1)"))
+    run(campaign)
+    (line,) = Journal(campaign.folder).path.read_text().splitlines()
+    told = json.loads(line)
+    assert told["stage"] == "one"
+    assert told["end"] == "answered"
+    assert told["left"] == ["one.out"]
+    assert told["command"][0] == sys.executable
