@@ -51,7 +51,7 @@ axe: $(AXE) ## Make sure that axe is there, which says whether everybody can rea
 
 contract: $(CONTRACT) ## Make sure that GitHub's API description and its proxy are there for the bot's tests.
 
-lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt.
+lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt and comment.txt.
 	$(BIN)/python locks/refresh.py
 
 screenshots: $(READY) browser ## Take the pictures in README and docs anew.

@@ -13,12 +13,13 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
-from markupsafe import Markup
 from sheet import draw_sheet
 
+from hybridwatch.plain_text import visible
 from hybridwatch.views.address import Address
 from hybridwatch.views.document import Block, Choice, Document, Filters, Search, Section
 from hybridwatch.views.fragment import Pen, blocks_html, line_html
+from hybridwatch.views.markup import Markup
 from hybridwatch.views.static_page import static_page
 from hybridwatch.views.takeaway import file_name
 
@@ -126,7 +127,7 @@ def _pick(choice: Choice) -> None:
         st.multiselect(
             choice.label,
             options,
-            format_func=choice.options.__getitem__,
+            format_func=lambda each: visible(choice.options[each]),
             key=key,
             on_change=_chosen,
             args=told,
@@ -137,7 +138,7 @@ def _pick(choice: Choice) -> None:
         st.selectbox(
             choice.label,
             options,
-            format_func=choice.options.__getitem__,
+            format_func=lambda each: visible(choice.options[each]),
             key=key,
             on_change=_chosen,
             args=told,

@@ -16,6 +16,7 @@ from sheet import prepare
 
 from hybridwatch.cli.checkout import checkout_here
 from hybridwatch.index import Index, open_index
+from hybridwatch.plain_text import visible
 from hybridwatch.store import Broken, list_records
 from hybridwatch.views.address import Address
 from hybridwatch.views.board import entry_of, stamps_of
@@ -153,7 +154,7 @@ def draw_screen(screen: str) -> Source:
 def _tab_title(view: str, screen: str) -> str:
     """Name a view as the browser's tab does: runs and histories of a scenario stay apart."""
     names = [name for name in dict.fromkeys((view, screen)) if name != _NAME]
-    return " \N{MIDDLE DOT} ".join((*names, _NAME))
+    return visible(" \N{MIDDLE DOT} ".join((*names, _NAME)))
 
 
 def _lay_out(source: Source, likely: Iterable[Address]) -> None:

@@ -45,7 +45,7 @@ def test_every_declared_requirement_is_locked_at_a_fitting_version():
 def hashed() -> dict[str, tuple[str, list[str]]]:
     text = (ROOT / "locks" / "comment.txt").read_text()
     lines = re.sub(r"#.*\n", "", text).replace("\\\n", " ").splitlines()
-    told = {}
+    told: dict[str, tuple[str, list[str]]] = {}
     for line in lines:
         pin, *hashes = line.split()
         name, version = pin.split("==")

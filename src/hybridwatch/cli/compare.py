@@ -10,6 +10,7 @@ from hybridwatch.cli.judging import save
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.program import program
+from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import (
     RECORDS_HELP,
     Asked,
@@ -57,6 +58,6 @@ def command(
         if control := known_bad_in(report):
             click.echo(f"A known-bad control, red on purpose: {bugs_caught([control])}.")
     if path is not None:
-        click.echo(f"verdict: {path}\nnext:    {program()} explain {path}", err=as_json)
+        say(f"verdict: {path}", f"next:    {program()} explain {path}", err=as_json)
     if report.bad_news:
         raise click.exceptions.Exit(_BAD_NEWS)

@@ -13,6 +13,7 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.progress import TimeLeft, progress
+from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
@@ -70,7 +71,7 @@ def command(
     plans = [(scenario, _sides(scenario, build)) for scenario in telling]
     console = Console(stderr=as_json)
     if mute:
-        console.print(f"left out, {mute}", markup=False, highlight=False)
+        console.print(as_text(f"left out, {mute}"))
     controls: list[Control] = []
     with stoppable():
         for scenario, sides in plans:
@@ -84,7 +85,7 @@ def command(
         )
     else:
         console.print(_table(controls))
-        console.print(_closing(controls), markup=False, highlight=False)
+        console.print(as_text(_closing(controls)))
     context.exit(int(not all(control.ok for control in controls)))
 
 
@@ -115,7 +116,7 @@ def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
 def _control(
     scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console, left: TimeLeft
 ) -> Iterator[Control]:
-    console.print(f"{scenario.id}: {scenario.fix}", style="bold", markup=False, highlight=False)
+    console.print(as_text(f"{scenario.id}: {scenario.fix}"), style="bold")
     with progress(console, left) as tell:
         run = run_session(SessionRequest(scenario, sides, home() / "models", tell, _PHASES))
     yield known_bad_control(scenario, run, _HEALTHY, _BAD)
@@ -132,5 +133,5 @@ def _table(controls: list[Control]) -> Table:
     table = Table("scenario", "control", "", "detail")
     for control in controls:
         word = "[green]ok[/]" if control.ok else "[red]not ok[/]"
-        table.add_row(control.scenario, control.kind.value, word, control.detail)
+        table.add_row(*map(as_text, (control.scenario, control.kind.value, word, control.detail)))
     return table

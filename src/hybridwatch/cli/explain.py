@@ -12,6 +12,7 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.judging import replay
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.program import program, with_results
+from hybridwatch.cli.say import say
 from hybridwatch.errors import ComparisonError
 from hybridwatch.store import find_verdict
 from hybridwatch.views.explanation import print_explanation, print_reasons
@@ -65,7 +66,7 @@ def command(
         print_replay(path, found, judged.report, console)
         if metric is None and not everything:
             words = f"{program()} explain {shlex.quote(verdict)}{with_results(results)}"
-            click.echo(f"in full: {words} METRIC, or --all")
+            say(f"in full: {words} METRIC, or --all")
     if not found.same:
         raise click.exceptions.Exit(_DIFFERS)
 

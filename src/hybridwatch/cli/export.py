@@ -12,6 +12,7 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
 from hybridwatch.errors import ExportError
 from hybridwatch.record.run import Run, Trial
 from hybridwatch.store import find_record, list_records, read_run
@@ -59,7 +60,7 @@ def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
     if not filed:
         raise ExportError("asv files its results by commit, and none of these runs knows of one")
     if left:
-        click.echo(f"left out, since they know of no commit: {', '.join(left)}", err=True)
+        say(f"left out, since they know of no commit: {', '.join(left)}", err=True)
     return to_asv(filed, _benchmarks_in(out))
 
 
@@ -123,7 +124,7 @@ def command(
     for name, content in files.items():
         path = Path(out) / name if name else Path(out)
         _write(path, content)
-        click.echo(f"{path}: {len(content)} bytes", err=True)
+        say(f"{path}: {len(content)} bytes", err=True)
 
 
 def _only(run: Run, metrics: frozenset[str]) -> Run:

@@ -11,6 +11,7 @@ from hybridwatch.analysis.control import ControlKind
 from hybridwatch.analysis.evidence import Asked, Kept, Wanted, WantedControl, evidence_of
 from hybridwatch.campaign.studies import costs_in
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import home, load_builds
 from hybridwatch.errors import ExportError
 from hybridwatch.scenario.fixes import FIX_PARTS
@@ -85,7 +86,7 @@ def command(results: Path, out: Path | None) -> None:
         out.write_text(page, encoding="utf-8")
     except OSError as error:
         raise ExportError(f"{out}: cannot be written: {error.strerror or error}") from error
-    click.echo(f"{out}: {len(page.encode())} bytes", err=True)
+    say(f"{out}: {len(page.encode())} bytes", err=True)
 
 
 def _out_of_reach(scenario: Scenario) -> Iterator[str]:

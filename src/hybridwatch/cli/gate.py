@@ -15,6 +15,7 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.policy import takes_policy
+from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
 from hybridwatch.views.caught import seen_by
 from hybridwatch.views.escape import one_line
@@ -52,7 +53,7 @@ def command(
         click.echo(json.dumps(told, indent=2, allow_nan=False))
     else:
         _print(findings)
-        click.echo(f"{_said(result)}: {title_of(findings)}")
+        say(f"{_said(result)}: {title_of(findings)}")
     if not result.passed:
         raise click.exceptions.Exit(_BAD_NEWS)
 
@@ -75,22 +76,22 @@ def _one_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
 def _print(findings: Findings) -> None:
     for control in findings.controls:
         by = seen_by(control, most=1)
-        click.echo(f"  {control.scenario}: {control.sight.value}{by and f' by {by}'}")
+        say(f"  {control.scenario}: {control.sight.value}{by and f' by {by}'}")
         for death in () if control.ok else deaths_in(control.report):
-            click.echo(f"    {one_line(f'{death.trial.place}: {death.reason}')}")
+            say(f"    {one_line(f'{death.trial.place}: {death.reason}')}")
     for report, name in zip(findings.reports, findings.names, strict=True):
-        click.echo(f"  judged {name}: {_age(findings, report)}run {report.contender.run_id}")
+        say(f"  judged {name}: {_age(findings, report)}run {report.contender.run_id}")
     for absent in findings.absent:
-        click.echo(f"  {absent.place}: {absent.reason}")
+        say(f"  {absent.place}: {absent.reason}")
     for left_out in findings.left_out:
-        click.echo(f"  warning: {left_out.place}: {left_out.reason}")
+        say(f"  warning: {left_out.place}: {left_out.reason}")
     for report in findings.incomparable:
-        click.echo(f"  {findings.name_of(report)}: {headline(report)}")
+        say(f"  {findings.name_of(report)}: {headline(report)}")
     many = len(findings.reports) > 1
     for found in findings.causes:
         if not found.cause.is_better:
             for line in gate_lines(found, many=many):
-                click.echo(f"  {line}")
+                say(f"  {line}")
 
 
 def _age(findings: Findings, report: Report) -> str:

@@ -9,11 +9,13 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.ingest.agreement import check_record
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import KNOWN, candidates, companion, read_foreign
+from hybridwatch.plain_text import visible
 from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.record.codec import Encoded, decode_with, encode
 from hybridwatch.record.naming import BULK_SUFFIX, stem_of
@@ -97,17 +99,17 @@ class Haul:
             self.taken.append(taken)
             if not self.quiet:
                 what = "added" if taken.new else "already there"
-                click.echo(f"{taken.file}: {taken.format}: {what}: {taken.record}")
+                say(f"{taken.file}: {taken.format}: {what}: {taken.record}")
 
     def refuse(self, file: str, reason: str) -> None:
         """Note a file that cannot be taken."""
         # Keys of a file from outside must neither command the terminal nor flood it.
-        reason = "".join(char if char.isprintable() else "\ufffd" for char in reason)
+        reason = visible(" ".join(reason.split()))
         if len(reason) > _LONGEST:
             reason = reason[: _LONGEST - 1] + "…"
         self.bad.append(Bad(file, reason))
         if not self.quiet:
-            click.echo(f"{file}: {reason}", err=True)
+            say(f"{file}: {reason}", err=True)
 
     def refuse_path(self, path: Path, aside: Iterable[str]) -> None:
         """Note a path in which nothing was to be taken, and nothing wrong."""

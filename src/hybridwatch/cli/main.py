@@ -16,6 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hybridwatch.errors import EngineError, HybridwatchError
+from hybridwatch.plain_text import visible
 
 _INTERRUPTED: Final = 130
 """What shells expect of a command that Ctrl-C ended: 128 + SIGINT."""
@@ -50,7 +51,7 @@ class _Told(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print to standard error."""
-        for line in self.message.splitlines():
+        for line in visible(self.message).split("\n"):
             click.echo(f"hybridwatch: {line}", file=file, err=True)
 
 
@@ -118,6 +119,9 @@ class VerbGroup(click.Group):
             raise _EngineFailed(f"{error}\n{error.log_tail}") from error
         except HybridwatchError as error:
             raise _Told(str(error)) from error
+        except click.UsageError as error:
+            # It names files and words as they are.
+            raise click.UsageError(visible(error.format_message()), error.ctx) from error
         except KeyboardInterrupt:
             click.echo("hybridwatch: interrupted", err=True)
             raise click.exceptions.Exit(_INTERRUPTED) from None

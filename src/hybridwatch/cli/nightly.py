@@ -14,6 +14,7 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.night import GATE, LOG, REPORT, NightError, Plan, hold
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.policy import takes_policy
+from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.machine_check import Needs, require_machine
@@ -97,11 +98,11 @@ def command(
         seconds=hours * _SECONDS,
     )
     with stoppable():
-        folder, findings = hold(plan, datetime.now(UTC).date(), click.echo)
+        folder, findings = hold(plan, datetime.now(UTC).date(), say)
     for name, file in (("gate", GATE), ("report", REPORT), ("log", LOG)):
-        click.echo(f"{name + ':':<8}{folder / file}")
+        say(f"{name + ':':<8}{folder / file}")
     passed = findings.gate.passed
-    click.echo(f"{'pass' if passed else 'fail'}: {title_of(findings)}")
+    say(f"{'pass' if passed else 'fail'}: {title_of(findings)}")
     if not passed:
         raise click.exceptions.Exit(_BAD_NEWS)
 

@@ -15,6 +15,8 @@ from hybridwatch.analysis.sight import KnownBad, Sight
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
+from hybridwatch.cli.say import as_text
+from hybridwatch.plain_text import visible
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.scenario import Scenario
@@ -64,13 +66,13 @@ class Outcome:
         """
         if not whole:
             word, style, by = self.said()
-            console.print(Text(f"  {word}{by and f': {by}'}", style=style))
+            console.print(Text(visible(f"  {word}{by and f': {by}'}"), style=style))
         elif self._report is None:
             print_values(self.run, console)
         else:
             print_table(self._report, console)
         for trouble in self.troubles:
-            console.print(trouble, style="red", markup=False, highlight=False)
+            console.print(as_text(trouble), style="red")
 
     def said(self) -> tuple[str, str, str]:
         """Say in a word what came of it, how that is coloured, and what shows it."""
@@ -122,7 +124,7 @@ def print_closing(outcomes: Sequence[Outcome], results: Path, console: Console) 
         good = all(control.ok for control in controls)
         console.print(Text(f"{bugs_caught(controls)}.", style=_GOOD if good else _BAD))
     for line in _places(outcomes, results):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(as_text(line), soft_wrap=True)
 
 
 def _table(outcomes: Sequence[Outcome]) -> Table:

@@ -9,6 +9,7 @@ import click
 
 from hybridwatch.cli.checkout import checkout_here
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
 from hybridwatch.errors import ExportError, RecordError
 from hybridwatch.index import open_index
 from hybridwatch.views.address import read_query
@@ -54,8 +55,8 @@ def command(screen: str, query: str, results: Path, out: Path) -> None:
         out.write_bytes(written)
     except OSError as error:
         raise ExportError(f"{out}: cannot be written: {error.strerror or error}") from error
-    click.echo(f"{out}: {len(written)} bytes", err=True)
+    say(f"{out}: {len(written)} bytes", err=True)
     for complaint in document.complaints:
-        click.echo(complaint, err=True)
+        say(complaint, err=True)
     if document.complaints:
         raise click.exceptions.Exit(1)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from hybridwatch.cli.say import as_text
 from hybridwatch.measure.session import Progress, Tell
 
 _MINUTE: Final = 60.0
@@ -85,9 +86,9 @@ def progress(console: Console, left: TimeLeft | None = None) -> Iterator[Tell]:
 
     if not console.is_terminal:
         yield lambda step: console.print(
-            ", ".join(filter(None, (f"[{step.done}/{step.total}] {step.text}", told(step)))),
-            markup=False,
-            highlight=False,
+            as_text(
+                ", ".join(filter(None, (f"[{step.done}/{step.total}] {step.text}", told(step))))
+            )
         )
         return
     columns = (
@@ -102,7 +103,7 @@ def progress(console: Console, left: TimeLeft | None = None) -> Iterator[Tell]:
 
         def tell(step: Progress) -> None:
             if step.lasting:
-                bar.console.print(step.text, markup=False, highlight=False)
+                bar.console.print(as_text(step.text))
             bar.update(
                 task,
                 completed=step.done,

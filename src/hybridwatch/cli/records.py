@@ -12,10 +12,10 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import as_text, say
 from hybridwatch.errors import RecordError
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
@@ -107,11 +107,11 @@ def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> N
     if shown:
         Console().print(_table(shown))
     else:
-        click.echo(f"{results}: no such record.")
+        say(f"{results}: no such record.")
     if more:
         click.echo("Older ones: --all")
     for path, why in broken.items():
-        click.echo(f"{path}: {why}", err=True)
+        say(f"{path}: {why}", err=True)
 
 
 def records_to_json(
@@ -151,7 +151,7 @@ def _table(shown: Sequence[Stored]) -> Table:
         run = stored.run
         when = run.started_at.astimezone(UTC)
         cells = (run.id, f"{when:%Y-%m-%d %H:%M}", run.scenario.id, _told(run))
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(as_text, cells))
     return table
 
 

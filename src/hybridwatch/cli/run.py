@@ -19,6 +19,7 @@ from hybridwatch.cli.judging import save
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
+from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
@@ -85,9 +86,9 @@ class _Losses:
                 raise
             self.count += 1
             said = f"{scenario.id}: {error}"
-            self._console.print(said, style="red", markup=False, highlight=False)
+            self._console.print(as_text(said), style="red")
             if isinstance(error, EngineError) and error.log_tail:
-                self._console.print(error.log_tail, markup=False, highlight=False)
+                self._console.print(as_text(error.log_tail))
 
 
 @click.command(
@@ -235,7 +236,7 @@ class _Measuring:
         place = f"[{self._begun}/{self._scenarios}] " if self._scenarios > 1 else ""
         names = side_names([side.label for side in sides])
         title = f"{place}{scenario.id}: {' against '.join(names)}"
-        self._console.print(title, style="bold", markup=False, highlight=False)
+        self._console.print(as_text(title), style="bold")
         with progress(self._console, None if budget else self._left) as tell:
             return run_session(
                 SessionRequest(scenario, sides, home() / "models", tell, budget=budget)

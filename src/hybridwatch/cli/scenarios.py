@@ -8,9 +8,9 @@ from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from hybridwatch.cli.options import examples
+from hybridwatch.cli.say import as_text, say
 from hybridwatch.engine.builds import home
 from hybridwatch.scenario import Scenario, Survey, digest, survey
 
@@ -72,7 +72,7 @@ def _tell(found: Survey) -> None:
 
 def _tell_problems(found: Survey) -> None:
     for problem in found.problems:
-        click.echo(f"ScenarioError: {problem}", err=True)
+        say(f"ScenarioError: {problem}", err=True)
 
 
 def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
@@ -87,4 +87,4 @@ def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
     for scenario in scenarios:
         said = f"{scenario.id}, version {scenario.version}: without {scenario.fix}"
         Console().print(said, style="bold", markup=False, highlight=False)
-        Console().print(Padding(Text(scenario.summary), (0, 0, 1, 2)))
+        Console().print(Padding(as_text(scenario.summary), (0, 0, 1, 2)))

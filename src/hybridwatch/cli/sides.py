@@ -12,6 +12,7 @@ from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import takes_results
+from hybridwatch.cli.say import say
 from hybridwatch.errors import ComparisonError
 from hybridwatch.record.run import Run
 from hybridwatch.store import BASELINES, find_record, read_baselines, read_run
@@ -170,7 +171,7 @@ def _pinned_for(contender: Chosen, results: Path, asked: Asked) -> Chosen:
                     f"{found.testbed.id}, expected {pin.scenario} on {pin.testbed}"
                 )
             by = f" by {pin.who}" if pin.who else ""
-            click.echo(
+            say(
                 f"baseline: run {found.id}#{pin.side}, pinned {pin.date}{by}: {pin.reason}",
                 err=True,
             )

@@ -15,6 +15,7 @@ from github import Auth, Github, GithubException, GithubRetry, RateLimitExceeded
 from github.GithubObject import NotSet
 from github.IssueComment import IssueComment
 from github.NamedUser import NamedUser
+from github.Organization import Organization
 
 from hybridwatch.errors import GithubError
 
@@ -267,7 +268,7 @@ def _is_by(comment: IssueComment, me: int) -> bool:
 
 def _author(comment: IssueComment) -> int | None:
     """Give the number of who wrote a comment; ``None`` for an account that is gone."""
-    user: NamedUser | None = comment.user
+    user: NamedUser | Organization | None = comment.user
     return None if user is None else user.id
 
 

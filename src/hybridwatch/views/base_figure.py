@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
+from hybridwatch.plain_text import visible
+
 _NO_GROUND: Final = "rgba(0,0,0,0)"
 _TYPE: Final = {
     "family": '"Source Sans", "Source Sans 3", "Source Sans Pro", system-ui, sans-serif',
@@ -84,4 +86,4 @@ def faint(colour: str, alpha: float) -> str:
 def escaped(text: str) -> str:
     """Make a text harmless for plotly."""
     # Plotly decodes &lt; and &amp; but shows &quot; as it stands; quotes are harmless in text.
-    return escape(text, quote=False)
+    return escape(visible(text), quote=False)

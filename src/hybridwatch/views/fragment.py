@@ -1,7 +1,7 @@
 """Blocks of a document as HTML, the same for the live page and the static one.
 
-``Markup`` escapes whatever ``%`` puts into it, so nothing of a record can become markup: no
-function here joins texts in another way. A verdict is told by word, symbol and colour.
+``Markup`` escapes whatever ``%`` puts into it, so nothing of a record can become markup or steer
+the page: no function here joins texts in another way. A verdict is told by word, symbol and colour.
 """
 
 import base64
@@ -11,8 +11,6 @@ from datetime import tzinfo
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
-
-from markupsafe import Markup
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.views.address import Address, address
@@ -45,6 +43,7 @@ from hybridwatch.views.document import (
     pieces,
     plain,
 )
+from hybridwatch.views.markup import Markup
 from hybridwatch.views.sentence import MARKS
 from hybridwatch.views.takeaway import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Final
 
-from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from hybridwatch.views.address import Address
@@ -25,6 +24,7 @@ from hybridwatch.views.document import (
     When,
 )
 from hybridwatch.views.fragment import Pen, blocks_html, line_html
+from hybridwatch.views.markup import Markup
 from hybridwatch.views.sheet import SHEET
 from hybridwatch.views.style import STYLE
 

@@ -1,0 +1,24 @@
+"""Printing what holds a file's name or a text from a file: it must not command the terminal."""
+
+import click
+from rich.text import Text
+
+from hybridwatch.plain_text import visible
+
+_LINE_FEED = "\\x0a"
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines, each as one: neither a name nor a text can make another of them.
+
+    Args:
+        lines: Plain text.
+        err: Whether to standard error.
+    """
+    for line in lines:
+        click.echo(visible(line).replace("\n", _LINE_FEED), err=err)
+
+
+def as_text(text: str) -> Text:
+    """Give a text for a rich console that shows it as it is; line ends stay."""
+    return Text(visible(text))
