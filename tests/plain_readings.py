@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-Samples = Mapping[tuple[str, str | None], list[float]]
+Samples = dict[tuple[str, str | None], list[Any]]
 TIMES = ("ttft", "tpot", "itl", "e2el")
 _LONGEST_NAME = 100
 _ODDITIES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -53,7 +53,7 @@ def serve(path: Path) -> Iterator[Samples]:
             or (failed is None and told["completed"] < told["num_prompts"])
         ):
             continue
-        found = {("output_throughput", None): [told.get("output_throughput")]}
+        found: Samples = {("output_throughput", None): [told.get("output_throughput")]}
         rate = told.get("request_throughput") or told.get("request_inthroughput")
         found["request_throughput", None] = [rate]
         firsts, gaps, lengths = (told.get(key) for key in ("ttfts", "itls", "output_lens"))
@@ -99,7 +99,7 @@ def guidellm(path: Path) -> Iterator[Samples]:
         if totals["errored"] or not totals["successful"]:
             continue
         tokens = metrics["output_token_count"]["successful"]["total_sum"]
-        found = {
+        found: Samples = {
             ("output_throughput", None): [tokens / one["duration"]],
             ("request_throughput", None): [totals["successful"] / one["duration"]],
         }
@@ -126,7 +126,7 @@ def aiperf(path: Path) -> Iterator[Samples]:
         "itl": "inter_chunk_latency",
         "e2el": "request_latency",
     }
-    found: dict[tuple[str, str | None], list[float]] = {}
+    found: Samples = {}
     for rate, name in (
         ("output_throughput", "output_token_throughput"),
         ("request_throughput", "request_throughput"),
@@ -143,7 +143,7 @@ def aiperf(path: Path) -> Iterator[Samples]:
 
 
 def _requests(path: Path, names: Mapping[str, str]) -> Samples:
-    found: dict[tuple[str, str | None], list[float]] = {}
+    found: Samples = {}
     for one in values_of(path) if path.is_file() else ():
         data = one["metadata"]
         if (data.get("phase_kind") or data.get("benchmark_phase")) in {"profiling", None}:
@@ -163,7 +163,7 @@ def _part(metric: Any) -> float:
 def lm_eval(path: Path) -> Iterator[Samples]:
     """Read an evaluation of lm-eval: its scores, and each document's."""
     (told,) = values_of(path)
-    found: dict[tuple[str, str | None], list[float]] = {}
+    found: Samples = {}
     date = path.stem.partition("_")[2]
     for task, scores in told["results"].items():
         metric = "accuracy." + task.removeprefix("hybridwatch_")
@@ -191,7 +191,7 @@ def inferencex(path: Path) -> Iterator[Samples]:
             decode = row["num_decode_gpu"]
             total = row["num_prefill_gpu"] + decode
             decode = decode or total
-        found = {("total_token_throughput", None): [row["tput_per_gpu"] * total]}
+        found: Samples = {("total_token_throughput", None): [row["tput_per_gpu"] * total]}
         found["output_throughput", None] = [(row.get("output_tput_per_gpu") or 0) * decode]
         is_agentic = "scenario_type" in row
         if is_agentic and row["num_requests_successful"] < row["num_requests_total"]:
