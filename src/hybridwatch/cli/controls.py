@@ -133,5 +133,6 @@ def _table(controls: list[Control]) -> Table:
     table = Table("scenario", "control", "", "detail")
     for control in controls:
         word = "[green]ok[/]" if control.ok else "[red]not ok[/]"
-        table.add_row(*map(as_text, (control.scenario, control.kind.value, word, control.detail)))
+        scenario, detail = as_text(control.scenario), as_text(control.detail)
+        table.add_row(scenario, control.kind.value, word, detail)
     return table

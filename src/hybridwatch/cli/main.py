@@ -51,7 +51,7 @@ class _Told(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print to standard error."""
-        for line in visible(self.message).split("\n"):
+        for line in visible(self.message).splitlines():
             click.echo(f"hybridwatch: {line}", file=file, err=True)
 
 
