@@ -155,7 +155,7 @@ def test_a_damaged_record_is_refused(packed, tmp_path) -> None:
     with zipfile.ZipFile(packed()) as zipped:
         (name,) = [name for name in zipped.namelist() if name.endswith(".json")]
         record = zipped.read(name)
-    with pytest.raises(GithubError, match="sha256: expected .*the file is not as it was written"):
+    with pytest.raises(GithubError, match=r"sha256: expected .*the file is not as it was written"):
         unpack(packed(**{name: record.replace(b'"cores": 4', b'"cores": 8')}), tmp_path / "new")
 
 

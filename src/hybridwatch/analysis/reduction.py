@@ -5,8 +5,9 @@ repeats; trials are. Every test therefore sees one number per trial.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -15,7 +16,7 @@ import numpy as np
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.metric import Kind
-from hybridwatch.record.run import Trial
+from hybridwatch.record.run import Sample, Trial
 
 _REDUCERS: Final[Mapping[str, Callable[[list[float]], float]]] = MappingProxyType(
     {
@@ -26,6 +27,13 @@ _REDUCERS: Final[Mapping[str, Callable[[list[float]], float]]] = MappingProxyTyp
         "p99": lambda values: float(np.quantile(values, 0.99)),
     }
 )
+
+
+_MANY: Final = 100
+"""Samples of a trial from which on they are looked up: an ingested trial may have thousands, of as
+many metrics, and each metric would go through all."""
+_KEPT: Final = 128
+"""Such trials whose samples are kept by metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,35 @@ def _values(trial: Trial, subject: Subject) -> list[float]:
     # A value that came reduced stands for its own statistic only.
     return [
         value
-        for sample in trial.samples
+        for sample in _samples(trial, subject.metric.id)
         if sample.metric == subject.metric.id and sample.statistic in {None, subject.statistic}
         for value in sample.values
     ]
+
+
+def _samples(trial: Trial, metric: str) -> Sequence[Sample]:
+    """Give the samples among which those of a metric are."""
+    if len(trial.samples) < _MANY:
+        return trial.samples
+    return _by_metric(_Itself(trial)).get(metric, ())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Itself:
+    """A trial that is equal to nothing but itself, which takes no look at its values."""
+
+    trial: Trial
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.trial is self.trial
+
+    def __hash__(self) -> int:
+        return id(self.trial)
+
+
+@lru_cache(maxsize=_KEPT)
+def _by_metric(itself: _Itself) -> Mapping[str, Sequence[Sample]]:
+    found: dict[str, list[Sample]] = {}
+    for sample in itself.trial.samples:
+        found.setdefault(sample.metric, []).append(sample)
+    return found

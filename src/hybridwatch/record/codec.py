@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 from hybridwatch.errors import RecordError
 from hybridwatch.record.bounds import (
     MOST_BULK_BYTES,
+    MOST_MEASURED,
     MOST_RECORD_BYTES,
     MOST_SAMPLES,
     MOST_UNZIPPED_BYTES,
@@ -202,6 +203,11 @@ def _check_consistent(wire: WireRecord) -> None:
                 f"trials[{position}].side: expected less than the {len(wire.builds)} build(s), "
                 f"found {trial.side}"
             )
+    measured = sum(trial.failure is None for trial in wire.trials)
+    if measured > MOST_MEASURED:
+        raise RecordError(
+            f"trials: expected at most {MOST_MEASURED} that did not fail, found {measured}"
+        )
     metrics = {(one.metric, one.statistic) for trial in wire.trials for one in trial.samples}
     if len(metrics) > MOST_SAMPLES:
         raise RecordError(f"trials: expected at most {MOST_SAMPLES} metrics, found {len(metrics)}")

@@ -117,8 +117,10 @@ def test_what_would_not_be_read_is_not_written(changed: Run) -> None:
         (lambda raw: raw["builds"][0].update(label="x" * 10_000_000), "builds[0].label: expected"),
         (lambda raw: raw["builds"][0]["flags"].update({"x" * 5_000: "1"}), "builds[0].flags."),
         (lambda raw: raw["testbed"].update(gpus=["x"] * 1_001), "testbed.gpus: expected at most"),
-        (lambda raw: raw["trials"][0].update(samples=samples(10_001)), "trials[0].samples: expect"),
-        (lambda raw: spread(raw, 15_000), "trials: expected at most 10000 metrics, found 15"),
+        (lambda raw: raw["trials"][0].update(samples=samples(4_001)), "trials[0].samples: expect"),
+        (lambda raw: raw.update(trials=trials(2_001)), "trials: expected at most 2000 that did no"),
+        (lambda raw: raw.update(trials=trials(10_001)), "trials[10000].index: expected less"),
+        (lambda raw: spread(raw, 6_000), "trials: expected at most 4000 metrics, found 6"),
         (lambda raw: raw["trials"][0]["samples"][0].update(metric=f"accuracy.{'x' * 9_999}"), "tr"),
     ],
 )
@@ -131,6 +133,11 @@ def samples(many: int, first: int = 0) -> list[dict[str, Any]]:
         {"metric": f"asv_number.n{first + number}", "values": [1.0], "statistic": "median"}
         for number in range(many)
     ]
+
+
+def trials(many: int) -> list[dict[str, Any]]:
+    [trial] = json.loads(encode(replace(SMALL, trials=SMALL.trials[:1])).record)["trials"]
+    return [trial | {"index": index} for index in range(many)]
 
 
 def spread(raw: dict[str, Any], many: int) -> None:
