@@ -20,7 +20,8 @@ FIX = {
         "cannot-be-had": {},
     },
 }
-PROBE = {"device": "NVIDIA H100", "batches": {"8": {"step_time": STEP_TIME}}}
+AT_EIGHT = {"8": {"step_time": STEP_TIME}}
+PROBE = {"device": "NVIDIA H100", "batches": AT_EIGHT}
 READ = {
     "device": "NVIDIA H100",
     "batches": {
@@ -83,7 +84,7 @@ def test_newest_campaign_counts(answer):
 
 
 def test_study_that_was_ended_gives_what_it_had_found_until_then(answer):
-    two = {**PROBE, "batches": {**PROBE["batches"], "64": {"step_time": STEP_TIME}}}
+    two = {**PROBE, "batches": {**AT_EIGHT, "64": {"step_time": STEP_TIME}}}
     lines = "\n".join((json.dumps(PROBE), json.dumps(two), '{"device": "NVI'))
     results = answer("probe_cost", "", end=End.TIMED_OUT)
     (results / "campaigns" / "2026-11-22" / "probe_cost.out").write_text(lines)
