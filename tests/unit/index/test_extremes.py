@@ -14,9 +14,12 @@ from hybridwatch.record.bounds import LARGEST, LONGEST_NAME, SMALLEST
 from hybridwatch.record.run import Run
 from hybridwatch.store import write_run
 from hybridwatch.views.sentence import headline
-from tests.builders import a_comparison
+from tests.builders import Trials, a_comparison
 
-SIDE = {"ttft": (0.04, 0.05, 0.06, 0.04, 0.05, 0.06, 0.05), "accuracy.recall": "1" * 90}
+SIDE: dict[str, Trials] = {
+    "ttft": (0.04, 0.05, 0.06, 0.04, 0.05, 0.06, 0.05),
+    "accuracy.recall": "1" * 90,
+}
 
 
 def with_values(*values: float) -> Run:

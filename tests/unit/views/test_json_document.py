@@ -93,7 +93,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(ingested(tmp_path)))
     fields |= set(keys_of(index_to_json(open_index(tmp_path, headline))))
     text = DOCUMENT.read_text(encoding="utf-8")
-    named = set(re.findall(r"`([a-z_]+)`", text))
+    named = set(re.findall(r"`([a-z_0-9]+)`", text))
     assert fields <= named
     first_columns = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
     assert {name for cell in first_columns for name in re.findall(r"`(\w+)`", cell)} <= fields
