@@ -29,6 +29,7 @@ from hybridwatch.measure.plan import (
 from hybridwatch.measure.surroundings import Watch
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.process import require_wanted
+from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.record.identity import EngineBuild, ScenarioRef
 from hybridwatch.record.run import Failure, Phase, Run, Trial
 from hybridwatch.record.side_names import side_names
@@ -183,10 +184,10 @@ class _Session:
         except EngineError as error:
             died = not bench.is_alive(planned.side)
             bench.discard(planned.side)
-            trial = replace(trial, failure=Failure(str(error), error.log_tail, engine_died=died))
+            trial = replace(trial, failure=_failure(str(error), error.log_tail, died=died))
         except (MeasurementError, BuildError) as error:
             reason, _, detail = str(error).partition("\n")
-            trial = replace(trial, failure=Failure(reason, detail))
+            trial = replace(trial, failure=_failure(reason, detail))
         else:
             trial = replace(
                 trial,
@@ -204,3 +205,8 @@ class _Session:
         require_wanted()
         self._done += 1
         return replace(trial, duration_s=time.monotonic() - begin)
+
+
+def _failure(reason: str, log: str, *, died: bool = False) -> Failure:
+    """Say why a trial failed, in no more text than a record holds; a log has lines of any length."""
+    return Failure(reason[:LONGEST_TEXT], log[-LONGEST_LOG:], engine_died=died)

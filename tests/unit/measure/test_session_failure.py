@@ -1,0 +1,49 @@
+"""A trial fails with as much of its log as a record may hold: else the whole run would be lost."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.errors import EngineError, MeasurementError
+from hybridwatch.measure.session import SessionRequest, _Session
+from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
+from hybridwatch.record.codec import encode
+from hybridwatch.scenario.load import find
+from tests.builders import a_run
+
+
+class Dying:
+    """Stands in for a bench whose engine never becomes ready."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def make_ready(self, _side):
+        raise self._error
+
+    def is_alive(self, _side):
+        return False
+
+    def discard(self, _side):
+        """There is nothing to give up."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EngineError("e" * 2 * LONGEST_TEXT, "l" * 2 * LONGEST_LOG + "the last line"),
+        MeasurementError("e" * 2 * LONGEST_TEXT + "\n" + "l" * 2 * LONGEST_LOG + "the last line"),
+    ],
+    ids=["engine", "measurement"],
+)
+def test_failed_trial_with_lines_of_any_length_can_be_kept(tmp_path, error):
+    (scenario,) = find(home() / "scenarios", ["smoke/padded-graph-rows"])
+    sides = (parse_label("cpu-0.27.1"),)
+    session = _Session(SessionRequest(scenario, sides, Path("models"), print), tmp_path)
+    trial = session._trial(Dying(error), session._plan[0])  # type: ignore[arg-type]
+    assert trial.failure is not None
+    assert trial.failure.log_tail.endswith("the last line"), "what was said last is kept"
+    run = a_run({"ttft": [1.0]})
+    assert encode(replace(run, trials=(replace(trial, index=0),)))
