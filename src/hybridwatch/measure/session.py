@@ -208,5 +208,5 @@ class _Session:
 
 
 def _failure(reason: str, log: str, *, died: bool = False) -> Failure:
-    """Say why a trial failed, in no more text than a record holds; a log has lines of any length."""
+    """Say why a trial failed, in no more text than a record holds; lines of a log can be long."""
     return Failure(reason[:LONGEST_TEXT], log[-LONGEST_LOG:], engine_died=died)
