@@ -23,6 +23,7 @@ _INTERRUPTED: Final = 130
 VERBS: Final[Mapping[str, str]] = {
     "scenarios": "List and validate every scenario file.",
     "engine": "Install, list and check engine builds.",
+    "gpu": "Make ready what a machine with a GPU shall do.",
     "run": "Measure one build, or two interleaved, through scenarios.",
     "controls": "Run scenarios against their known-bad and their A/A control.",
     "records": "List the stored runs.",
