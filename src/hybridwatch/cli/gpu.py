@@ -73,7 +73,7 @@ def command() -> None:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Take every package from this folder (repeatable) and ask no index.",
 )
-def pack_command(  # noqa: PLR0913 - an option each
+def pack_command(
     *,
     machine: Path,
     build: str,

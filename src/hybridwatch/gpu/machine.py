@@ -1,4 +1,4 @@
-"""What a machine has already, as pip says there: ``pip list``, ``pip freeze`` or ``pip inspect``."""
+"""What a machine has already, as pip lists it there."""
 
 import json
 import re
@@ -54,7 +54,9 @@ def read_machine(path: Path) -> Machine:
         pairs, python = list(_of_lines(path, text)), ""
     if not pairs:
         raise BuildError(f"{path}: expected what `pip list` prints, found no package")
-    versions = {canonicalize_name(name): _version(path, name, text) for name, text in pairs}
+    versions: dict[str, Version] = {
+        canonicalize_name(name): _version(path, name, text) for name, text in pairs
+    }
     return Machine(path.name, versions, python)
 
 

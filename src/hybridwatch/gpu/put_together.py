@@ -152,7 +152,7 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
         "--into",
         type=Path,
         required=True,
-        help="folder for pieces and environment, outside every checkout; several packs may share it",
+        help="folder for pieces and environments of any number of packs, outside every checkout",
     )
     parser.add_argument(
         "--checkout",
@@ -213,7 +213,9 @@ def _require_outside(into: Path) -> None:
 def _keep_pieces(manifest: Mapping[str, Any], folder: Path) -> list[Path]:
     """Take over the sound pieces that lie beside this script; all must be there in the end."""
     folder.mkdir(parents=True, exist_ok=True)
-    missing, damaged, kept = [], [], []
+    missing: list[str] = []
+    damaged: list[str] = []
+    kept: list[Path] = []
     for piece in manifest["pieces"]:
         path, delivered = folder / piece["name"], HERE / piece["name"]
         if not _is_sound(path, piece):
@@ -242,7 +244,7 @@ def _is_sound(path: Path, piece: Mapping[str, Any]) -> bool:
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             digest.update(block)
-    return digest.hexdigest() == piece["sha256"]
+    return digest.hexdigest() == str(piece["sha256"])
 
 
 def _make(manifest: Mapping[str, Any], pieces: Sequence[Path], environment: Path) -> None:

@@ -28,7 +28,6 @@ GIVEN: Final = ("torch", "torchvision", "torchaudio", "triton")
 """The machine's own, with whatever libraries they came with: a container may have them elsewhere
 than in packages."""
 _NOT_THERE: Final = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
-_ROUNDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def resolve(question: Question) -> list[Wanted]:
         site = _Stub(question, Path(folder))
         known = site.stand_in()
         report = site.ask()
-    items = {
+    items: dict[str, Mapping[str, Any]] = {
         canonicalize_name(one["metadata"]["name"]): one["metadata"] for one in report["install"]
     }
     return sorted(
@@ -125,7 +124,7 @@ class _Stub:
         return known
 
     def _metadata(self) -> dict[str, dict[str, Any]]:
-        """Ask the index what the installed packages require; what it does not know, nobody tells."""
+        """Ask the index what the installed packages require, as far as it knows them."""
         machine, lock = self._question.machine.packages, self._question.lock
         names = {
             name
@@ -150,7 +149,7 @@ class _Stub:
         """Have pip resolve, until whatever it replaces is what the lock says."""
         machine, lines = self._question.machine.packages, self._question.lock
         bound = {name: line for name, line in lines.items() if name not in machine}
-        for _ in range(_ROUNDS):
+        while True:  # each round bounds more of a lock's finite lines
             constraints = self._folder / "constraints.txt"
             constraints.write_text("\n".join(bound.values()), encoding="utf-8")
             report = self._pip("--constraint", str(constraints), *self._question.requirements)
@@ -159,7 +158,6 @@ class _Stub:
             if not news:
                 return report
             bound |= {name: lines[name] for name in news}
-        return report
 
     def _pip(self, *words: str) -> dict[str, Any]:
         path = self._folder / "report.json"
