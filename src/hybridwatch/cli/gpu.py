@@ -15,7 +15,12 @@ from hybridwatch.gpu import Request, make_pack, read_left_out, read_machine
 _MB: Final = 10**6
 
 
-@click.group("gpu", epilog=examples("hybridwatch gpu pack --help"))
+@click.group(
+    "gpu",
+    epilog=examples(
+        "hybridwatch gpu pack --for machine.txt --build cuda-0.21.0 --out /tmp/pack-0.21.0",
+    ),
+)
 def command() -> None:
     """Make ready what a machine with a GPU shall do, also one without a network."""
 

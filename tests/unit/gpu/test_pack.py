@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import HOME_VARIABLE, home
+from hybridwatch.engine.builds import HOME_VARIABLE, home, named_build
 from hybridwatch.errors import BuildError
-from hybridwatch.gpu import read_left_out
+from hybridwatch.gpu import read_left_out, read_machine
+from hybridwatch.gpu.resolve import Question, lock_lines, resolve
 from tests.wheels import a_wheel
 
 BUILDS = """\
@@ -385,3 +386,25 @@ def test_every_entry_of_our_own_list_says_why() -> None:
     assert all(len(entry.why) > 20 and (entry.packages or entry.files) for entry in found.entries)
     with pytest.raises(BuildError, match="nothing is called"):
         read_left_out(home(), keep=["no-such-thing"])
+
+
+@pytest.mark.slow
+def test_our_builds_resolve_for_a_machine_with_torch_alone(tmp_path) -> None:
+    """The index is asked, nothing of size is fetched: what pip says of a real build."""
+    path = tmp_path / "machine.txt"
+    path.write_text("torch 2.11.0+cu130\ntorchvision 0.26.0\ntorchaudio 2.11.0\ntriton 3.6.0\n")
+    build, left_out = named_build("cuda-0.23.0"), read_left_out(home())
+    wanted = resolve(
+        Question(
+            requirements=[f"{build.distribution}=={build.release}"],
+            machine=read_machine(path),
+            lock=lock_lines(build.lock.read_text().splitlines()),
+            left_out=left_out.packages,
+            as_it_is=left_out.as_it_is,
+            python=Path(sys.executable),
+        )
+    )
+    names = {one.name for one in wanted}
+    assert {"vllm", "transformers", "xgrammar", "uvicorn"} <= names
+    assert not names & {"torch", "triton", "flashinfer-cubin", "nvidia-cuda-nvcc", "z3-solver"}
+    assert {one.version for one in wanted if one.name == "vllm"} == {"0.23.0"}
