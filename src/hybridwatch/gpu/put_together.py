@@ -52,7 +52,10 @@ for name, expected in json.loads(sys.argv[1]).items():
     else:
         if found.partition("+")[0] != expected.partition("+")[0]:
             lacks.append(f"{name}: found {found}, the pack was made for {expected}")
-for module in json.loads(sys.argv[2]):
+import torch
+modules, kernels = json.loads(sys.argv[2])
+# Without a driver the kernels cannot be loaded, and are not to blame.
+for module in modules + (kernels if torch.cuda.device_count() else []):
     try:
         importlib.import_module(module)
     except Exception as error:
@@ -61,12 +64,13 @@ for line in lacks:
     print(f"lacks {line}")
 if lacks:
     sys.exit(1)
-import torch, vllm
+import vllm
 print(f"Python {sys.version.split()[0]}, torch {torch.__version__}, vLLM {vllm.__version__}, "
       f"{torch.cuda.device_count()} GPU(s)")
 """
 _MODULES: Final = ("vllm", "vllm.v1.engine.async_llm", "vllm.entrypoints.openai.api_server")
 """What an engine's server imports before it looks for a GPU."""
+_KERNELS: Final = ("vllm._C", "vllm._moe_C", "vllm._C_stable_libtorch")
 
 
 class PackError(Exception):
@@ -358,7 +362,7 @@ def _write_metadata(site: Path, environment: Path, project: Mapping[str, Any]) -
 
 def _check(manifest: Mapping[str, Any], environment: Path) -> int:
     python = str(environment / "bin" / "python")
-    words = (json.dumps(manifest["counted_on"]), json.dumps(_MODULES))
+    words = (json.dumps(manifest["counted_on"]), json.dumps((_MODULES, _KERNELS)))
     variables = {**os.environ, **manifest["env"], "VLLM_NO_USAGE_STATS": "1"}
     done = subprocess.run([python, "-c", _CHECK, *words], env=variables, check=False)
     return 1 if done.returncode else 0
