@@ -34,7 +34,7 @@ VERBS: Final[Mapping[str, str]] = {
     "comment": "Comment on a pull request: one comment, edited on news, and a check.",
     "ingest": "Add records, and what other tools measured, to the store.",
     "export": "Write records for other tools.",
-    "gpu": "Use half an hour on a rented GPU well.",
+    "gpu": "Carry a build to a rented GPU, and use its half hour well.",
     "nightly": "Measure, judge, decide and publish, once a night.",
     "index": "Read what is new, so that the dashboard opens at once.",
     "dashboard": "Show the records in a browser.",

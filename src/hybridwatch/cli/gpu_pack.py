@@ -1,0 +1,103 @@
+"""``hybridwatch gpu pack``: what a build needs on a machine without a network."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from hybridwatch.cli import completion
+from hybridwatch.cli.options import examples
+from hybridwatch.engine.builds import named_build
+from hybridwatch.errors import BuildError
+from hybridwatch.gpu import Request, make_pack, read_left_out, read_machine
+
+_MB: Final = 10**6
+
+
+@click.command(
+    "pack",
+    epilog=examples(
+        "hybridwatch gpu pack --for machine.txt --build cuda-0.23.0 --out /tmp/pack-0.23.0",
+    ),
+)
+@click.option(
+    "--for",
+    "machine",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="What `pip list` prints on the machine (any format), or `pip inspect`.",
+)
+@click.option(
+    "--build",
+    default="cuda-0.23.0",
+    show_default=True,
+    shell_complete=completion.builds,
+    help="The engine build to pack.",
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder: carry/ is what travels, wheels/ what was fetched.",
+)
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    default=Path(sys.executable),
+    help="An interpreter here of the machine's version of Python; this one when not given.",
+)
+@click.option(
+    "--glibc", default="2.34", show_default=True, help="The machine's C library, or an older one."
+)
+@click.option(
+    "--piece-mb",
+    type=click.FloatRange(min=0.001),
+    default=36,
+    show_default=True,
+    help="Size of a piece at most, in millions of bytes.",
+)
+@click.option("--keep", multiple=True, help="Pack this entry of engine/pack.toml all the same.")
+@click.option("--leave-out", "also", multiple=True, help="Leave out this optional entry, too.")
+@click.option(
+    "--find-links",
+    "wheels",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Take every package from this folder (repeatable) and ask no index.",
+)
+def command(
+    *,
+    machine: Path,
+    build: str,
+    out: Path,
+    python: Path,
+    glibc: str,
+    piece_mb: float,
+    keep: tuple[str, ...],
+    also: tuple[str, ...],
+    wheels: tuple[Path, ...],
+) -> None:
+    """Pack what a CUDA build needs on a machine that has torch but no network.
+
+    Finds the least set of wheels, leaves out what is never loaded (engine/pack.toml), and writes
+    pieces with a script that makes an environment of them there.
+    """
+    spec = named_build(build)
+    if spec.accelerator != "cuda":
+        raise BuildError(f"{build}: expected a build for CUDA, such as cuda-0.23.0")
+    spec = named_build(spec.variant_of, spec.home) if spec.variant_of else spec
+    left_out = read_left_out(spec.home, keep=keep, also=also)
+    piece_bytes = int(piece_mb * _MB)
+    request = Request(
+        spec, read_machine(machine), left_out, out, piece_bytes, python, glibc, wheels
+    )
+    pack = make_pack(request, say=click.echo)
+    size = sum(piece.size for piece in pack.pieces)
+    click.echo(
+        f"{len(pack.packages)} packages in {len(pack.pieces)} pieces, {size / _MB:.1f} MB; "
+        f"left out of their wheels: {sum(pack.left_behind.values()) / _MB:.0f} MB, unpacked"
+    )
+    click.echo(f"carry {pack.folder} over, and there: bash put-together.sh --into DIR")

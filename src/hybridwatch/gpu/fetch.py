@@ -1,0 +1,133 @@
+"""Fetches the wheels of a pack, for the machine that they shall run on."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from hybridwatch.engine import pip
+from hybridwatch.errors import BuildError
+
+_OLDEST_GLIBC: Final = 5
+_OLD_NAMES: Final = ("manylinux2014", "manylinux2010", "manylinux1")
+_ARCHITECTURE: Final = "x86_64"
+_GLIBC: Final = re.compile(r"2\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The machine that wheels are for: Linux on x86_64.
+
+    Attributes:
+        python: Version of its Python, such as ``3.12``.
+        glibc: Version of its C library, such as ``2.34``; a newer one will do as well.
+    """
+
+    python: str
+    glibc: str
+
+    def options(self) -> list[str]:
+        """What pip is told of it.
+
+        Raises:
+            BuildError: The version of glibc is none.
+        """
+        found = _GLIBC.fullmatch(self.glibc)
+        if not found:
+            raise BuildError(f"glibc: expected a version such as 2.34, found {self.glibc!r}")
+        newest_first = range(int(found[1]), _OLDEST_GLIBC - 1, -1)
+        names = [*(f"manylinux_2_{minor}" for minor in newest_first), *_OLD_NAMES]
+        platforms = [word for name in names for word in ("--platform", f"{name}_{_ARCHITECTURE}")]
+        return ["--python-version", self.python, "--implementation", "cp", *platforms]
+
+
+def fetch(
+    versions: Mapping[str, str], target: Target, into: Path, wheels: Sequence[Path] = ()
+) -> dict[str, Path]:
+    """Bring the wheel of each package into a folder; one that is there is not fetched again.
+
+    Args:
+        versions: What to fetch, by name.
+        target: For which machine.
+        into: The folder; made when missing.
+        wheels: Folders to look in, and no index then.
+
+    Returns:
+        Path by name of the package.
+
+    Raises:
+        BuildError: One cannot be had; with pip's words for it.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    missing = [name for name in versions if name not in _found(versions, into)]
+    if missing:
+        command = [
+            *(sys.executable, "-m", "pip", "download", *pip.OPTIONS, "--no-deps"),
+            *("--only-binary", ":all:", "--dest", str(into), *target.options()),
+            *(*pip.source(wheels), *(f"{name}=={versions[name]}" for name in missing)),
+        ]
+        call_pip(command, wheels, "pip could not fetch a wheel:")
+    return _found(versions, into)
+
+
+def build(versions: Mapping[str, str], into: Path, wheels: Sequence[Path] = ()) -> None:
+    """Make the wheels of packages that are released as source only, and are pure Python.
+
+    Args:
+        versions: What to build, by name.
+        into: The folder; made when missing.
+        wheels: Folders to look in, and no index then.
+
+    Raises:
+        BuildError: One cannot be had or built; with pip's words for it.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    missing = [name for name in versions if name not in _found(versions, into)]
+    if missing:
+        command = [
+            *(sys.executable, "-m", "pip", "wheel", *pip.OPTIONS, "--no-deps"),
+            *("--wheel-dir", str(into), *pip.source(wheels)),
+            *(f"{name}=={versions[name]}" for name in missing),
+        ]
+        call_pip(command, wheels, "pip could not build a wheel:")
+
+
+def call_pip(command: Sequence[str], wheels: Sequence[Path], failed: str) -> None:
+    """Run pip.
+
+    Args:
+        command: The whole command.
+        wheels: Folders that it looks in, as ``pip.environment`` wants them.
+        failed: What to say before its own words when it fails.
+
+    Raises:
+        BuildError: It failed.
+    """
+    done = subprocess.run(
+        command,
+        env=pip.environment(wheels),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        # Which requirements contradict each other is told on standard output, in one block.
+        _, _, conflict = done.stdout.partition("The conflict is caused by:\n")
+        why = [line.strip() for line in conflict.partition("\n\n")[0].splitlines()]
+        said = [line for line in done.stderr.splitlines() if not line.startswith("WARNING")]
+        raise BuildError("\n".join([failed, *why, *said]))
+
+
+def _found(versions: Mapping[str, str], folder: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in sorted(folder.glob("*.whl")):
+        name, version, _, _ = parse_wheel_filename(path.name)
+        if versions.get(canonicalize_name(name)) == str(version):
+            found[canonicalize_name(name)] = path
+    return found

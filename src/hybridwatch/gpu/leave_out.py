@@ -1,0 +1,120 @@
+"""What a pack leaves out, takes as the machine has it, or builds: ``engine/pack.toml``."""
+
+import tomllib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Final
+
+from packaging.utils import canonicalize_name
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hybridwatch.errors import BuildError
+from hybridwatch.scenario.explain import closest, explain, quoted
+
+_FILE: Final = Path("engine") / "pack.toml"
+Text = Annotated[str, Field(pattern=r"\S")]
+
+
+class Entry(BaseModel):
+    """One thing that is not packed.
+
+    Attributes:
+        id: Name for ``--keep`` and ``--leave-out``.
+        why: Why nothing misses it.
+        packages: Distributions that are not packed at all.
+        files: Of wheels that are packed: ``DISTRIBUTION:PATTERN``, a shell pattern of paths.
+        usual: Whether it is left out when nobody says anything about it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: Text
+    why: Text
+    packages: list[Text] = Field(default_factory=list)
+    files: list[Annotated[str, Field(pattern=r"^[^:]+:.+$")]] = Field(default_factory=list)
+    usual: bool = True
+
+
+class _Group(BaseModel):
+    """Packages that are treated alike."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    packages: list[Text]
+    why: Text
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    leave_out: list[Entry] = Field(default_factory=list)
+    as_it_is: list[_Group] = Field(default_factory=list)
+    source_only: list[_Group] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What is left out of one pack.
+
+    Attributes:
+        entries: In the order of the file.
+        as_it_is: Distributions of which any version that the machine has is good.
+        source_only: Distributions that are released without a wheel, which is then built here.
+    """
+
+    entries: Sequence[Entry]
+    as_it_is: frozenset[str] = frozenset()
+    source_only: frozenset[str] = frozenset()
+
+    @property
+    def packages(self) -> frozenset[str]:
+        """Distributions that are not packed, named as pip compares names."""
+        return frozenset(
+            canonicalize_name(name) for entry in self.entries for name in entry.packages
+        )
+
+    def entry_of(self, distribution: str, path: str) -> Entry | None:
+        """Say why a file of a wheel is left out; ``None`` when it is packed."""
+        for entry in self.entries:
+            for file in entry.files:
+                owner, _, pattern = file.partition(":")
+                if canonicalize_name(owner) == distribution and fnmatchcase(path, pattern):
+                    return entry
+        return None
+
+
+def read_left_out(
+    checkout: Path, *, keep: Collection[str] = (), also: Collection[str] = ()
+) -> LeftOut:
+    """Read what is left out.
+
+    Args:
+        checkout: The checkout with ``engine/pack.toml``.
+        keep: Entries that are packed all the same, by id.
+        also: Entries that are left out besides the usual ones, by id.
+
+    Raises:
+        BuildError: The file is not valid, or no entry has such an id.
+    """
+    try:
+        content = tomllib.loads((checkout / _FILE).read_text(encoding="utf-8"))
+        found = _File.model_validate(content)
+    except OSError as error:
+        raise BuildError(f"{_FILE}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BuildError(f"{_FILE}: not TOML: {error}") from None
+    except ValidationError as error:
+        lines = explain(_File, error)
+        raise BuildError("\n".join(f"{_FILE}: {line}" for line in lines)) from None
+    known = [entry.id for entry in found.leave_out]
+    for word in (*keep, *also):
+        if word not in known:
+            raise BuildError(f"{_FILE}: nothing is called {quoted(word)}; {closest(word, known)}")
+    entries = [e for e in found.leave_out if e.id not in keep and (e.usual or e.id in also)]
+    return LeftOut(entries, _names(found.as_it_is), _names(found.source_only))
+
+
+def _names(groups: Iterable[_Group]) -> frozenset[str]:
+    return frozenset(canonicalize_name(name) for group in groups for name in group.packages)

@@ -1,0 +1,145 @@
+"""One archive of many wheels, in pieces that can be carried one by one."""
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+SITE: Final = "site"
+"""Folder of the archive for what Python imports."""
+PREFIX: Final = "prefix"
+"""Folder of the archive for what belongs beside it, such as ``bin``."""
+
+_BLOCK: Final = 1 << 20
+_WHEN: Final = (1980, 1, 1, 0, 0, 0)
+"""The same content makes the same archive, whenever it is made."""
+_INTO: Final = {"purelib": SITE, "platlib": SITE, "scripts": f"{PREFIX}/bin", "data": PREFIX}
+"""Where a wheel's ``NAME.data/KEY`` goes; headers go nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the archive.
+
+    Attributes:
+        name: File name.
+        size: In bytes.
+        sha256: Digest of its bytes.
+    """
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(slots=True)
+class _Open:
+    path: Path
+    digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+    size: int = 0
+
+
+class Splitter(io.RawIOBase):
+    """A file to write to that becomes several of at most so many bytes."""
+
+    def __init__(self, folder: Path, stem: str, limit: int) -> None:
+        super().__init__()
+        self._folder, self._stem, self._limit = folder, stem, limit
+        self._done: list[_Open] = []
+        self._whole = hashlib.sha256()
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """Append, going on in the next piece where one is full."""
+        rest = memoryview(data).cast("B")
+        self._whole.update(rest)
+        while rest:
+            if not self._done or self._done[-1].size == self._limit:
+                name = f"{self._stem}.{len(self._done) + 1:03d}"
+                self._done.append(_Open(self._folder / name))
+                self._done[-1].path.unlink(missing_ok=True)
+            last = self._done[-1]
+            part = rest[: self._limit - last.size]
+            with last.path.open("ab") as file:
+                file.write(part)
+            last.digest.update(part)
+            last.size += len(part)
+            rest = rest[len(part) :]
+        return memoryview(data).nbytes
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """What was written."""
+        return [Piece(one.path.name, one.size, one.digest.hexdigest()) for one in self._done]
+
+    @property
+    def sha256(self) -> str:
+        """Digest of all pieces together."""
+        return self._whole.hexdigest()
+
+
+def write_archive(
+    wheels: Iterable[tuple[str, Path]],
+    left_out: Callable[[str, str], bool],
+    splitter: Splitter,
+) -> dict[str, int]:
+    """Write the files of wheels as they will lie on the machine.
+
+    Args:
+        wheels: Distribution and its wheel.
+        left_out: Says of a distribution's file, by its path in the wheel, whether it stays behind.
+        splitter: Where to.
+
+    Returns:
+        For each distribution how many bytes, unpacked, were left out of its wheel.
+    """
+    saved: dict[str, int] = {}
+    seen: set[str] = set()
+    # In blocks: a piece is opened anew for each write.
+    with (
+        io.BufferedWriter(splitter, _BLOCK) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive,
+    ):
+        for distribution, path in wheels:
+            saved[distribution] = 0
+            with zipfile.ZipFile(path) as wheel:
+                for info in wheel.infolist():
+                    place = _place(info.filename)
+                    if info.is_dir() or place is None or place in seen:
+                        continue
+                    if left_out(distribution, info.filename):
+                        saved[distribution] += info.file_size
+                        continue
+                    seen.add(place)
+                    _copy(wheel, info, archive, place)
+    return saved
+
+
+def _place(name: str) -> str | None:
+    """Where a file of a wheel lies in the archive; ``None`` for headers, which nobody compiles."""
+    first, _, rest = name.partition("/")
+    if not first.endswith(".data"):
+        return f"{SITE}/{name}"
+    key, _, inner = rest.partition("/")
+    return f"{_INTO[key]}/{inner}" if key in _INTO else None
+
+
+def _copy(
+    wheel: zipfile.ZipFile, info: zipfile.ZipInfo, archive: zipfile.ZipFile, place: str
+) -> None:
+    new = zipfile.ZipInfo(place, _WHEN)
+    new.compress_type = zipfile.ZIP_DEFLATED
+    new.external_attr = info.external_attr
+    new.file_size = info.file_size
+    with wheel.open(info) as source, archive.open(new, "w") as sink:
+        while block := source.read(_BLOCK):
+            sink.write(block)
