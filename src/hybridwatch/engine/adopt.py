@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 import shutil
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Final
@@ -58,26 +59,33 @@ def adopt(python: Path, checkout: Path, into: Path, accelerator: str) -> BuildSp
         "torch": "torch",
         "lock": f"locks/{BUILD}.txt",
     }
-    lines = (f"{key} = {json.dumps(value)}" for key, value in entry.items())
-    env = _env(checkout, accelerator, release)
-    table = (f"{key} = {json.dumps(value)}" for key, value in env.items())
-    text = "\n".join([f"[builds.{BUILD}]", *lines, "", f"[builds.{BUILD}.env]", *table, ""])
+    lines = _written(entry)
+    like = _like(checkout, accelerator, release)
+    tables = {"env": like.env, "flags": like.flags} if like else {}
+    for name, content in tables.items():
+        lines += ["", f"[builds.{BUILD}.{name}]", *_written(content)]
+    text = "\n".join([f"[builds.{BUILD}]", *lines, ""])
     (into / "engine" / "builds.toml").write_text(text, encoding="utf-8")
     build = named_build(BUILD, into)
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
     return build
 
 
-def _env(checkout: Path, accelerator: str, release: str) -> dict[str, str]:
-    """Variables of the checkout's newest build of this accelerator that is no newer than a release.
+def _like(checkout: Path, accelerator: str, release: str) -> BuildSpec | None:
+    """The checkout's newest build of this accelerator that is no newer than a release.
 
-    Of the oldest one when all are newer. On a CPU an engine without these variables reserves nearly
-    the whole memory, and adds its numbers up in another order each time.
+    The oldest one when all are newer. What it says of variables and flags holds here, too: on a CPU
+    an engine without the variables reserves nearly the whole memory, and adds its numbers up in
+    another order each time.
     """
     alike = [b for b in load_builds(checkout).values() if b.accelerator == accelerator]
     alike.sort(key=lambda build: _version(build.release))
     older = [build for build in alike if _version(build.release) <= _version(release)]
-    return dict((older or alike[::-1])[-1].env) if alike else {}
+    return (older or alike[::-1])[-1] if alike else None
+
+
+def _written(table: Mapping[str, str]) -> list[str]:
+    return [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items()]
 
 
 def _version(release: str) -> tuple[int, ...]:

@@ -71,13 +71,14 @@ def test_what_is_installed_becomes_the_build_and_its_lock(environment, packages,
 
 
 @pytest.mark.parametrize("accelerator", ["cpu", "cuda"])
-def test_an_adopted_engine_gets_the_variables_of_its_accelerator(
+def test_an_adopted_engine_gets_the_variables_and_flags_of_its_accelerator(
     environment, packages, tmp_path, accelerator
 ):
     done = adopt(environment, tmp_path / "home", "--accelerator", accelerator, seen=packages)
     assert done.returncode == 0, done.stderr
     (build,) = load_builds(tmp_path / "home").values()
-    assert build.env == load_builds(CHECKOUT)[f"{accelerator}-0.32.0"].env
+    like = load_builds(CHECKOUT)[f"{accelerator}-0.32.0"]
+    assert (build.env, build.flags) == (like.env, like.flags)
     assert ("VLLM_CPU_KVCACHE_SPACE" in build.env) == (accelerator == "cpu")
 
 
