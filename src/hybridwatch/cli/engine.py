@@ -15,7 +15,7 @@ from rich.text import Text
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples
-from hybridwatch.engine.adopt import adopt
+from hybridwatch.engine.adopt import BUILD, adopt
 from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import State, download, install, lock_digest, state
@@ -79,19 +79,27 @@ def download_command(name: str, folder: Path) -> None:
     "adopt",
     epilog=examples(
         "hybridwatch engine adopt /tmp/adopted --accelerator cpu",
+        "hybridwatch engine adopt /tmp/adopted --name cuda-0.23.0",
     ),
 )
 @click.argument("into", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--accelerator", type=click.Choice(["cpu", "cuda"]), default="cuda", show_default=True
 )
-def adopt_command(into: Path, accelerator: str) -> None:
-    """Make the environment of this very Python the build "adopted" of a home INTO.
+@click.option(
+    "--name",
+    default=BUILD,
+    show_default=True,
+    help="What the build is called; INTO may hold several. With the name of one of the checkout's "
+    "builds its variants are there too.",
+)
+def adopt_command(into: Path, accelerator: str, name: str) -> None:
+    """Make the environment of this very Python a build of a home INTO.
 
     For environments that something else makes, as asv does for a commit (ci/asv.vllm.conf.json).
     HYBRIDWATCH_HOME=INTO then measures it.
     """
-    build = adopt(Path(sys.executable), home(), into.resolve(), accelerator)
+    build = adopt(Path(sys.executable), home(), into.resolve(), accelerator, name)
     click.echo(f"{build.name}: {build.distribution} {build.release} in {sys.prefix}")
 
 

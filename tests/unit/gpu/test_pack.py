@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import HOME_VARIABLE, home, named_build
+from hybridwatch.engine.builds import HOME_VARIABLE, home, load_builds, named_build
 from hybridwatch.errors import BuildError
 from hybridwatch.gpu import read_left_out, read_machine
 from hybridwatch.gpu.resolve import Question, lock_lines, resolve
@@ -387,6 +387,12 @@ def test_every_entry_of_our_own_list_says_why() -> None:
     assert all(len(entry.why) > 20 and (entry.packages or entry.files) for entry in found.entries)
     with pytest.raises(BuildError, match="nothing is called"):
         read_left_out(home(), keep=["no-such-thing"])
+
+
+def test_no_engine_of_a_cuda_build_takes_flashinfer_which_is_left_out() -> None:
+    builds = [build for build in load_builds().values() if build.accelerator == "cuda"]
+    assert builds
+    assert {build.flags.get("gdn-prefill-backend") for build in builds} == {"triton"}
 
 
 @pytest.mark.slow
