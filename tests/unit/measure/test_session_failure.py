@@ -46,4 +46,4 @@ def test_failed_trial_with_lines_of_any_length_can_be_kept(tmp_path, error):
     assert trial.failure is not None
     assert trial.failure.log_tail.endswith("the last line"), "what was said last is kept"
     run = a_run({"ttft": [1.0]})
-    assert encode(replace(run, trials=(replace(trial, index=0),)))
+    assert encode(replace(run, trials=(replace(trial, index=0),))).record
