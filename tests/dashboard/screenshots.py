@@ -23,8 +23,8 @@ FOLDER: Final = ROOT / "docs" / "screenshots"
 SCREENS: Final = {
     "overview": ("", 900),
     "scenario": ("scenario?scenario=smoke%2Fpadded-graph-rows&along=release", 1340),
-    "compare": ("compare?contender=c30e13ff%231", 1000),
-    "sync": ("sync?contender=c30e13ff%231", 900),
+    "compare": ("compare?contender=c3a4a83b%231", 1000),
+    "sync": ("sync?contender=c3a4a83b%231", 900),
     "sees": ("sees", 900),
 }
 """The views that are shown, by the name of their picture, and how many pixels of their height.
