@@ -22,7 +22,7 @@ FOLDER: Final = ROOT / "docs" / "screenshots"
 
 SCREENS: Final = {
     "overview": ("", 900),
-    "scenario": ("scenario?scenario=smoke%2Fpadded-graph-rows&along=release", 1340),
+    "scenario": ("scenario?scenario=smoke%2Fpadded-graph-rows&version=2&along=release", 1340),
     "compare": ("compare?contender=c3a4a83b%231", 1000),
     "sync": ("sync?contender=c3a4a83b%231", 900),
     "sees": ("sees", 900),
