@@ -24,6 +24,8 @@ from hybridwatch.record.side_names import side_names
 from hybridwatch.store import Stored, list_records, read_run
 
 _SCHEMA: Final = 1
+_NAMED: Final = 4
+"""Records without a digest that are named."""
 _SHOWN: Final = 20
 _ROLES: Final = {
     Role.KNOWN_BAD: "control",
@@ -106,6 +108,7 @@ def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> N
         return
     if shown:
         Console().print(_table(shown))
+        _tell_undigested(shown)
     else:
         say(f"{results}: no such record.")
     if more:
@@ -150,14 +153,18 @@ def _table(shown: Sequence[Stored]) -> Table:
     for stored in shown:
         run = stored.run
         when = run.started_at.astimezone(UTC)
-        cells = (run.id, f"{when:%Y-%m-%d %H:%M}", run.scenario.id, _told(run))
+        cells = (run.id, f"{when:%Y-%m-%d %H:%M}", run.scenario.id, _builds(run))
         table.add_row(*map(as_text, cells))
     return table
 
 
-def _told(run: Run) -> str:
-    """Name the builds, and what the reader should know of the record."""
-    return _builds(run) if run.sha256 else f"{_builds(run)}, {NO_DIGEST}"
+def _tell_undigested(shown: Sequence[Stored]) -> None:
+    """Name the records in which damage need not show."""
+    lacking = [stored.run.id for stored in shown if stored.run.sha256 is None]
+    if lacking:
+        more = len(lacking) - _NAMED
+        others = f" and {more} more" if more > 0 else ""
+        click.echo(f"{NO_DIGEST}, damage need not show: {', '.join(lacking[:_NAMED])}{others}")
 
 
 def _builds(run: Run) -> str:
