@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import CampaignError
-from hybridwatch.scenario.explain import closest, explain, quoted
+from hybridwatch.scenario.explain import closest, quoted
 from hybridwatch.scenario.part import Part, refuse
+from hybridwatch.scenario.toml_file import refusing_toml
 
 PLAN_FILE: Final = Path("engine") / "campaign.toml"
 
@@ -162,15 +163,8 @@ def load_plan(path: Path, subject: Subject) -> Plan:
 
 
 def _read(path: Path) -> _File:
-    try:
+    with refusing_toml(path, _File, CampaignError):
         return _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise CampaignError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CampaignError(f"{path}: not TOML: {error}") from None
-    except ValidationError as error:
-        lines = explain(_File, error)
-        raise CampaignError("\n".join(f"{path}: {line}" for line in lines)) from None
 
 
 def _filled(entry: _Stage, subject: Subject, path: Path) -> Stage:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.explain import closest, explain, quoted
+from hybridwatch.scenario.explain import closest, quoted
 from hybridwatch.scenario.fixes import FIX_PARTS, FIXES, FixId
+from hybridwatch.scenario.toml_file import refusing_toml
 
 HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 DEFAULT_BUILD: Final = "cpu-0.27.1"
@@ -166,19 +167,12 @@ def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
     """
     checkout = root or home()
     path = checkout / _BUILDS_FILE
-    try:
+    with refusing_toml(path, _File, BuildError, _BUILDS_FILE):
         text = path.read_text(encoding="utf-8")
         _check_ended(text)
         content = tomllib.loads(text)
         _check_last_line(text, content)
         parsed = _File.model_validate(_completed(content))
-    except OSError as error:
-        raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BuildError(f"{_BUILDS_FILE}: not TOML: {error}") from None
-    except ValidationError as error:
-        lines = explain(_File, error)
-        raise BuildError("\n".join(f"{_BUILDS_FILE}: {line}" for line in lines)) from None
     return {
         name: _spec(name, entry, checkout, _variant_of(content["builds"][name]))
         for name, entry in parsed.builds.items()

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from packaging.utils import canonicalize_name
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.explain import closest, explain, quoted
+from hybridwatch.scenario.explain import closest, quoted
+from hybridwatch.scenario.toml_file import refusing_toml
 
 _FILE: Final = Path("engine") / "pack.toml"
 Text = Annotated[str, Field(pattern=r"\S")]
@@ -98,16 +99,9 @@ def read_left_out(
     Raises:
         BuildError: The file is not valid, or no entry has such an id.
     """
-    try:
-        content = tomllib.loads((checkout / _FILE).read_text(encoding="utf-8"))
-        found = _File.model_validate(content)
-    except OSError as error:
-        raise BuildError(f"{_FILE}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BuildError(f"{_FILE}: not TOML: {error}") from None
-    except ValidationError as error:
-        lines = explain(_File, error)
-        raise BuildError("\n".join(f"{_FILE}: {line}" for line in lines)) from None
+    path = checkout / _FILE
+    with refusing_toml(path, _File, BuildError, _FILE):
+        found = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     known = [entry.id for entry in found.leave_out]
     for word in (*keep, *also):
         if word not in known:
