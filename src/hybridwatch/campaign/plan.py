@@ -179,9 +179,9 @@ def _filled(entry: _Stage, subject: Subject, path: Path) -> Stage:
     if entry.run:
         prefix: tuple[str, ...] = subject.harness
     else:
-        asked = subject.build if entry.build == "{build}" else subject.older
+        request = subject.build if entry.build == "{build}" else subject.older
         module, *words_after = words
-        prefix = (str(asked.spec.interpreter), "-m", f"hybridwatch_engine.{module}")
+        prefix = (str(request.spec.interpreter), "-m", f"hybridwatch_engine.{module}")
         words = tuple(words_after)
     return Stage(
         id=entry.id,

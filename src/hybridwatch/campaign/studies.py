@@ -113,27 +113,27 @@ def _costs(study: str, answer: Path, results: Path) -> Iterator[Cost]:
         raise CampaignError(f"{answer}: cannot be read: {error}") from error
 
 
-def _of_fixes(told: _FixCost, source: str) -> Iterator[Cost]:
-    for fix, batches in told.fixes.items():
+def _of_fixes(study: _FixCost, source: str) -> Iterator[Cost]:
+    for fix, batches in study.fixes.items():
         for batch, one in batches.items():
             for forms, step_time in one.step_time.items():
                 added = one.syncs_added.get(forms.partition("/")[0])
-                remark = "" if added is None else f"{added:g} {told.syncs} added per step"
+                remark = "" if added is None else f"{added:g} {study.syncs} added per step"
                 ratio = step_time.to_ratio()
-                yield Cost(told.device, fix, batch, forms, ratio, remark, source)
+                yield Cost(study.device, fix, batch, forms, ratio, remark, source)
 
 
-def _of_probe(told: _ProbeCost, source: str) -> Iterator[Cost]:
-    for batch, one in told.batches.items():
+def _of_probe(study: _ProbeCost, source: str) -> Iterator[Cost]:
+    for batch, one in study.batches.items():
         ratio = one.step_time.to_ratio()
-        yield Cost(told.device, "host-sync probe", batch, "on/off", ratio, "", source)
+        yield Cost(study.device, "host-sync probe", batch, "on/off", ratio, "", source)
 
 
-def _of_read(told: _ReadCost, source: str) -> Iterator[Cost]:
-    for batch, one in told.batches.items():
+def _of_read(study: _ReadCost, source: str) -> Iterator[Cost]:
+    for batch, one in study.batches.items():
         for forms, step_time in one.step_time.items():
             ratio, seen = step_time.to_ratio(), _seen(one.at_site)
-            yield Cost(told.device, "read of is_prefilling", batch, forms, ratio, seen, source)
+            yield Cost(study.device, "read of is_prefilling", batch, forms, ratio, seen, source)
 
 
 def _seen(at_site: Mapping[str, Mapping[str, Any]]) -> str:

@@ -126,11 +126,11 @@ def command(
 
 def _list(plan: Plan, *, as_json: bool) -> None:
     if as_json:
-        told = [
+        stages = [
             {"id": one.id, "why": one.why, "limit_s": one.limit_s, "command": one.command}
             for one in plan.stages
         ]
-        click.echo(json.dumps({"stages": told, "left_out": dict(plan.left_out)}, indent=2))
+        click.echo(json.dumps({"stages": stages, "left_out": dict(plan.left_out)}, indent=2))
         return
     for stage in plan.stages:
         click.echo(f"{stage.id:24} {stage.limit_s:5.0f} s  {stage.why}")

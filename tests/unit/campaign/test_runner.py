@@ -19,13 +19,13 @@ from tests.unit.campaign.plans import a_campaign, a_stage
 
 
 def run(campaign, *, resume=False, clock=time.monotonic):
-    said: list[str] = []
-    ends = run_campaign(campaign, said.append, resume=resume, clock=clock)
-    return {one.stage: one for one in ends}, said
+    lines: list[str] = []
+    ends = run_campaign(campaign, lines.append, resume=resume, clock=clock)
+    return {one.stage: one for one in ends}, lines
 
 
 def test_stages_that_fail_hang_or_die_do_not_keep_the_next_from_its_answer(tmp_path):
-    ends, said = run(
+    ends, lines = run(
         a_campaign(
             tmp_path,
             a_stage("fails", "import sys; sys.exit('hybridwatch: no driver')"),
@@ -47,7 +47,7 @@ def test_stages_that_fail_hang_or_die_do_not_keep_the_next_from_its_answer(tmp_p
     assert ends["hangs"].reason == "still running at its limit of 6 s"
     assert ends["hangs"].left == ("hangs.out",), "what it had found until then"
     assert ends["answers"].left == ("answers.out",)
-    assert [line.partition(":")[0] for line in said] == [
+    assert [line.partition(":")[0] for line in lines] == [
         f"[{number}/5] {name}" for number, name in enumerate(ends, 1)
     ]
 
@@ -68,11 +68,11 @@ def test_stage_that_measures_answers_by_its_records(tmp_path):
 def test_stage_that_does_not_fit_the_rest_of_the_time_is_not_begun(tmp_path):
     long = a_stage("long", "print(1)", limit_s=100.0)
     short = a_stage("short", "print(1)", limit_s=20.0)
-    ends, said = run(a_campaign(tmp_path, long, short, seconds=60.0), clock=lambda: 0.0)
+    ends, lines = run(a_campaign(tmp_path, long, short, seconds=60.0), clock=lambda: 0.0)
     assert ends["long"].end is End.NOT_BEGUN
     assert describe(ends["long"]) == "long: not begun, it may take 100 s and 40 s were left"
     assert ends["short"].end is End.ANSWERED
-    assert said[0].startswith("[1/2] long: not begun")
+    assert lines[0].startswith("[1/2] long: not begun")
 
 
 def test_resume_runs_what_has_not_answered_and_nothing_else(tmp_path):
@@ -148,8 +148,8 @@ def test_journal_is_json_lines_that_name_command_end_and_files(tmp_path):
     campaign = a_campaign(tmp_path, a_stage("one", "print(1)"))
     run(campaign)
     (line,) = Journal(campaign.folder).path.read_text().splitlines()
-    told = json.loads(line)
-    assert told["stage"] == "one"
-    assert told["end"] == "answered"
-    assert told["left"] == ["one.out"]
-    assert told["command"][0] == sys.executable
+    entry = json.loads(line)
+    assert entry["stage"] == "one"
+    assert entry["end"] == "answered"
+    assert entry["left"] == ["one.out"]
+    assert entry["command"][0] == sys.executable

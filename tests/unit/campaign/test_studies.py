@@ -40,12 +40,12 @@ READ = {
 def answer(tmp_path):
     """Keeps what a study printed in a campaign of this day."""
 
-    def keep(study, told, *, day="2026-11-22", end=End.ANSWERED):
+    def keep(study, content, *, day="2026-11-22", end=End.ANSWERED):
         folder = tmp_path / "campaigns" / day
         left = () if end is End.FAILED else (f"{study}.out",)
         command = ("python", "-m", f"hybridwatch_engine.{study}")
         Journal(folder).add(Entry(stage=study, end=end, command=command, left=left))
-        text = told if isinstance(told, str) else json.dumps(told)
+        text = content if isinstance(content, str) else json.dumps(content)
         (folder / f"{study}.out").write_text(f"{text}\n")
         return tmp_path
 
@@ -96,13 +96,13 @@ def test_study_that_failed_gives_no_figure(answer):
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("content", "says"),
     [
         ("{", "the file: Invalid JSON"),
         ({**PROBE, "batches": {"8": {}}}, r"batches\.8\.step_time: Field required"),
         ({**PROBE, "batches": {"8": {"step_time": {**STEP_TIME, "ratio": -1}}}}, "greater than 0"),
     ],
 )
-def test_answer_of_another_shape_is_refused_with_file_and_key(answer, told, says):
+def test_answer_of_another_shape_is_refused_with_file_and_key(answer, content, says):
     with pytest.raises(CampaignError, match=rf"probe_cost\.out: .*{says}"):
-        costs_in(answer("probe_cost", told))
+        costs_in(answer("probe_cost", content))
