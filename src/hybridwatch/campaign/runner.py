@@ -47,7 +47,8 @@ def run_campaign(
     Args:
         campaign: What to run, and where.
         say: Gets a line for each stage that ends.
-        resume: Leave out what has answered in the same folder before.
+        resume: Leave out what has answered in the same folder before, and begin with what was not
+            tried yet.
         clock: Gives the time in seconds.
 
     Returns:
@@ -58,19 +59,23 @@ def run_campaign(
     """
     deadline = clock() + campaign.seconds
     journal = Journal(campaign.folder)
-    ends: list[Entry] = []
     with alone(campaign.folder):
-        answered = journal.last() if resume else {}
-        for number, stage in enumerate(campaign.plan.stages, 1):
-            entry = answered.get(stage.id)
-            if entry is None or not entry.end.is_final:
-                left_s = deadline - clock() - _ENDING_S
-                entry = _run_stage(campaign, stage, left_s, clock)
-                journal.add(entry)
-            ends.append(entry)
+        before = journal.last() if resume else {}
+        ends = {name: entry for name, entry in before.items() if entry.end.is_final}
+        pending = [stage for stage in campaign.plan.stages if stage.id not in ends]
+        # What was never tried comes before what has failed already and may fail again.
+        pending.sort(key=lambda stage: _was_tried(before.get(stage.id)))
+        for number, stage in enumerate(pending, 1):
+            entry = _run_stage(campaign, stage, deadline - clock() - _ENDING_S, clock)
+            journal.add(entry)
+            ends[stage.id] = entry
             minutes = max(deadline - clock(), 0) / 60
-            say(f"[{number}/{len(campaign.plan.stages)}] {describe(entry)}; {minutes:.0f} min left")
-    return ends
+            say(f"[{number}/{len(pending)}] {describe(entry)}; {minutes:.0f} min left")
+    return [ends[stage.id] for stage in campaign.plan.stages]
+
+
+def _was_tried(entry: Entry | None) -> bool:
+    return entry is not None and entry.end is not End.NOT_BEGUN
 
 
 def describe(entry: Entry) -> str:

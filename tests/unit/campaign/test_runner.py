@@ -86,6 +86,14 @@ def test_resume_runs_what_has_not_answered_and_nothing_else(tmp_path):
     assert counts.read_text() == "xxx", "once, and twice what failed"
 
 
+def test_resume_begins_with_what_was_never_tried(tmp_path):
+    stages = [a_stage("fails", "raise SystemExit(3)"), a_stage("new", "print(1)")]
+    run(a_campaign(tmp_path, stages[0]))
+    ends, lines = run(a_campaign(tmp_path, *stages), resume=True)
+    assert [line.partition(":")[0] for line in lines] == ["[1/2] new", "[2/2] fails"]
+    assert list(ends) == ["fails", "new"], "told in the order of the plan"
+
+
 def test_without_resume_everything_runs_again(tmp_path):
     counts = tmp_path / "counts"
     stage = a_stage("stage", f"open({str(counts)!r}, 'a').write('x'); print(1)")
