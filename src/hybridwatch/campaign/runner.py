@@ -17,6 +17,8 @@ _ENDING_S: Final = 20.0
 """What the end of a stage that ran too long may take; kept free at the end of the campaign."""
 _WORTHWHILE: Final = 0.5
 """A stage is begun when at least this share of its limit is left."""
+_LONGEST_REASON: Final = 300
+"""Characters of a log's last line where nothing better says why."""
 _MESSAGE: Final = re.compile(r"^hybridwatch: (.*\S)", re.MULTILINE)
 
 Say = Callable[[str], None]
@@ -149,6 +151,8 @@ def _reason(process: GuardedProcess, status: int | None, limit_s: float, end: En
         case End.TIMED_OUT:
             return f"still running at its limit of {limit_s:.0f} s"
         case _:
-            message = _MESSAGE.search(process.log_tail())
-            why = message[1] if message else process.first_error()
+            tail = process.log_tail()
+            message = _MESSAGE.search(tail)
+            last = tail.strip().rpartition("\n")[2][:_LONGEST_REASON]
+            why = message[1] if message else process.first_error() or last
             return f"exit status {status}" + (f": {why}" if why else "")

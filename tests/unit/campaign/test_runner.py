@@ -52,6 +52,12 @@ def test_stages_that_fail_hang_or_die_do_not_keep_the_next_from_its_answer(tmp_p
     ]
 
 
+def test_stage_without_a_message_of_ours_is_explained_by_the_last_line_of_its_log(tmp_path):
+    stage = a_stage("dies", "raise SystemExit('No module named so')")
+    ends, _ = run(a_campaign(tmp_path, stage))
+    assert ends["dies"].reason == "exit status 1: No module named so"
+
+
 def test_stage_that_measures_answers_by_its_records(tmp_path):
     store = "import shutil, sys; shutil.copytree({!r}, {!r}, dirs_exist_ok=True)"
     (made := tmp_path / "made").mkdir()
