@@ -19,10 +19,9 @@ from hybridwatch.index import Index, open_index
 from hybridwatch.plain_text import visible
 from hybridwatch.store import Broken, list_records
 from hybridwatch.views.address import Address
-from hybridwatch.views.board import entry_of, stamps_of
 from hybridwatch.views.checkout import Checkout
+from hybridwatch.views.entry import Entry, entry_of, stamps_of
 from hybridwatch.views.fragment import Pen, blocks_html
-from hybridwatch.views.history import Entry
 from hybridwatch.views.screens import SCREENS, Source, open_view
 from hybridwatch.views.sentence import headline, plural
 

@@ -4,6 +4,7 @@ Everything inside is in base units at full precision; these texts are never pars
 """
 
 import math
+from datetime import datetime
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison
@@ -120,3 +121,20 @@ def _rounded(value: float) -> str:
         return "0"
     decimals = _DIGITS - 1 - math.floor(math.log10(abs(value)))
     return f"{round(value, decimals):.{max(0, decimals)}f}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def age(moment: datetime, now: datetime) -> str:
+    """Say how long ago something was, in the largest fitting unit.
+
+    Args:
+        moment: Aware time.
+        now: Aware time.
+
+    Returns:
+        Such as ``3 h ago``; a moment in the future (a clock was wrong) is ``just now``.
+    """
+    seconds = (now - moment).total_seconds()
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit} ago"
+    return "just now"

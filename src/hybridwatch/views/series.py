@@ -12,7 +12,7 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.metric import Kind, Metric
 from hybridwatch.record.run import Run
-from hybridwatch.views.history import Entry
+from hybridwatch.views.entry import Entry
 
 
 @dataclass(frozen=True, slots=True)

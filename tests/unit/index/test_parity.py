@@ -12,12 +12,12 @@ from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.index import synthetic
-from hybridwatch.index.queries import CELL
+from hybridwatch.record.run import Run
 from hybridwatch.store import list_records, read_run
-from hybridwatch.views.board import board_of, entry_of
-from hybridwatch.views.history import latest_standings
+from hybridwatch.views.entry import Entry, entry_of
 from hybridwatch.views.sentence import headline
 from hybridwatch.views.series import series_of
+from hybridwatch.views.severity import verdict_of
 from tests.store_builders import records_of_two_sides
 from tests.unit.index.stores import opened
 
@@ -94,12 +94,22 @@ def test_a_single_wrong_number_would_be_seen(store, reports, column):
     assert len(differences(told, reports)) == 1
 
 
+def entries_of(store: Path) -> list[Entry]:
+    """Every record, oldest first."""
+    return [entry for entry in map(entry_of, list_records(store)) if isinstance(entry, Entry)]
+
+
+def alike(run: Run) -> tuple[str, int, str]:
+    """What two runs share whose numbers may be laid beside each other."""
+    return run.scenario.id, run.scenario.version, run.testbed.id
+
+
 def test_every_value_and_median_is_that_of_the_history(store):
-    index, board = opened(store).index, board_of(map(entry_of, list_records(store)))
+    index, everything = opened(store).index, entries_of(store)
     seen = 0
-    for entry in board.entries:
+    for entry in everything:
         run = entry.run
-        histories = series_of(board.beside(entry))
+        histories = series_of([each for each in everything if alike(each.run) == alike(run)])
         for series in histories:
             found = index.series(
                 run.scenario.id,
@@ -121,24 +131,14 @@ def test_every_value_and_median_is_that_of_the_history(store):
     assert seen == index.counts["values"]
 
 
-def test_standings_are_those_of_the_board(store):
-    board = board_of(map(entry_of, list_records(store)))
+def test_the_newest_run_of_each_comparison_is_the_one_that_stands(store):
     latest = opened(store).index.latest_verdicts()
-    for standing in latest_standings(board.entries):
-        mine = latest[latest["record"] == standing.entry.path.relative_to(store).as_posix()]
-        assert set(mine["headline"]) == {standing.sentence}
-        assert standing.verdict.value in set(mine["verdict"])
-
-
-def test_each_trial_can_be_found_in_its_record(store):
-    index = opened(store).index
-    by_name = {path.relative_to(store).as_posix(): read_run(path) for path in list_records(store)}
-    cells = index.cells()
-    cell = cells[cells["metric"] == "output_throughput"].iloc[0]
-    points = index.series(*cell[list(CELL)].tolist()).points
-    assert len(points) > 3
-    for point in points.to_dict("records"):
-        trial = by_name[point["record"]].trials[point["trial"]]
-        values = [s.values for s in trial.samples if s.metric == "output_throughput"]
-        assert values == [(point["value"],)]
-        assert trial.side == point["side"]
+    newest = {
+        (entry.run.scenario.id, *(b.label for b in entry.run.builds), entry.run.testbed.id): entry
+        for entry in entries_of(store)
+        if entry.report is not None
+    }
+    for entry in newest.values():
+        mine = latest[latest["record"] == entry.path.relative_to(store).as_posix()]
+        assert set(mine["headline"]) == {headline(entry.report)}
+        assert verdict_of(entry.report).value in set(mine["verdict"])

@@ -7,23 +7,14 @@ import pytest
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.store import Broken, list_records, write_run
-from hybridwatch.views.board import board_of, entry_of, stamps_of
+from hybridwatch.store import Broken, write_run
+from hybridwatch.views.entry import Entry, entry_of, stamps_of
 from hybridwatch.views.figures import figure_history
-from hybridwatch.views.history import (
-    SEVERITY,
-    Entry,
-    age,
-    answer_title,
-    flips_of,
-    latest_standings,
-    notes_of,
-    repeat_command_of,
-    verdict_of,
-    worst_first,
-)
+from hybridwatch.views.numbers import age
+from hybridwatch.views.run_notes import answer_title, flips_of, notes_of, repeat_command_of
 from hybridwatch.views.series import Series, label_of, levels_by_build, series_of
-from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, answer, run, scenario
+from hybridwatch.views.severity import SEVERITY, verdict_of, worst_first
+from tests.store_builders import REGRESSED, STARTED, Plan, answer, run, scenario
 
 HOSTILE = '<img src=x onerror="boom()"> [a](javascript:boom()) **b**'
 
@@ -66,30 +57,6 @@ def test_worst_verdict_speaks_for_the_run() -> None:
     assert order == sorted(order, key=SEVERITY.index)
 
 
-def test_latest_standings_put_bad_news_first_and_keep_one_per_comparison() -> None:
-    entries = [
-        entry(replace(REGRESSED, seed=1), 0),
-        entry(replace(REGRESSED, seed=2), 1),
-        entry(Plan(), 2),
-        entry(Plan(scenario=scenario("smoke/other")), 3),
-        entry(Plan(testbed=replace(TESTBED, id="other")), 4),
-        single(5),
-    ]
-    standings = latest_standings(entries)
-    assert standings[0].entry is entries[1]
-    assert standings[0].verdict is Verdict.REGRESSION
-    assert "accuracy.recall" in standings[0].sentence
-    assert [s.entry for s in standings[1:]] == [entries[4], entries[3], entries[2]]
-
-
-def test_regression_healed_by_a_newer_run_is_no_longer_shown() -> None:
-    bad = entry(replace(REGRESSED, accuracy=(0.97, 0.5)), 0)
-    good = entry(replace(REGRESSED, accuracy=(0.97, 0.97), flagged_rows=(0, 0)), 1)
-    [standing] = latest_standings([bad, good])
-    assert standing.entry is good
-    assert standing.verdict is not Verdict.REGRESSION
-
-
 def test_history_holds_every_trial_value_and_its_median() -> None:
     entries = [entry(replace(REGRESSED, seed=seed), seed) for seed in range(3)]
     series = series_named(entries, "output_throughput")
@@ -116,9 +83,8 @@ def test_history_of_accuracy_is_the_share_of_each_trial() -> None:
     assert all(0 < point.value < 1 for point in series.points)
 
 
-def test_single_build_runs_have_a_history_but_no_standing() -> None:
+def test_single_build_runs_have_a_history() -> None:
     alone = single()
-    assert latest_standings([alone]) == []
     series = series_named([alone], "itl p99")
     assert len(series.points) == 7
     assert {point.side for point in series.points} == {0}
@@ -197,18 +163,16 @@ def test_figure_has_a_point_per_trial_with_its_record_in_the_hover() -> None:
     assert series.points[0].revision in dots[0].customdata[0]
 
 
-def test_board_keeps_readable_records_and_names_the_broken(tmp_path: Path) -> None:
-    write_run(tmp_path, run(REGRESSED))
-    cut = write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
-    before = stamps_of(cut)
-    cut.write_bytes(cut.read_bytes()[:99])
-    assert stamps_of(cut) != before
-    board = board_of(map(entry_of, list_records(tmp_path)))
-    assert [isinstance(b, Broken) for b in board.broken] == [True]
-    [kept] = board.entries
+def test_a_record_is_an_entry_without_its_answers_until_it_breaks(tmp_path: Path) -> None:
+    path = write_run(tmp_path, run(REGRESSED))
+    kept, before = entry_of(path), stamps_of(path)
+    assert isinstance(kept, Entry)
     assert not any(trial.answers for trial in kept.run.trials)
     assert kept.report is not None
     assert next(flips_of(kept.report))
+    path.write_bytes(path.read_bytes()[:99])
+    assert stamps_of(path) != before
+    assert isinstance(entry_of(path), Broken)
 
 
 def test_single_build_record_is_an_entry_that_says_why_it_has_no_verdict(tmp_path: Path) -> None:
@@ -217,15 +181,3 @@ def test_single_build_record_is_an_entry_that_says_why_it_has_no_verdict(tmp_pat
     assert isinstance(found, Entry)
     assert found.report is None
     assert "expected 2" in found.trouble
-
-
-def test_history_never_mixes_machines_scenarios_or_their_versions() -> None:
-    mine = entry(Plan(), 0)
-    later = entry(Plan(seed=8), 1)
-    strangers = (
-        entry(Plan(testbed=replace(TESTBED, id="other")), 2),
-        entry(Plan(scenario=scenario("smoke/other")), 3),
-        entry(Plan(scenario=replace(scenario(), version=2)), 4),
-    )
-    board = board_of([mine, *strangers, later])
-    assert board.beside(mine) == [mine, later]

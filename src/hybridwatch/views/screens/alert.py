@@ -41,8 +41,9 @@ from hybridwatch.views.document import (
     Table,
     When,
 )
+from hybridwatch.views.entry import Entry
 from hybridwatch.views.grid import name_of
-from hybridwatch.views.history import Entry, age
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.alert_history import history_section
 from hybridwatch.views.screens.alerting import run_line
 from hybridwatch.views.screens.empty import broken_notice

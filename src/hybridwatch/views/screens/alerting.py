@@ -21,8 +21,8 @@ from hybridwatch.views.controls import (
     known_in,
 )
 from hybridwatch.views.document import Cell, Inline, Link, When
-from hybridwatch.views.history import age
 from hybridwatch.views.judged import judged_from
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.pair import rows_in
 from hybridwatch.views.screens.screen import Source
 

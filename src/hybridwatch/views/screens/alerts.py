@@ -30,7 +30,7 @@ from hybridwatch.views.document import (
     Table,
     When,
 )
-from hybridwatch.views.history import age
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.alert import alert_page
 from hybridwatch.views.screens.alerting import LONGEST_LINE, alerts_here, engine_said, since
 from hybridwatch.views.screens.empty import broken_in, empty_store

@@ -27,7 +27,7 @@ from hybridwatch.views.document import (
     Table,
     When,
 )
-from hybridwatch.views.history import age
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.sentence import plural

@@ -20,7 +20,7 @@ from hybridwatch.views.document import (
     Table,
 )
 from hybridwatch.views.forest import figure_forest, reach_of, rows_of
-from hybridwatch.views.history import notes_of, verdict_of, worst_first
+from hybridwatch.views.run_notes import notes_of
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.pair import (
     Obstacle,
@@ -35,6 +35,7 @@ from hybridwatch.views.screens.pair import (
 from hybridwatch.views.screens.run import changed_answers, comparisons_table
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.sentence import headline, name_of, plural, reason
+from hybridwatch.views.severity import verdict_of, worst_first
 from hybridwatch.views.sides import Judged
 
 _TITLE: Final = "Compare"

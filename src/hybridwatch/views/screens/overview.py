@@ -44,7 +44,7 @@ from hybridwatch.views.grid import (
     grid_of,
     name_of,
 )
-from hybridwatch.views.history import age
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.alerting import alerts_here
 from hybridwatch.views.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.views.screens.overview_grid import standings

@@ -26,7 +26,7 @@ from hybridwatch.views.document import (
     When,
 )
 from hybridwatch.views.grid import COLUMNS, LOUDEST, GridRow, Standing, Told, since_when
-from hybridwatch.views.history import age
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.sentence import plural
 

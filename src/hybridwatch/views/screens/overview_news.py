@@ -24,7 +24,7 @@ from hybridwatch.views.document import (
     When,
 )
 from hybridwatch.views.grid import LOUDEST, Told, name_of, told_in
-from hybridwatch.views.history import age
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.alerting import engine_said
 from hybridwatch.views.screens.overview_grid import history_of, several
 from hybridwatch.views.screens.screen import Source

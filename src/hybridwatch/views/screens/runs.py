@@ -25,7 +25,7 @@ from hybridwatch.views.document import (
     Table,
     When,
 )
-from hybridwatch.views.history import age
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.pager import Part, part_of
 from hybridwatch.views.screens.screen import Source

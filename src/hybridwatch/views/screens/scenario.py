@@ -38,10 +38,10 @@ from hybridwatch.views.document import (
 from hybridwatch.views.document import (
     Line as Words,
 )
-from hybridwatch.views.history import age
 from hybridwatch.views.line_figures import change_of
 from hybridwatch.views.lines import Line, is_worse, lines_of, medians_of, names_of, verdict_of
 from hybridwatch.views.marks import mark_gap
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.histories import Subject, chart_of, charts_of
 from hybridwatch.views.screens.screen import Source

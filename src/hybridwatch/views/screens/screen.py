@@ -9,10 +9,9 @@ from typing import TypeAlias
 from hybridwatch.index import Index
 from hybridwatch.store import Broken
 from hybridwatch.views.asked import Asked
-from hybridwatch.views.board import entry_of
 from hybridwatch.views.checkout import Checkout
 from hybridwatch.views.document import Document
-from hybridwatch.views.history import Entry
+from hybridwatch.views.entry import Entry, entry_of
 
 
 @dataclass(frozen=True, slots=True)

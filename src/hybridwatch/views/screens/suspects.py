@@ -25,7 +25,7 @@ from hybridwatch.views.document import (
     Table,
     When,
 )
-from hybridwatch.views.history import age
+from hybridwatch.views.numbers import age
 from hybridwatch.views.screens.pair import rows_in
 from hybridwatch.views.screens.screen import Source
 

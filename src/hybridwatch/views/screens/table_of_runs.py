@@ -11,7 +11,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.index import Index
 from hybridwatch.views.controls import bad_on_purpose
 from hybridwatch.views.document import Cell
-from hybridwatch.views.history import SEVERITY
+from hybridwatch.views.severity import SEVERITY
 
 CONTROL: Final = "control, bad on purpose"
 """What a run, or its contender, is called whose verdict is expected to be bad."""

@@ -1,41 +1,31 @@
-"""A record as the dashboard sees it: with its report, or named as broken."""
+"""A stored run as a page needs it: with its report, or named as broken."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.record.naming import BULK_SUFFIX
 from hybridwatch.record.run import Run
 from hybridwatch.store import Broken, read_run
-from hybridwatch.views.history import Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
-    """Everything that can be shown.
+class Entry:
+    """A stored run with its report.
 
     Attributes:
-        entries: Oldest first.
-        broken: Records that could not be read.
+        path: Its record.
+        run: The run.
+        report: Its verdicts; ``None`` when it has no two sides to compare.
+        trouble: Why there is no report, in one line.
     """
 
-    entries: tuple[Entry, ...]
-    broken: tuple[Broken, ...]
-
-    def beside(self, entry: Entry) -> list[Entry]:
-        """Give the entries whose numbers may be laid beside one entry's, oldest first.
-
-        Those of the same scenario and version on the same testbed, itself included.
-        """
-        run = entry.run
-        mine = (run.scenario.id, run.scenario.version, run.testbed.id)
-        return [
-            each
-            for each in self.entries
-            if (each.run.scenario.id, each.run.scenario.version, each.run.testbed.id) == mine
-        ]
+    path: Path
+    run: Run
+    report: Report | None
+    trouble: str = ""
 
 
 def stamps_of(path: Path) -> tuple[tuple[int, int] | None, ...]:
@@ -61,15 +51,6 @@ def entry_of(path: Path) -> Entry | Broken:
         return Entry(path, _slim(run), report_of(run))
     except HybridwatchError as error:
         return Entry(path, _slim(run), None, str(error))
-
-
-def board_of(found: Iterable[Entry | Broken]) -> Board:
-    """Sort what was read into what can be shown and what cannot."""
-    everything = list(found)
-    return Board(
-        tuple(each for each in everything if isinstance(each, Entry)),
-        tuple(each for each in everything if isinstance(each, Broken)),
-    )
 
 
 def _slim(run: Run) -> Run:
