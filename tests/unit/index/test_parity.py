@@ -139,6 +139,7 @@ def test_the_newest_run_of_each_comparison_is_the_one_that_stands(store):
         if entry.report is not None
     }
     for entry in newest.values():
+        assert entry.report is not None
         mine = latest[latest["record"] == entry.path.relative_to(store).as_posix()]
         assert set(mine["headline"]) == {headline(entry.report)}
         assert verdict_of(entry.report).value in set(mine["verdict"])

@@ -25,8 +25,8 @@ from hybridwatch.views.document import (
     Section,
     When,
 )
+from hybridwatch.views.runs import CONTROL, Row, rows_of
 from hybridwatch.views.screens.screen import Source
-from hybridwatch.views.screens.table_of_runs import CONTROL, Row, rows_of
 from hybridwatch.views.sentence import repeat_command
 from hybridwatch.views.sides import Chosen, Judged, judge, machines_apart
 

@@ -35,10 +35,10 @@ from hybridwatch.views.document import (
 from hybridwatch.views.entry import Entry
 from hybridwatch.views.figures import figure_history
 from hybridwatch.views.run_notes import answer_title, flips_of, notes_of, repeat_command_of
+from hybridwatch.views.runs import Row, controls_last, rows_of
 from hybridwatch.views.screens.alerting import stories_with
 from hybridwatch.views.screens.empty import broken_notice, empty_store
 from hybridwatch.views.screens.screen import Source
-from hybridwatch.views.screens.table_of_runs import Row, controls_last, rows_of
 from hybridwatch.views.sentence import centers_of, headline, name_of, plural, reason
 from hybridwatch.views.series import Series, label_of, series_of
 from hybridwatch.views.severity import verdict_of, worst_first

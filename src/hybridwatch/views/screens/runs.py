@@ -26,10 +26,11 @@ from hybridwatch.views.document import (
     When,
 )
 from hybridwatch.views.numbers import age
+from hybridwatch.views.runs import Row, controls_last, rows_of
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.pager import Part, part_of
 from hybridwatch.views.screens.screen import Source
-from hybridwatch.views.screens.table_of_runs import Row, controls_last, rows_of, verdict_cell
+from hybridwatch.views.screens.table_of_runs import verdict_cell
 from hybridwatch.views.sentence import plural
 
 _FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {

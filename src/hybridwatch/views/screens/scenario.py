@@ -42,10 +42,11 @@ from hybridwatch.views.line_figures import change_of
 from hybridwatch.views.lines import Line, is_worse, lines_of, medians_of, names_of, verdict_of
 from hybridwatch.views.marks import mark_gap
 from hybridwatch.views.numbers import age
+from hybridwatch.views.runs import controls_last, rows_of
 from hybridwatch.views.screens.empty import broken_in, empty_store
 from hybridwatch.views.screens.histories import Subject, chart_of, charts_of
 from hybridwatch.views.screens.screen import Source
-from hybridwatch.views.screens.table_of_runs import controls_last, rows_of, verdict_cell
+from hybridwatch.views.screens.table_of_runs import verdict_cell
 from hybridwatch.views.screens.unmeasured import gap_of, gaps_notice
 from hybridwatch.views.sentence import plural
 

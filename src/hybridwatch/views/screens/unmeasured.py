@@ -1,38 +1,22 @@
 """What should have been measured lately and was not: loud wherever somebody looks."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
-import pandas as pd
-
-from hybridwatch.analysis.freshness import Gap, Measured, gaps, what_counts
-from hybridwatch.errors import RecordError
-from hybridwatch.index import Index
-from hybridwatch.store import read_baselines
+from hybridwatch.analysis.freshness import Gap
 from hybridwatch.views.address import address
-from hybridwatch.views.controls import bad_on_purpose
 from hybridwatch.views.document import Inline, Kind, Line, Link, Notice
+from hybridwatch.views.gaps import find_gaps
 from hybridwatch.views.screens.screen import Source
 from hybridwatch.views.sentence import plural
 
-_BOTH: Final = 2
 _NAMED: Final = 8
 """Lines of a notice; the grid marks every scenario."""
 
 
 def gaps_here(source: Source) -> tuple[Gap, ...]:
     """Find what the policy expects of this store and nobody measured lately."""
-    checkout = source.checkout()
-    measured = _measured(source.index, _pinned(source))
-    return gaps(measured, checkout.policy, source.now, checkout.scenarios)
-
-
-def _pinned(source: Source) -> frozenset[tuple[str, str]]:
-    try:
-        return frozenset((pin.scenario, pin.testbed) for pin in read_baselines(source.results))
-    except RecordError:
-        return frozenset()  # a gate says what is wrong with the file; no page is to end by it
+    return find_gaps(source.results, source.index, source.checkout(), source.now)
 
 
 def gap_of(scenario: str, testbed: str, source: Source) -> Gap | None:
@@ -61,21 +45,3 @@ def _line(gap: Gap) -> tuple[Inline, ...]:
         return (f"{gap.scenario or 'everything'}{place}: {gap.reason}",)
     view = address("scenario", scenario=gap.scenario, testbed=gap.last.testbed)
     return (Link(gap.scenario, view), f"{place}: {gap.reason}")
-
-
-@lru_cache(maxsize=1)  # what an index says never changes
-def _measured(index: Index, pinned: frozenset[tuple[str, str]]) -> tuple[Measured, ...]:
-    """The newest run of each scenario on each testbed, of those that count."""
-    runs = index.runs()
-    runs = runs[runs["side"] == 0]
-    bad = runs["record"].isin(bad_on_purpose(index))
-    others = runs[~bad]
-    places = zip(others["scenario"], others["testbed"], strict=True)
-    compared = bool((others["sides"] == _BOTH).any()) or not pinned.isdisjoint(places)
-    return what_counts(_newest(others), _newest(runs[bad]), compared=compared)
-
-
-def _newest(runs: pd.DataFrame) -> Iterator[Measured]:
-    rows: Iterator[Any] = runs.drop_duplicates(["scenario", "testbed"], keep="last").itertuples()
-    for row in rows:
-        yield Measured(row.scenario, row.testbed, row.started_at.to_pydatetime(), row.run)
