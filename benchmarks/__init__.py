@@ -1,4 +1,4 @@
-"""asv suites: a class per question, each names a scenario; ``hybridwatch.cli.suite`` does the rest.
+"""asv suites: a class per question, each names a scenario; ``hybridwatch.watch`` does the rest.
 
 The folders are those of ``scenarios/``, and each class has a file of its own.
 """

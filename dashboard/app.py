@@ -3,8 +3,8 @@
 import streamlit as st
 from login import ask, may_look, tell
 
-from hybridwatch.views.address import HOME
-from hybridwatch.views.screens import SCREENS
+from hybridwatch.pages.address import HOME
+from hybridwatch.pages.screens import SCREENS
 
 st.set_page_config(page_title="hybridwatch", layout="wide", initial_sidebar_state=230)
 pages: dict[str, list[st.Page]] = {}

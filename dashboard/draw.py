@@ -15,13 +15,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 from sheet import draw_sheet
 
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.csv_export import file_name
+from hybridwatch.pages.document import Block, Choice, Document, Filters, Search, Section
+from hybridwatch.pages.html import Pen, blocks_html, line_html
+from hybridwatch.pages.markup import Markup
+from hybridwatch.pages.saved_page import static_page
 from hybridwatch.plain_text import visible
-from hybridwatch.views.address import Address
-from hybridwatch.views.document import Block, Choice, Document, Filters, Search, Section
-from hybridwatch.views.fragment import Pen, blocks_html, line_html
-from hybridwatch.views.markup import Markup
-from hybridwatch.views.static_page import static_page
-from hybridwatch.views.takeaway import file_name
 
 _PAGE: Final = "page"
 """The parameter that says which part of a long list is shown."""

@@ -14,16 +14,16 @@ import streamlit as st
 from draw import draw, is_filtered
 from sheet import prepare
 
-from hybridwatch.cli.checkout import checkout_here
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.history.entry import Entry, entry_of, stamps_of
 from hybridwatch.index import Index, open_index
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.html import Pen, blocks_html
+from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
+from hybridwatch.report.sentence import headline, plural
 from hybridwatch.store import Broken, list_records
-from hybridwatch.views.address import Address
-from hybridwatch.views.checkout import Checkout
-from hybridwatch.views.entry import Entry, entry_of, stamps_of
-from hybridwatch.views.fragment import Pen, blocks_html
-from hybridwatch.views.screens import SCREENS, Source, open_view
-from hybridwatch.views.sentence import headline, plural
+from hybridwatch.watch.checkout import checkout_here
 
 _LOOK_S: Final = 10
 """Seconds between two looks at whether the store has grown."""

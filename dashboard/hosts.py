@@ -1,10 +1,10 @@
-"""Requests under names that nobody gave this server are refused (``hybridwatch.cli.hosts``)."""
+"""Requests under names that nobody gave this server are refused (``hybridwatch.watch.hosts``)."""
 
 import logging
 from typing import TYPE_CHECKING, Final
 
-from hybridwatch.cli.hosts import Hosts
 from hybridwatch.plain_text import visible
+from hybridwatch.watch.hosts import Hosts
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

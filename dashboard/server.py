@@ -14,8 +14,8 @@ from sheet import plotly_path, serve_plotly
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from hybridwatch.cli.access import PASSWORD
-from hybridwatch.cli.hosts import HOSTS, read_hosts
+from hybridwatch.watch.access import PASSWORD
+from hybridwatch.watch.hosts import HOSTS, read_hosts
 
 _password = os.environ.get(PASSWORD)
 app = st.App(

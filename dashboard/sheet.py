@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import streamlit as st
 from markupsafe import Markup
 
-from hybridwatch.views.sheet import SHEET
-from hybridwatch.views.style import STYLE
+from hybridwatch.pages.sheet import SHEET
+from hybridwatch.pages.style import STYLE
 
 if TYPE_CHECKING:
     from starlette.requests import Request

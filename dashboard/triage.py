@@ -8,6 +8,10 @@ import streamlit as st
 from draw import draw_more
 
 from hybridwatch.errors import TriageError
+from hybridwatch.pages.alert_words import DONE, entry_line
+from hybridwatch.pages.document import Kind, Notice, Section, When
+from hybridwatch.pages.screens import Source
+from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.triage import (
     Act,
     Alert,
@@ -27,10 +31,6 @@ from hybridwatch.triage import (
 )
 from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_NAME, LONGEST_TEXT, LONGEST_URL
 from hybridwatch.triage.database import open_triage
-from hybridwatch.views.alert_words import DONE, entry_line
-from hybridwatch.views.document import Kind, Notice, Section, When
-from hybridwatch.views.screens import Source
-from hybridwatch.views.screens.alerting import alerts_here
 
 _NAME: Final = "triage name"
 """The box; Streamlit forgets it when another page is drawn, so what it said is kept beside it."""

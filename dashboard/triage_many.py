@@ -9,14 +9,14 @@ from draw import draw_more
 from triage import LABELS, act_of, ask, ask_name, next_round, round_of_forms, who_answers
 
 from hybridwatch.errors import TriageError
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.alert_words import DONE, entry_line
+from hybridwatch.pages.document import Kind, Line, Link, Notice, Section, When
+from hybridwatch.pages.screens import Source
+from hybridwatch.pages.screens.alerts import address_of, listed, name_of
+from hybridwatch.report.sentence import plural
 from hybridwatch.triage import Alert, Deed, TriageConflict
 from hybridwatch.triage.database import open_triage
-from hybridwatch.views.address import Address
-from hybridwatch.views.alert_words import DONE, entry_line
-from hybridwatch.views.document import Kind, Line, Link, Notice, Section, When
-from hybridwatch.views.screens import Source
-from hybridwatch.views.screens.alerts import address_of, listed, name_of
-from hybridwatch.views.sentence import plural
 
 _SHOWN: Final = "triage list shown"
 _OUTCOME: Final = "triage list outcome"

@@ -1,6 +1,6 @@
 """Scenario ``curated/dp-dummy-run``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class DpDummyRun(Suite, scenario="curated/dp-dummy-run"):

@@ -1,6 +1,6 @@
 """Scenario ``curated/dummy-run-vacated-rows``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class DummyRunVacatedRows(Suite, scenario="curated/dummy-run-vacated-rows"):

@@ -1,6 +1,6 @@
 """Scenario ``curated/spec-decode-all-cache``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class SpecDecodeAllCache(Suite, scenario="curated/spec-decode-all-cache"):

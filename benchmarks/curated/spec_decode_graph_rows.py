@@ -1,6 +1,6 @@
 """Scenario ``curated/spec-decode-graph-rows``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class SpecDecodeGraphRows(Suite, scenario="curated/spec-decode-graph-rows"):

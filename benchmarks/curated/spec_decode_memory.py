@@ -1,6 +1,6 @@
 """Scenario ``curated/spec-decode-memory``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class SpecDecodeMemory(Suite, scenario="curated/spec-decode-memory"):

@@ -1,6 +1,6 @@
 """Scenario ``curated/spec-decode-slots``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class SpecDecodeSlots(Suite, scenario="curated/spec-decode-slots"):

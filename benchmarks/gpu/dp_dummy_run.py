@@ -1,6 +1,6 @@
 """Scenario ``gpu/dp-dummy-run``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class DpDummyRun(Suite, scenario="gpu/dp-dummy-run"):

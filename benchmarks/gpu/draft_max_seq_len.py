@@ -1,6 +1,6 @@
 """Scenario ``gpu/draft-max-seq-len``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class DraftMaxSeqLen(Suite, scenario="gpu/draft-max-seq-len"):

@@ -1,6 +1,6 @@
 """Scenario ``gpu/dummy-run``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class DummyRun(Suite, scenario="gpu/dummy-run"):

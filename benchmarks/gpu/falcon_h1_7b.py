@@ -1,6 +1,6 @@
 """Scenario ``gpu/falcon-h1-7b``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class FalconH17b(Suite, scenario="gpu/falcon-h1-7b"):

@@ -1,6 +1,6 @@
 """Scenario ``gpu/granite-4-h-tiny``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class Granite4HTiny(Suite, scenario="gpu/granite-4-h-tiny"):

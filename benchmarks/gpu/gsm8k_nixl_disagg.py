@@ -1,6 +1,6 @@
 """Scenario ``gpu/gsm8k-nixl-disagg``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class Gsm8kNixlDisagg(Suite, scenario="gpu/gsm8k-nixl-disagg"):

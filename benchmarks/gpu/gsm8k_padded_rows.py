@@ -1,6 +1,6 @@
 """Scenario ``gpu/gsm8k-padded-rows``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class Gsm8kPaddedRows(Suite, scenario="gpu/gsm8k-padded-rows"):

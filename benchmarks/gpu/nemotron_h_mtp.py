@@ -1,6 +1,6 @@
 """Scenario ``gpu/nemotron-h-mtp``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class NemotronHMtp(Suite, scenario="gpu/nemotron-h-mtp"):

@@ -1,6 +1,6 @@
 """Scenario ``gpu/nixl-disagg``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class NixlDisagg(Suite, scenario="gpu/nixl-disagg"):

@@ -1,6 +1,6 @@
 """Scenario ``gpu/padded-graph-rows``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class PaddedGraphRows(Suite, scenario="gpu/padded-graph-rows"):

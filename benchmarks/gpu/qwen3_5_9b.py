@@ -1,6 +1,6 @@
 """Scenario ``gpu/qwen3-5-9b``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class Qwen359b(Suite, scenario="gpu/qwen3-5-9b"):

@@ -1,6 +1,6 @@
 """Scenario ``gpu/spec-decode-all-cache``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class SpecDecodeAllCache(Suite, scenario="gpu/spec-decode-all-cache"):

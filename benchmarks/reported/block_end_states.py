@@ -1,6 +1,6 @@
 """Scenario ``reported/block-end-states``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class BlockEndStates(Suite, scenario="reported/block-end-states"):

@@ -1,6 +1,6 @@
 """Scenario ``reported/conv-anchor``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class ConvAnchor(Suite, scenario="reported/conv-anchor"):

@@ -1,6 +1,6 @@
 """Scenario ``reported/cpu-speculative-states``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class CpuSpeculativeStates(Suite, scenario="reported/cpu-speculative-states"):

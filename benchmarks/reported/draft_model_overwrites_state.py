@@ -1,6 +1,6 @@
 """Scenario ``reported/draft-model-overwrites-state``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class DraftModelOverwritesState(Suite, scenario="reported/draft-model-overwrites-state"):

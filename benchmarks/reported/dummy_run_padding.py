@@ -1,6 +1,6 @@
 """Scenario ``reported/dummy-run-padding``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class DummyRunPadding(Suite, scenario="reported/dummy-run-padding"):

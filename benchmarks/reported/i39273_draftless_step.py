@@ -1,6 +1,6 @@
 """Scenario ``reported/i39273-draftless-step``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class I39273DraftlessStep(Suite, scenario="reported/i39273-draftless-step"):

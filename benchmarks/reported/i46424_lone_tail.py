@@ -1,6 +1,6 @@
 """Scenario ``reported/i46424-lone-tail``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class I46424LoneTail(Suite, scenario="reported/i46424-lone-tail"):

@@ -1,6 +1,6 @@
 """Scenario ``reported/i57720-one-token-prompt``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class I57720OneTokenPrompt(Suite, scenario="reported/i57720-one-token-prompt"):

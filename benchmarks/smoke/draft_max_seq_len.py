@@ -1,6 +1,6 @@
 """Scenario ``smoke/draft-max-seq-len``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class DraftMaxSeqLen(Suite, scenario="smoke/draft-max-seq-len"):

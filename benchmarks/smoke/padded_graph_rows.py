@@ -1,6 +1,6 @@
 """Scenario ``smoke/padded-graph-rows``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class PaddedGraphRows(Suite, scenario="smoke/padded-graph-rows"):

@@ -1,6 +1,6 @@
 """Scenario ``smoke/single-token-extend``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class SingleTokenExtend(Suite, scenario="smoke/single-token-extend"):

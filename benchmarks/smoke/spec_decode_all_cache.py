@@ -1,6 +1,6 @@
 """Scenario ``smoke/spec-decode-all-cache``."""
 
-from hybridwatch.cli.suite import Suite
+from hybridwatch.watch.suite import Suite
 
 
 class SpecDecodeAllCache(Suite, scenario="smoke/spec-decode-all-cache"):

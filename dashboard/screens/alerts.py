@@ -1,4 +1,4 @@
-"""The page of the screen ``hybridwatch.views.screens.alerts``, with the forms to answer them."""
+"""The page of the screen ``hybridwatch.pages.screens.alerts``, with the forms to answer them."""
 
 import streamlit as st
 from frame import draw_screen, source_here

@@ -1,4 +1,4 @@
-"""The page of the screen ``hybridwatch.views.screens.builds``."""
+"""The page of the screen ``hybridwatch.pages.screens.builds``."""
 
 from frame import show
 

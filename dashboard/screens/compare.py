@@ -1,4 +1,4 @@
-"""The page of the screen ``hybridwatch.views.screens.compare``."""
+"""The page of the screen ``hybridwatch.pages.screens.compare``."""
 
 from frame import show
 

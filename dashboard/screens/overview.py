@@ -1,4 +1,4 @@
-"""The page of the screen ``hybridwatch.views.screens.overview``."""
+"""The page of the screen ``hybridwatch.pages.screens.overview``."""
 
 from frame import show
 

@@ -1,4 +1,4 @@
-"""The page of the screen ``hybridwatch.views.screens.run``."""
+"""The page of the screen ``hybridwatch.pages.screens.run``."""
 
 from frame import show
 

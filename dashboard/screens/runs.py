@@ -1,4 +1,4 @@
-"""The page of the screen ``hybridwatch.views.screens.runs``."""
+"""The page of the screen ``hybridwatch.pages.screens.runs``."""
 
 from frame import show
 

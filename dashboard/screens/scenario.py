@@ -1,4 +1,4 @@
-"""The page of the screen ``hybridwatch.views.screens.scenario``."""
+"""The page of the screen ``hybridwatch.pages.screens.scenario``."""
 
 from frame import show
 

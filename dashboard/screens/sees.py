@@ -1,4 +1,4 @@
-"""The page of the screen ``hybridwatch.views.screens.sees``."""
+"""The page of the screen ``hybridwatch.pages.screens.sees``."""
 
 from frame import show
 

@@ -1,4 +1,4 @@
-"""The page of the screen ``hybridwatch.views.screens.sync``."""
+"""The page of the screen ``hybridwatch.pages.screens.sync``."""
 
 from frame import show
 

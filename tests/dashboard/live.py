@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.views.address import Address, read_href
+from hybridwatch.pages.address import Address, read_href
 
 PAGES: Final = Path(__file__).parents[2] / "dashboard" / "screens"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.views.document import (
+from hybridwatch.pages.document import (
     Block,
     Chart,
     Code,

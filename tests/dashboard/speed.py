@@ -26,8 +26,8 @@ import click
 from playwright.sync_api import Browser, Page
 
 from hybridwatch.index import Index, open_index
-from hybridwatch.views.address import address
-from hybridwatch.views.sentence import headline
+from hybridwatch.pages.address import address
+from hybridwatch.report.sentence import headline
 from tests.dashboard.looking import settle
 from tests.dashboard.server import Server, chromium, serving
 

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.cli import dashboard as verb
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.screens import SCREENS
 from hybridwatch.store import write_run
-from hybridwatch.views.address import Address
-from hybridwatch.views.screens import SCREENS
 from tests.dashboard.live import PAGES, address_of, html_of, said_by
 from tests.store_builders import REGRESSED, STARTED, Plan, run, scenario
 
@@ -231,7 +231,7 @@ def test_picking_writes_into_the_address_and_a_default_leaves_it(
 def test_filters_stand_several_times_in_the_address_and_drop_the_page(
     open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybridwatch.views.screens.pager._ROWS", 1)
+    monkeypatch.setattr("hybridwatch.pages.screens.pager._ROWS", 1)
     for hours, name in enumerate(("smoke/a", "smoke/b", "smoke/c")):
         later = STARTED + timedelta(hours=hours)
         write_run(tmp_path, run(Plan(started_at=later, scenario=scenario(name))))
@@ -299,7 +299,7 @@ def test_pages_import_nothing_that_measures() -> None:
 
 def test_reading_side_loads_nothing_that_measures() -> None:
     code = (
-        "import sys, hybridwatch.views.static_page, hybridwatch.views.screens.run;"
+        "import sys, hybridwatch.pages.saved_page, hybridwatch.pages.screens.run;"
         f"print(sorted({FORBIDDEN!r} & set(sys.modules)))"
     )
     done = subprocess.run(

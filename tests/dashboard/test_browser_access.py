@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Error, HttpCredentials
 
-from hybridwatch.cli.access import PASSWORD
 from hybridwatch.store import write_run
+from hybridwatch.watch.access import PASSWORD
 from tests.dashboard.looking import settle
 from tests.dashboard.server import serving
 from tests.dashboard.test_browser import browser

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import pytest
 from playwright.sync_api import Browser, Page
 
-from hybridwatch.views.screens import SCREENS
+from hybridwatch.pages.screens import SCREENS
 from tests.dashboard.looking import settle
 from tests.dashboard.server import ROOT
 from tests.dashboard.test_browser import browser, nights, saved, wait_for_figures, window

@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from hybridwatch.views.screens import SCREENS
+from hybridwatch.pages.screens import SCREENS
 from tests.dashboard.looking import settle
 from tests.dashboard.test_browser import browser, pick, regressed, window
 

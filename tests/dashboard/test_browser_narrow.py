@@ -8,13 +8,13 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hybridwatch.cli.checkout import checkout_here
 from hybridwatch.index import open_index
-from hybridwatch.views.address import Address
-from hybridwatch.views.document import Code, Document, Paragraph
-from hybridwatch.views.screens import SCREENS, Source, open_view
-from hybridwatch.views.sentence import headline
-from hybridwatch.views.static_page import static_page
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.document import Code, Document, Paragraph
+from hybridwatch.pages.saved_page import static_page
+from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.report.sentence import headline
+from hybridwatch.watch.checkout import checkout_here
 from tests.dashboard.looking import settle
 from tests.dashboard.test_browser import RECORDED, browser, nights, regressed, window
 

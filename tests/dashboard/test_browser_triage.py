@@ -10,11 +10,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from hybridwatch.index import open_index
+from hybridwatch.pages.screens import Source
+from hybridwatch.pages.screens.alerting import alerts_here
+from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
 from hybridwatch.triage import Alert
-from hybridwatch.views.screens import Source
-from hybridwatch.views.screens.alerting import alerts_here
-from hybridwatch.views.sentence import headline
 from tests.builders import BASELINE, a_run
 from tests.dashboard.test_browser import SEEN_MS, browser, served
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli import dashboard as verb
-from hybridwatch.cli.hosts import read_hosts
 from hybridwatch.store import write_run
+from hybridwatch.watch.hosts import read_hosts
 from tests.builders import a_comparison
 from tests.dashboard.server import serving
 

@@ -9,12 +9,12 @@ import frame
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table
+from hybridwatch.pages.document import Chart, Document, Paragraph, Table
+from hybridwatch.pages.saved_page import static_page
+from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.store import write_run
-from hybridwatch.views.address import Address
-from hybridwatch.views.document import Chart, Document, Paragraph, Table
-from hybridwatch.views.screens import SCREENS, Source, open_view
-from hybridwatch.views.static_page import static_page
-from hybridwatch.views.takeaway import csv_of_chart, csv_of_table
 from tests.dashboard.live import PAGES, Text, html_of, said_by
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario

@@ -10,13 +10,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.index import open_index
+from hybridwatch.pages.screens import Source
+from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.record.run import Run
+from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
 from hybridwatch.triage import Alert, Deed, Entry, Status, acknowledge
 from hybridwatch.triage.database import open_triage
-from hybridwatch.views.screens import Source
-from hybridwatch.views.screens.alerting import alerts_here
-from hybridwatch.views.sentence import headline
 from tests.builders import BASELINE, SCENARIO, a_run
 from tests.dashboard.live import PAGES, html_of, said_by
 

@@ -31,8 +31,8 @@ DEFECTS = {
 # All defects in one process, since vLLM takes ten seconds to import.
 PLANTER = f"""
 import json
-from hybridwatch_engine.cpu.kernels.check.checking import check
-from hybridwatch_engine.cpu.kernels.check.planted import DEFECTS
+from hybridwatch_engine.studies.kernels.checking import check
+from hybridwatch_engine.studies.kernels.planted import DEFECTS
 
 found = {{name: check({CASES}, 0, 0, name).to_json() for name in DEFECTS}}
 print(json.dumps(found | {{"": check({CASES}, 0, 0).to_json()}}))
@@ -43,7 +43,7 @@ MENDED = """
 import sys
 import vllm._custom_ops
 from hybridwatch_engine.cpu.kernels import fault
-from hybridwatch_engine.cpu.kernels.check import plain
+from hybridwatch_engine.studies.kernels import plain
 
 def mended(state, x, dt, a, b, c, d, z, bias, softplus, read, write, null, out, accepted, starts):
     plain.state_update(
@@ -80,7 +80,7 @@ def planted(call):
 
 def test_outputs_and_states_are_those_of_the_loops_and_of_triton(call):
     sizes = ("--cases", str(CASES), "--interpreted", str(INTERPRETED))
-    done = call("-m", "hybridwatch_engine.cpu.kernels.check", *sizes, "--seed", "1", "--json")
+    done = call("-m", "hybridwatch_engine.studies.kernels", *sizes, "--seed", "1", "--json")
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     told = json.loads(done.stdout)
     assert (told["cases"], told["failures"]) == (CASES, [])

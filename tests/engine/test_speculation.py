@@ -1,6 +1,6 @@
 """Speculation on a hybrid target leaves greedy tokens as they are, whatever drafts and is cached.
 
-`python -m hybridwatch_engine.lossless --requests 500` is the long form.
+`python -m hybridwatch_engine.studies.lossless --requests 500` is the long form.
 """
 
 import json
@@ -28,7 +28,12 @@ CASES = {
 def compare(*words):
     """Compare an engine that speculates with a plain one."""
     spec = parse_label(BUILD).spec
-    command = [str(spec.interpreter), "-m", "hybridwatch_engine.lossless", "models/tiny-hybrid"]
+    command = [
+        str(spec.interpreter),
+        "-m",
+        "hybridwatch_engine.studies.lossless",
+        "models/tiny-hybrid",
+    ]
     done = subprocess.run(
         [*command, "--requests", str(REQUESTS), *words],
         cwd=home(), capture_output=True, text=True, timeout=500, check=False,

@@ -1,6 +1,6 @@
 """Judging: from runs to comparisons and verdicts. Pure functions, no disk, no engine.
 
-``report`` is the way in, ``gate`` the policy, ``verdict`` the types that views need. The rules are
+``report`` is the way in, ``gate`` the policy, ``verdict`` the types that are shown. The rules are
 in ``rank`` (times, rates, counts), ``paired_proportion`` (accuracy) and ``compare`` (exact
 counters); ``judge`` turns their numbers into a verdict under the report's one ``multiplicity``
 control. ``docs/methodology.md`` tells the same in prose, with sources.

@@ -181,7 +181,7 @@ def _filled(entry: _Stage, subject: Subject, path: Path) -> Stage:
     else:
         request = subject.build if entry.build == "{build}" else subject.older
         module, *words_after = words
-        prefix = (str(request.spec.interpreter), "-m", f"hybridwatch_engine.{module}")
+        prefix = (str(request.spec.interpreter), "-m", f"hybridwatch_engine.studies.{module}")
         words = tuple(words_after)
     return Stage(
         id=entry.id,

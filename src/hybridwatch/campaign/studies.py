@@ -16,7 +16,7 @@ from hybridwatch.errors import CampaignError
 CAMPAIGNS: Final = "campaigns"
 """Folder of the campaigns in a results folder."""
 
-_MODULE: Final = "hybridwatch_engine."
+_MODULE: Final = "hybridwatch_engine.studies."
 _Share = Annotated[float, Field(gt=0, lt=1e6, allow_inf_nan=False)]
 _PerStep = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 

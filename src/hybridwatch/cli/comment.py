@@ -11,11 +11,11 @@ from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.sides import RECORDS_HELP, may_take_records
 from hybridwatch.errors import GithubError, HybridwatchError
-from hybridwatch.views.escape import one_line
-from hybridwatch.views.pull_request import SUMMARY_LIMIT, news_in, render, title_of
+from hybridwatch.report.escape import one_line
+from hybridwatch.report.pull_request import SUMMARY_LIMIT, news_in, render, title_of
+from hybridwatch.watch.policy import takes_policy
 
 if TYPE_CHECKING:
     from hybridwatch.github.pull_request import PullRequest

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from hybridwatch.cli.judging import save
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.program import program
@@ -18,9 +17,10 @@ from hybridwatch.cli.sides import (
     takes_baseline,
     takes_records,
 )
-from hybridwatch.views.caught import bugs_caught
-from hybridwatch.views.jsonform import comparison_to_json
-from hybridwatch.views.table import print_table
+from hybridwatch.report.caught import bugs_caught
+from hybridwatch.report.jsonform import comparison_to_json
+from hybridwatch.report.table import print_table
+from hybridwatch.watch.judging import save
 
 _BAD_NEWS = 1
 

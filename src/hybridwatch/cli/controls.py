@@ -22,9 +22,9 @@ from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.process import stoppable
 from hybridwatch.record.run import Phase
+from hybridwatch.report.caught import caught_sentence
+from hybridwatch.report.jsonform import control_to_json
 from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.views.caught import caught_sentence
-from hybridwatch.views.jsonform import control_to_json
 
 _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
 _HEALTHY, _BAD, _SAME = range(3)

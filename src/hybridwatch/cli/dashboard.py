@@ -8,10 +8,10 @@ from typing import Final
 
 import click
 
-from hybridwatch.cli.access import LOGIN, PASSWORD, Access, is_loopback, read_access
-from hybridwatch.cli.hosts import HOSTS, NAME
 from hybridwatch.cli.options import examples
 from hybridwatch.errors import HybridwatchError
+from hybridwatch.watch.access import LOGIN, PASSWORD, Access, is_loopback, read_access
+from hybridwatch.watch.hosts import HOSTS, NAME
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[3]
 _PORT: Final = 8501

@@ -14,11 +14,11 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import home, load_builds
 from hybridwatch.errors import ExportError
+from hybridwatch.report.gpu_findings import render_evidence
 from hybridwatch.scenario.fixes import FIX_PARTS
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import list_records, read_run
-from hybridwatch.views.evidence import render_evidence
 
 _GROUP: Final = "gpu"
 _ACCELERATOR: Final = "cuda"

@@ -14,15 +14,15 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
-from hybridwatch.views.caught import seen_by
-from hybridwatch.views.escape import one_line
-from hybridwatch.views.gate_text import gate_lines
-from hybridwatch.views.jsonform import findings_to_json, gate_to_json
-from hybridwatch.views.pull_request import title_of
-from hybridwatch.views.sentence import headline, plural
+from hybridwatch.report.caught import seen_by
+from hybridwatch.report.escape import one_line
+from hybridwatch.report.gate_text import gate_lines
+from hybridwatch.report.jsonform import findings_to_json, gate_to_json
+from hybridwatch.report.pull_request import title_of
+from hybridwatch.report.sentence import headline, plural
+from hybridwatch.watch.policy import takes_policy
 
 _BAD_NEWS = 1
 

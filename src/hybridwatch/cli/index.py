@@ -13,8 +13,8 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import RecordError
 from hybridwatch.index import Index, open_index
 from hybridwatch.index.update import Say
-from hybridwatch.views.escape import one_line
-from hybridwatch.views.sentence import headline, plural
+from hybridwatch.report.escape import one_line
+from hybridwatch.report.sentence import headline, plural
 
 INDEX_SCHEMA = 1
 

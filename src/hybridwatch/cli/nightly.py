@@ -11,15 +11,15 @@ import click
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.night import GATE, LOG, REPORT, NightError, Plan, hold
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.policy import takes_policy
 from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.machine_check import Needs, require_machine
 from hybridwatch.process import stoppable
-from hybridwatch.views.pull_request import title_of
+from hybridwatch.report.pull_request import title_of
+from hybridwatch.watch.night import GATE, LOG, REPORT, NightError, Plan, hold
+from hybridwatch.watch.policy import takes_policy
 
 _BAD_NEWS: Final = 1
 _HOURS: Final = 6.0

@@ -19,12 +19,12 @@ from hybridwatch.cli.say import as_text
 from hybridwatch.plain_text import visible
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
+from hybridwatch.report.caught import bugs_caught, readings_of, seen_by
+from hybridwatch.report.escape import one_line
+from hybridwatch.report.jsonform import known_bad_to_json, to_json
+from hybridwatch.report.sentence import MARKS, plural
+from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.views.caught import bugs_caught, readings_of, seen_by
-from hybridwatch.views.escape import one_line
-from hybridwatch.views.jsonform import known_bad_to_json, to_json
-from hybridwatch.views.sentence import MARKS, plural
-from hybridwatch.views.table import STYLES, print_table, print_values
 
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
 _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})

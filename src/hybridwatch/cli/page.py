@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.cli.checkout import checkout_here
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.errors import ExportError, RecordError
 from hybridwatch.index import open_index
-from hybridwatch.views.address import read_query
-from hybridwatch.views.screens import SCREENS, Source, open_view
-from hybridwatch.views.sentence import headline
+from hybridwatch.pages.address import read_query
+from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.report.sentence import headline
+from hybridwatch.watch.checkout import checkout_here
 
 
 @click.command(
@@ -40,7 +40,7 @@ def command(screen: str, query: str, results: Path, out: Path) -> None:
     nothing else to be opened, and holds the CSV of every table and chart. Exit status 1 when the
     query asks for something that is not there; the file says so too.
     """
-    from hybridwatch.views.static_page import static_page
+    from hybridwatch.pages.saved_page import static_page
 
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder; name one with --results")

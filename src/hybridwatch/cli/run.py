@@ -15,7 +15,6 @@ from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
-from hybridwatch.cli.judging import save
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
@@ -24,6 +23,7 @@ from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_l
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.native import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
+from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
@@ -32,7 +32,7 @@ from hybridwatch.record.run import Run
 from hybridwatch.record.side_names import side_names
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable, write_run
-from hybridwatch.views.sides import both_sides, judge
+from hybridwatch.watch.judging import save
 
 _MAX_MINUTES: Final = 30.0
 _MINUTE: Final = 60.0

@@ -14,9 +14,9 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.errors import ComparisonError
+from hybridwatch.history.judge import Chosen, Judged, both_sides, judge, machines_apart
 from hybridwatch.record.run import Run
 from hybridwatch.store import BASELINES, find_record, read_baselines, read_run
-from hybridwatch.views.sides import Chosen, Judged, both_sides, judge, machines_apart
 
 PINNED: Final = "pinned"
 _MARK: Final = "#"

@@ -22,7 +22,7 @@ from hybridwatch.store import read_run
 Row: TypeAlias = dict[str, Any]
 
 Headline: TypeAlias = Callable[[Report], str]
-"""Says a report in one sentence; words are the views' business, which lie above the index."""
+"""Says a report in one sentence; words are ``report``'s business, which lies above the index."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,4 +43,4 @@ def _sources() -> Iterator[Traversable]:
     package = files("hybridwatch")
     own = {entry.name: entry for entry in (package / "index").iterdir()}
     yield from (own[name] for name in sorted(own) if name.endswith(".py") and name not in _READERS)
-    yield from (package / "views" / name for name in _WORDS)
+    yield from (package / "report" / name for name in _WORDS)

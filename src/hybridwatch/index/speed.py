@@ -100,7 +100,7 @@ def _questions(index: Index) -> list[tuple[str, Callable[[], object]]]:
 
 
 def _headline(report: Report) -> str:
-    # Words are the views' business; other words are another index, so none gets into theirs.
+    # Words are ``report``'s business; other words are another index, so none gets into theirs.
     return f"{len(report.comparisons)} comparisons"
 
 

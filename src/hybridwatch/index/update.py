@@ -59,7 +59,7 @@ def open_index(
 
     Args:
         results: The results folder; one that does not exist is an empty store.
-        headline: Says a report in one sentence: ``views.sentence.headline``.
+        headline: Says a report in one sentence: ``report.sentence.headline``.
         say: Told about progress, once at the start and after each new record.
         rebuild: Whether to read every record again. Not needed after a change of the rules, which
             an index notices by itself.

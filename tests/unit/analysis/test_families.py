@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.calibration import families
 from hybridwatch.analysis.gate import gate, gate_all
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Comparison, Family, Report, Verdict
-from hybridwatch.views.sentence import notes, rules, unsure
+from hybridwatch.calibration import families
+from hybridwatch.report.sentence import notes, rules, unsure
 from tests.builders import Trials, a_run, noisy
 
 TIMED = (

@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hybridwatch.cli.main import cli
+from hybridwatch.pages.screens import SCREENS
 from hybridwatch.record.run import Run
 from hybridwatch.store import write_run
-from hybridwatch.views.screens import SCREENS
 from tests.store_builders import REGRESSED, run, scenario
 
 STEERING: Final = "\x1b[2J\x07\u202egnp\u2066\x9b31m"
@@ -80,7 +80,7 @@ def _strings(found: Any) -> list[str]:
 @pytest.fixture
 def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a text goes as it is wherever it was made visible."""
-    for name in ("cli.say", "cli.main", "views.escape", "views.markup", "views.base_figure"):
+    for name in ("cli.say", "cli.main", "report.escape", "pages.markup", "figures.base"):
         monkeypatch.setattr(f"hybridwatch.{name}.visible", lambda text: text)
     monkeypatch.setattr("hybridwatch.plain_text._text_cell", lambda text: text)
 

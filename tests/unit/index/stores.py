@@ -7,8 +7,8 @@ from typing import Any
 
 from hybridwatch.index import Index, open_index
 from hybridwatch.index.segments import INDEX
+from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
-from hybridwatch.views.sentence import headline
 from tests.builders import STARTED, a_run, noisy
 
 

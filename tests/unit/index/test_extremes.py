@@ -12,8 +12,8 @@ from hybridwatch.cli.main import cli
 from hybridwatch.index import open_index
 from hybridwatch.record.bounds import LARGEST, LONGEST_NAME, SMALLEST
 from hybridwatch.record.run import Run
+from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
-from hybridwatch.views.sentence import headline
 from tests.builders import Trials, a_comparison
 
 SIDE: dict[str, Trials] = {

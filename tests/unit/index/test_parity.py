@@ -11,13 +11,13 @@ import pytest
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.series import series_of
+from hybridwatch.history.severity import verdict_of
 from hybridwatch.index import synthetic
 from hybridwatch.record.run import Run
+from hybridwatch.report.sentence import headline
 from hybridwatch.store import list_records, read_run
-from hybridwatch.views.entry import Entry, entry_of
-from hybridwatch.views.sentence import headline
-from hybridwatch.views.series import series_of
-from hybridwatch.views.severity import verdict_of
 from tests.store_builders import records_of_two_sides
 from tests.unit.index.stores import opened
 

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from hybridwatch.analysis.report import report_of
 from hybridwatch.index import open_index, reading, rules, segments, update
 from hybridwatch.index.segments import INDEX
-from hybridwatch.views.sentence import headline
+from hybridwatch.report.sentence import headline
 from tests.unit.index.stores import add, opened
 from tests.unit.index.stores import segments as on_disk
 
@@ -366,7 +366,7 @@ def _python(results: Path, body: str) -> subprocess.Popen[bytes]:
         import time
         from pathlib import Path
         from hybridwatch.index import open_index, update
-        from hybridwatch.views.sentence import headline
+        from hybridwatch.report.sentence import headline
         results = Path({str(results)!r})
         """
     code = textwrap.dedent(head) + textwrap.dedent(body)

@@ -4,13 +4,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hybridwatch_engine import fix_cost, in_turn
-from hybridwatch_engine.fix_cost import adds_syncs, costs, forms_of, syncs_added
 from hybridwatch_engine.fixes.fix import Finding
-from hybridwatch_engine.in_turn import speeds_of, step_time_ratio, stretches_of
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree
-from hybridwatch_engine.stepping import Stretch
+from hybridwatch_engine.studies import fix_cost, in_turn
+from hybridwatch_engine.studies.fix_cost import adds_syncs, costs, forms_of, syncs_added
+from hybridwatch_engine.studies.in_turn import speeds_of, step_time_ratio, stretches_of
+from hybridwatch_engine.studies.stepping import Stretch
 
 
 def a_fix(state, *, can_revert=True):

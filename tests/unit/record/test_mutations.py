@@ -20,8 +20,8 @@ from hybridwatch.index import open_index
 from hybridwatch.record.codec import Encoded, decode, encode
 from hybridwatch.record.run import GpuSurroundings, Looks, Run, Surroundings
 from hybridwatch.record.seal import render_sealed
+from hybridwatch.report.sentence import headline
 from hybridwatch.store import list_records, read_run
-from hybridwatch.views.sentence import headline
 from tests.store_builders import REGRESSED, Plan, run
 
 ROOT: Final = Path(__file__).parents[3]

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from hybridwatch.analysis.policy import Action
+from hybridwatch.history.judged import judged_from
 from hybridwatch.record.identity import FixState
 from hybridwatch.triage import Change, Status, alerts_of
-from hybridwatch.views.judged import judged_from
 from tests.builders import BASELINE, CONTENDER, a_build
 from tests.unit.index.stores import add, opened
 from tests.unit.triage.builders import noon

@@ -3,7 +3,7 @@
 ``change_points`` and ``examine`` are the way in. A series is scored robustly (``noise``), searched
 for the split, the excursion or the jump beside a slope that stands out most (``scan``, ``slope``),
 cut there, and searched again (``segmentation``). Nothing is tuned by the caller: what counts as a
-change is fixed by ``scan.needed`` and measured by ``python -m hybridwatch.analysis.calibration``.
+change is fixed by ``scan.needed`` and measured by ``python -m hybridwatch.calibration``.
 """
 
 from hybridwatch.analysis.change_point.examine import (

@@ -1,0 +1,132 @@
+"""Calls of vLLM's functions in the form of the cases, whoever has put what behind them."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hybridwatch_engine.studies.kernels.case import Kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """The functions that a mixer calls.
+
+    Attributes:
+        conv_fn: ``causal_conv1d_fn``.
+        conv_update: ``causal_conv1d_update``.
+        state_update: ``selective_state_update``, or what dispatches to it.
+        scan: ``mamba_chunk_scan_combined_varlen``.
+    """
+
+    conv_fn: Callable[..., Any]
+    conv_update: Callable[..., Any]
+    state_update: Callable[..., Any]
+    scan: Callable[..., Any]
+
+
+def kernels_of(functions: Functions) -> Kernels:
+    """The functions as kernels, with the copies of ``align`` mode by their context."""
+
+    def conv_prefill(**call: Any) -> Tensor:
+        said: Tensor = functions.conv_fn(**call)
+        return said.t()
+
+    def conv_update(**call: Any) -> Tensor:
+        said: Tensor = functions.conv_update(**call)
+        return said
+
+    def state_update(
+        state: Tensor,
+        x: Tensor,
+        dt: Tensor,
+        a: Tensor,
+        b: Tensor,
+        c: Tensor,
+        d: Tensor,
+        dt_bias: Tensor,
+        **call: Any,
+    ) -> None:
+        functions.state_update(state, x, dt, a, b, c, d, dt_bias, **call)
+
+    def chunk_scan(a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, **call: Any) -> Tensor:
+        said: Tensor = functions.scan(
+            A=a, B=b, C=c, D=d, dt_softplus=True, return_intermediate_states=True, **call
+        )
+        return said
+
+    return {
+        "conv_prefill": conv_prefill,
+        "conv_update": conv_update,
+        "state_update": state_update,
+        "chunk_scan": chunk_scan,
+        "align_before": _align_before,
+        "align_after": _align_after,
+    }
+
+
+def _align_before(
+    conv: Tensor,
+    temporal: Tensor,
+    table: Tensor,
+    targets: Tensor,
+    sources: Tensor,
+    later: Tensor,
+    *,
+    dim_first: bool,
+) -> None:
+    context = _context(conv, temporal, table, 8, dim_first=dim_first)
+    context.run_fused_precopy(len(targets), targets, sources, later, None)
+
+
+def _align_after(
+    conv: Tensor,
+    temporal: Tensor,
+    table: Tensor,
+    columns: Tensor,
+    computed: Tensor,
+    scheduled: Tensor,
+    drafts: Tensor,
+    accepted: Tensor,
+    *,
+    block_size: int,
+    dim_first: bool,
+) -> Tensor:
+    context = _context(conv, temporal, table, block_size, dim_first=dim_first)
+    context.run_fused_postprocess(len(columns), accepted, columns, scheduled, computed, drafts)
+    counts: Tensor = context.num_accepted_tokens_out[: len(columns)]
+    return counts
+
+
+def _context(
+    conv: Tensor, temporal: Tensor, table: Tensor, block_size: int, *, dim_first: bool
+) -> Any:
+    """The runner's context over the caches of two groups of layers, bound to their first rows."""
+    from vllm.model_executor.layers.mamba import mamba_utils as layouts
+    from vllm.v1.kv_cache_interface import MambaSpec
+    from vllm.v1.utils import CpuGpuBuffer
+    from vllm.v1.worker.mamba_utils import MambaSpecDecodeGPUContext
+
+    os.environ["VLLM_SSM_CONV_STATE_LAYOUT"] = "DS" if dim_first else "SD"
+    layouts.get_conv_state_layout.cache_clear()
+    spec = MambaSpec(block_size=block_size, shapes=((1,),), dtypes=(torch.float32,))
+    names = [f"group {number}" for number in range(len(table))]
+    groups = [SimpleNamespace(kv_cache_spec=spec, layer_names=[name]) for name in names]
+    config: Any = SimpleNamespace(kv_cache_groups=groups)
+    cpu = torch.device("cpu")
+
+    def make_buffer(*size: int, dtype: torch.dtype) -> Any:
+        return CpuGpuBuffer(*size, dtype=dtype, device=cpu, pin_memory=False)
+
+    context = MambaSpecDecodeGPUContext.create(table.shape[1], config, 2, cpu, make_buffer)
+    layers = {
+        name: SimpleNamespace(kv_cache=[conv[number], temporal[number]])
+        for number, name in enumerate(names)
+    }
+    copies = (layouts.get_conv_copy_spec, layouts.get_temporal_copy_spec)
+    context.initialize_from_forward_context(config, layers, copies, [rows[:1] for rows in table])
+    return context

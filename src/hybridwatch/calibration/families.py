@@ -1,0 +1,106 @@
+"""``python -m hybridwatch.calibration.families``: false alarms of each family of tests.
+
+Reports on an unchanged engine as a scenario gives them, twelve timed metrics and three tasks: each
+family alone promises at most one red report in twenty. A command of its own, which leaves the
+document of the calibration and its times as they are.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+
+from hybridwatch.analysis.gate import gate
+from hybridwatch.analysis.judge import judge_together
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.calibration.accuracy import two_sides
+from hybridwatch.calibration.figure import percent
+from hybridwatch.calibration.laboratory import Laboratory
+from hybridwatch.calibration.reports import report_on
+from hybridwatch.calibration.simulated import answers_run
+
+TIMED: Final = 12
+TASKS: Final = 3
+PAIRS: Final = 10
+DOCUMENTS: Final = 200
+CHURN: Final = 0.06
+SPREADS: Final = (0.03, 0.15)
+"""Of a quiet machine, and of one on which noise alone often passes the margin."""
+BOUND: Final = 0.05
+
+_SEED: Final = 1
+_REPORTS: Final = 2000
+_ANY: Final = "any"
+_GATE: Final = "gate"
+
+
+def unchanged(rng: Generator, spread: float) -> Report:
+    """Simulate a report on two equal sides.
+
+    Args:
+        rng: Where from.
+        spread: Standard deviation of the logarithm of each timed trial; metrics are independent,
+            which gives the most false alarms.
+    """
+    answers = [_draft(rng) for _ in range(TASKS)]
+
+    def control(drafts: Sequence[Comparison], level: float) -> tuple[Comparison, ...]:
+        return judge_together([*answers, *drafts], level)[0]
+
+    sides = [np.exp(spread * rng.standard_normal((TIMED, PAIRS))) for _ in range(2)]
+    return report_on(sides, control=control)
+
+
+def false_alarms(rng: Generator, spread: float, reports: int) -> Counter[str]:
+    """Count the reports on unchanged engines that are red.
+
+    Returns:
+        How many are red in each family, in ``any``, and how many fail the ``gate``.
+    """
+    found: Counter[str] = Counter()
+    for _ in range(reports):
+        report = unchanged(rng, spread)
+        red = {one.family for one in report.comparisons if one.verdict is Verdict.REGRESSION}
+        found.update(red)
+        found[_ANY] += bool(red)
+        found[_GATE] += not gate(report).passed
+    return found
+
+
+def main() -> int:
+    """Parse the command line, simulate, print; 1 if a family is red too often."""
+    parser = argparse.ArgumentParser(prog="python -m hybridwatch.calibration.families")
+    parser.add_argument("--seed", type=int, default=_SEED)
+    parser.add_argument("--reports", type=int, default=_REPORTS)
+    options = parser.parse_args()
+    lab = Laboratory(options.seed, quick=False, tell=lambda _: None)
+    worst = 0.0
+    for spread in SPREADS:
+        rng = lab.rng(f"families {spread}")
+        found = false_alarms(rng, spread, options.reports)
+        shares = {name: found[name] / options.reports for name in ("accuracy", "speed")}
+        worst = max(worst, *shares.values())
+        told = ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
+        sys.stdout.write(
+            f"{options.reports} reports, {TIMED} timed metrics at CV {percent(spread)}, {TASKS} "
+            f"tasks of {DOCUMENTS} documents at {percent(CHURN)} churn: red in {told}, in any "
+            f"family {percent(found[_ANY] / options.reports)}; the gate fails "
+            f"{percent(found[_GATE] / options.reports)}\n"
+        )
+    return int(worst > BOUND)
+
+
+def _draft(rng: Generator) -> Comparison:
+    """A task about which nothing has been said yet."""
+    (judged,) = report_of(answers_run(two_sides(rng, DOCUMENTS, CHURN, 0.0))).comparisons
+    return replace(judged, verdict=Verdict.INCONCLUSIVE, p_adjusted=None, p_holm=None, doubts=())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

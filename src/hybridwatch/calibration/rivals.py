@@ -1,0 +1,92 @@
+"""Rules in use elsewhere, in their simplest form, to see what ours are worth.
+
+These are written from descriptions of the rules, not from anybody's code, and keep only what
+decides. Each claims every change point of a series; what they would say point by point follows by
+asking them again as the series grows.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from hybridwatch.calibration.detectors import Alarm, Detector, ours
+from hybridwatch.calibration.noise import Array
+
+_PREVIOUS: Final = 0.10
+_DASHBOARD: Final = 0.20
+_DASHBOARD_DAYS: Final = 3
+_ROLLING: Final = 0.05
+_ROLLING_POINTS: Final = 10
+_STATISTIC: Final = 7.0
+_STATISTIC_CHANGE: Final = 0.02
+_STATISTIC_POINTS: Final = 12
+_FENCE_POINTS: Final = 30
+_FENCE: Final = 3.0
+
+
+def against_previous(values: Array) -> tuple[Alarm, ...]:
+    """10 % against the value before, as in the simplest scripts."""
+    return _alarms(1 + np.flatnonzero(np.abs(values[1:] / values[:-1] - 1) > _PREVIOUS))
+
+
+def against_days(values: Array) -> tuple[Alarm, ...]:
+    """20 % against the median of the three values before, as PyTorch's HUD."""
+    return _against_median(values, _DASHBOARD_DAYS, _DASHBOARD)
+
+
+def against_rolling_median(values: Array) -> tuple[Alarm, ...]:
+    """5 % against the median of the ten values before."""
+    return _against_median(values, _ROLLING_POINTS, _ROLLING)
+
+
+def sliding_t(values: Array) -> tuple[Alarm, ...]:
+    """T above 7 and 2 % between 12 values before and 12 after, at its peak, as Perfherder."""
+    width = _STATISTIC_POINTS
+    if len(values) < 2 * width:
+        return ()
+    windows = sliding_window_view(values, width)
+    before, after = windows[:-width], windows[width:]
+    distance = after.mean(axis=1) - before.mean(axis=1)
+    error = np.sqrt((before.var(axis=1, ddof=1) + after.var(axis=1, ddof=1)) / width)
+    height = np.abs(distance) / np.maximum(error, np.finfo(float).tiny)
+    large = np.abs(distance / before.mean(axis=1)) > _STATISTIC_CHANGE
+    around = sliding_window_view(np.pad(height, width, constant_values=-np.inf), 2 * width + 1)
+    peaks = (height > _STATISTIC) & large & (height >= around.max(axis=1))
+    return _alarms(width + np.flatnonzero(peaks))
+
+
+def outside_fences(values: Array) -> tuple[Alarm, ...]:
+    """A step beyond Q3 + 3 IQR of the last 30 steps, as rustc-perf."""
+    steps = np.abs(values[1:] / values[:-1] - 1)
+    if len(steps) <= _FENCE_POINTS:
+        return ()
+    past = sliding_window_view(steps, _FENCE_POINTS)[:-1]
+    first, third = np.quantile(past, (0.25, 0.75), axis=1)
+    outside = steps[_FENCE_POINTS:] > third + _FENCE * (third - first)
+    return _alarms(1 + _FENCE_POINTS + np.flatnonzero(outside))
+
+
+def _against_median(values: Array, width: int, change: float) -> tuple[Alarm, ...]:
+    if len(values) <= width:
+        return ()
+    usual = np.median(sliding_window_view(values, width)[:-1], axis=1)
+    return _alarms(width + np.flatnonzero(np.abs(values[width:] / usual - 1) > change))
+
+
+def _alarms(places: np.ndarray) -> tuple[Alarm, ...]:
+    return tuple(Alarm(int(place)) for place in places)
+
+
+FIELD: Final[Mapping[str, Detector]] = MappingProxyType(
+    {
+        "hybridwatch": ours,
+        "10 % against the previous": against_previous,
+        "HUD, 20 % against 3 values": against_days,
+        "5 % against the median of 10": against_rolling_median,
+        "Perfherder, t > 7 over 12 and 12": sliding_t,
+        "rustc-perf, Q3 + 3 IQR of 30": outside_fences,
+    }
+)

@@ -1,0 +1,1 @@
+"""What is known, drawn. Nobody else imports plotly."""

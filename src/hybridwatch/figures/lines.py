@@ -1,0 +1,281 @@
+"""Figures of lines: medians with their band, trials, change points, releases and fixes."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+
+from hybridwatch.analysis.change_point import ChangePoint, State
+from hybridwatch.figures.base import base_figure, escaped, faint
+from hybridwatch.figures.release_marks import AXIS, Mark, fitting, labels, marks_of, rules, short
+from hybridwatch.figures.trials import COLOURS, HOVERS, SIDES, SYMBOLS, room_of, upright_axis
+from hybridwatch.history.lines import Line, is_worse, releases_in_order
+from hybridwatch.metric import Metric
+from hybridwatch.report import numbers
+
+_HEIGHT: Final = 350
+_WORSE: Final = "#D9480F"
+_BETTER: Final = "#0E9A77"
+"""3:1 on white and on near-black; the triangle tells the way, too."""
+_TICKS: Final = 60
+"""Medians in a figure up to which each has a tick; more run into each other, and take as long to
+draw as all the rest."""
+_BAND: Final = 0.14
+_TRIAL: Final = 0.45
+_BELOW: Final = 28
+"""Room for one row of ticks; the legend asks for its own."""
+_MARGIN: Final = 0.04
+_DAY_MS: Final = 86_400_000
+_MOMENT: Final = pd.Timedelta(hours=6)
+
+
+def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) -> go.Figure:
+    """Draw a metric's lines.
+
+    Args:
+        lines: At least one.
+        metric: What was measured.
+        over_releases: Whether places are those of releases, not moments.
+
+    Returns:
+        A figure each of whose points that can be pointed at has its run's id as the last of its
+        ``customdata``.
+    """
+    traces: list[dict[str, Any]] = []
+    ticks = sum(len(line.levels) for line in lines) <= _TICKS
+    for nth, line in enumerate(lines):
+        colour = COLOURS[nth % len(COLOURS)]
+        traces += [
+            _band(line, colour, over_releases),
+            *_trials(line, colour, metric, over_releases),
+        ]
+        medians = _medians(line, colour, metric, over_releases)
+        traces.append(medians if ticks else {**medians, "mode": "lines"})
+    for line in lines:
+        traces += _changes(line, metric, over_releases)
+    marks = [] if over_releases else marks_of(lines)
+    if marks:
+        traces.insert(0, rules(marks))
+    return base_figure(traces, **_layout(lines, metric, marks, over_releases))
+
+
+def _x(frame: pd.DataFrame, over_releases: bool) -> list[Any]:
+    if over_releases:
+        return [float(place) for place in frame["place"]]
+    return list(map(str, _utc(frame, "s")))
+
+
+def _moments(frame: pd.DataFrame) -> list[str]:
+    return [moment.replace("T", " ") + " UTC" for moment in _utc(frame, "m")]
+
+
+def _utc(frame: pd.DataFrame, unit: Literal["s", "m"]) -> npt.NDArray[np.str_]:
+    # pandas' own strftime takes ten times as long.
+    moments = frame["started_at"].dt.tz_localize(None).to_numpy("datetime64[ns]")
+    told: npt.NDArray[np.str_] = np.datetime_as_string(moments, unit=unit)
+    return told
+
+
+def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
+    """One closed outline, so that it needs no second trace to be filled up to."""
+    x = _x(line.levels, over_releases)
+    low, high = line.levels["low"].tolist(), line.levels["high"].tolist()
+    return {
+        "type": "scatter",
+        "x": x + x[::-1],
+        "y": high + low[::-1],
+        "fill": "toself",
+        "fillcolor": faint(colour, _BAND),
+        "line": {"width": 0},
+        "mode": "lines",
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "legendgroup": line.name,
+    }
+
+
+def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> dict[str, Any]:
+    levels = line.levels
+    told = zip(levels["build"], levels["n"], _bounds(levels, metric), strict=True)
+    return {
+        "type": "scatter",
+        "x": _x(levels, over_releases),
+        "y": levels["value"].tolist(),
+        "mode": "lines+markers",
+        "line": {"color": colour, "width": 1.8},
+        "marker": {
+            "symbol": "line-ew",
+            "size": 9,
+            "opacity": 1,
+            "line": {"color": colour, "width": 2},
+        },
+        "name": escaped(line.name),
+        "legendgroup": line.name,
+        "text": [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in told],
+        "customdata": list(zip(_moments(levels), levels["run"], strict=True)),
+        "hovertemplate": (
+            f"<b>{HOVERS[metric.unit]}</b> %{{text}}<br>%{{customdata[0]}}<extra></extra>"
+        ),
+    }
+
+
+def _bounds(levels: pd.DataFrame, metric: Metric) -> Iterator[str]:
+    for low, high in zip(levels["low"], levels["high"], strict=True):
+        yield f"{numbers.value(low, metric)} to {numbers.value(high, metric)}"
+
+
+def _trials(
+    line: Line, colour: str, metric: Metric, over_releases: bool
+) -> Iterator[dict[str, Any]]:
+    # Equal trials hide each other, and the only trial of a run is its median.
+    seen = (line.points["n"] > 1) & ~line.points.duplicated(["level", "value"])
+    for side, role in enumerate(SIDES):
+        points = line.points[seen & (line.points["side"] == side)]
+        if points.empty:
+            continue
+        told = zip(points["build"], points["record"], points["revision"], strict=True)
+        (testbed,) = points["testbed"].unique()  # series are of one
+        yield {
+            "type": "scatter",
+            "x": _x(points, over_releases),
+            "y": points["value"].tolist(),
+            "mode": "markers",
+            "marker": {"symbol": SYMBOLS[side], "size": 5, "color": faint(colour, _TRIAL)},
+            "name": escaped(line.name),
+            "legendgroup": line.name,
+            "showlegend": False,
+            "meta": escaped(testbed),
+            "text": [_told(*each, role) for each in told],
+            "customdata": [
+                (f"trial {nth + 1}<br>{moment}", run)
+                for nth, moment, run in zip(
+                    points["nth"], _moments(points), points["run"], strict=True
+                )
+            ],
+            "hovertemplate": (
+                f"<b>{HOVERS[metric.unit]}</b>, %{{customdata[0]}}<br>%{{text}}"
+                "<br>testbed %{meta}<extra></extra>"
+            ),
+        }
+
+
+def _told(build: str, record: str, revision: str, side: str) -> str:
+    return (
+        f"{escaped(build)} ({side})<br>record {escaped(record.rpartition('/')[2])}<br>"
+        f"harness commit {escaped(revision)}"
+    )
+
+
+def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[str, Any]]:
+    if not line.history.points:
+        return
+    found = list(line.history.points)
+    at = line.levels.iloc[[point.index for point in found]]
+    colours = [_WORSE if is_worse(point, metric) else _BETTER for point in found]
+    yield {
+        "type": "scatter",
+        "x": _x(at, over_releases),
+        "y": at["value"].tolist(),
+        "mode": "markers",
+        "marker": {
+            "symbol": [_symbol(point) for point in found],
+            "size": 14,
+            "opacity": 1,
+            "color": colours,
+            "line": {"color": colours, "width": 2},
+        },
+        "text": [
+            f"{point.state.value}: {change_of(point, line, metric)}<br>{escaped(line.name)}"
+            for point in found
+        ],
+        "customdata": [(run,) for run in at["run"]],
+        "hovertemplate": "<b>change point</b>, %{text}<extra></extra>",
+        "showlegend": False,
+        "legendgroup": line.name,
+    }
+
+
+def _symbol(point: ChangePoint) -> str:
+    way = "triangle-up" if point.effect > 0 else "triangle-down"
+    return way if point.state is State.CONFIRMED else f"{way}-open"
+
+
+def change_of(point: ChangePoint, line: Line, metric: Metric) -> str:
+    """Write the size of a change point with its interval, in the unit that it was examined in."""
+    low, high = point.interval.low, point.interval.high
+    kind = metric.kind
+    if kind.value in {"exact", "proportion"} or line.levels["value"].min() > 0:
+        sides = (numbers.effect(edge, kind).removesuffix(" %") for edge in (low, high))
+        return f"{numbers.effect(point.effect, kind)} ({' to '.join(sides)})"
+    return f"{point.effect:+.3g} ({low:+.3g} to {high:+.3g})"
+
+
+def _layout(
+    lines: Sequence[Line], metric: Metric, marks: Sequence[Mark], over_releases: bool
+) -> dict[str, Any]:
+    return {
+        "height": _HEIGHT,
+        "margin": {"l": room_of(metric.unit), "r": 8, "t": 28 if marks else 12, "b": _BELOW},
+        "legend": {"orientation": "h", "yanchor": "top", "y": -0.17, "x": 0},
+        # As Streamlit has them where a point can be clicked: changing them would draw it again.
+        "hovermode": "closest",
+        "clickmode": "event+select",
+        "dragmode": "pan",
+        "annotations": list(labels(marks, *_edges(lines))) if marks else [],
+        "xaxis": _axis(lines, over_releases),
+        "yaxis": upright_axis(metric, _values(lines)),
+        **({"yaxis2": AXIS} if marks else {}),
+    }
+
+
+def _values(lines: Sequence[Line]) -> list[float]:
+    """Everything that is drawn: bands, and trials, which may lie outside of them."""
+    drawn = [line.levels[edge] for line in lines for edge in ("low", "high")]
+    drawn += [line.points["value"] for line in lines]
+    return [value for each in drawn for value in each.tolist()]
+
+
+def _axis(lines: Sequence[Line], over_releases: bool) -> dict[str, Any]:
+    if over_releases:
+        releases = releases_in_order([r for line in lines for r in line.levels["release"]])
+        places = {
+            release: float(np.round(place))
+            for line in lines
+            for release, place in zip(line.levels["release"], line.levels["place"], strict=True)
+        }
+        ticks = [places[release] for release in releases]
+        left, right = min(ticks) - 0.6, max(ticks) + 0.6
+        names = [short(release) for release in releases]
+        named = fitting([(tick - left) / (right - left) for tick in ticks], names)
+        return {
+            "tickmode": "array",
+            "tickvals": [ticks[nth] for nth in named],
+            "ticktext": [escaped(names[nth]) for nth in named],
+            "tickangle": 0,
+            "range": [left, right],
+            "showgrid": False,
+            "zeroline": False,
+        }
+    return {
+        "type": "date",
+        "range": [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in _edges(lines)],
+        "showgrid": False,
+        # Narrow and upright, so that their room is known.
+        "nticks": 5,
+        "tickangle": 0,
+        "tickformatstops": [
+            {"dtickrange": [None, _DAY_MS - 1], "value": "%H:%M\n%-d %b"},
+            {"dtickrange": [_DAY_MS, 27 * _DAY_MS], "value": "%-d %b\n%Y"},
+            {"dtickrange": ["M1", None], "value": "%b\n%Y"},
+        ],
+    }
+
+
+def _edges(lines: Sequence[Line]) -> tuple[pd.Timestamp, pd.Timestamp]:
+    first = min(line.levels["started_at"].min() for line in lines)
+    last = max(line.levels["started_at"].max() for line in lines)
+    room = max((last - first) * _MARGIN, _MOMENT if first == last else pd.Timedelta(0))
+    return first - room, last + room

@@ -1,0 +1,89 @@
+"""The alerts of a store: its bad news, the controls that were not caught, what people decided."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.sight import Sight
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.history.controls import ControlRun, Known, controls_among, known_in
+from hybridwatch.history.judged import judged_from
+from hybridwatch.index import Index
+from hybridwatch.record.role import Role
+from hybridwatch.triage import CONTROL, Alert, Judged, Question, Story, answered, stories_of
+from hybridwatch.triage.database import open_triage
+
+_VERDICTS: Final[Mapping[Sight | None, Verdict]] = {
+    Sight.MISSED: Verdict.FAILED,
+    Sight.CAUGHT: Verdict.EQUIVALENT,
+}
+"""What a control says as a verdict: one that could not be asked says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stories:
+    """What the verdicts of a store say.
+
+    Attributes:
+        everything: Everything that was ever bad.
+        bad_in: The same by the runs in which it was.
+    """
+
+    everything: tuple[Story, ...]
+    bad_in: Mapping[str, tuple[Story, ...]]
+
+
+def find_alerts(
+    results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
+) -> tuple[Alert, ...]:
+    """Derive every alert of a store, as ``answered`` orders them.
+
+    Args:
+        results: The results folder.
+        index: What it holds.
+        checkout: The scenarios and the policy that judge it.
+        now: What was put off until a moment is compared with this one; aware.
+        triage: The database of what people decided, as a URL; empty for the file beside the
+            records.
+
+    Raises:
+        TriageError: What people decided cannot be read.
+    """
+    with open_triage(results, triage) as database:
+        decided = database.decisions()
+    return answered(find_stories(index, checkout).everything, decided, now)
+
+
+def find_stories(index: Index, checkout: Checkout) -> Stories:
+    """Tell what the verdicts of a store say, whatever people decided."""
+    return _stories(index, checkout.policy, known_in(checkout.scenarios))
+
+
+@lru_cache(maxsize=1)  # what an index says never changes, and every view of the alerts asks
+def _stories(index: Index, policy: Policy, known: frozenset[Known]) -> Stories:
+    judged = (*judged_from(index), *judged_controls(controls_among(index, known)))
+    stories = stories_of(judged, policy)
+    bad_in: defaultdict[str, list[Story]] = defaultdict(list)
+    for story in stories:
+        for ruling in story.rulings:
+            if ruling.cause is not None:
+                bad_in[ruling.run_id].append(story)
+    return Stories(stories, {run: tuple(found) for run, found in bad_in.items()})
+
+
+def judged_controls(controls: Sequence[ControlRun]) -> Iterator[Judged]:
+    """Yield what known-bad controls say: one that is not caught has failed.
+
+    The regressions in them are wanted and no news; that there are none would be.
+    """
+    for control in controls:
+        verdict = _VERDICTS.get(control.sight)
+        if control.role is Role.KNOWN_BAD and verdict is not None:
+            question = Question(control.scenario, CONTROL, "", *control.builds, control.testbed)
+            yield Judged(question, verdict, None, control.run, control.started_at)

@@ -1,0 +1,30 @@
+"""What a checkout says beside its records: scenarios, builds, policy, calibration."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hybridwatch.analysis.policy import STRICT, Policy
+from hybridwatch.scenario.scenario import Scenario
+
+if TYPE_CHECKING:  # it waits for scipy.stats, which few screens need
+    from hybridwatch.calibration.read import Calibration
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """What is known of the suite itself. Everything may be missing: records stand alone.
+
+    Attributes:
+        scenarios: By id.
+        builds: Release by name, as ``engine/builds.toml`` lists them.
+        policy: Of the gate.
+        calibration: Reads it, when it is asked for; ``None`` where it was never made.
+        problems: What could not be read, a line each.
+    """
+
+    scenarios: Mapping[str, Scenario] = field(default_factory=dict)
+    builds: Mapping[str, str] = field(default_factory=dict)
+    policy: Policy = STRICT
+    calibration: Callable[[], "Calibration | None"] = lambda: None
+    problems: tuple[str, ...] = ()

@@ -1,0 +1,43 @@
+"""From the index to what alerts are derived from."""
+
+from typing import Any, Final
+
+import pandas as pd
+
+from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.history.controls import bad_on_purpose
+from hybridwatch.index import Index
+from hybridwatch.index.queries import STANDING
+from hybridwatch.triage import Judged, Question
+
+_BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
+_TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
+
+
+def judged_from(index: Index) -> list[Judged]:
+    """Give every verdict on every question that ever had bad news, oldest first.
+
+    Known-bad controls (``record.role``) are left out: they are bad on purpose.
+
+    Args:
+        index: A whole store; other questions than these never had an alert.
+    """
+    verdicts = index.verdicts()
+    verdicts = verdicts[~verdicts["record"].isin(bad_on_purpose(index))]
+    asked = verdicts.loc[verdicts["verdict"].isin(_BAD), list(STANDING)].drop_duplicates()
+    told = verdicts.merge(asked, on=list(STANDING))[_TOLD]
+    return [_judged(row) for row in told.itertuples(index=False)]
+
+
+def _judged(row: Any) -> Judged:
+    verdict = Verdict(row.verdict)
+    return Judged(
+        question=Question(**{part: getattr(row, part) for part in STANDING}),
+        verdict=verdict,
+        effect=None if pd.isna(row.effect) else float(row.effect),
+        run_id=row.run,
+        started_at=row.started_at.to_pydatetime(),
+        # The index asks a gate without a policy: it warns only of what Holm's control doubts.
+        sure=not (verdict is Verdict.REGRESSION and row.gate == Action.WARN.value),
+    )

@@ -1,0 +1,243 @@
+"""The overview's grid: what holds now of every scenario, in a few columns of metrics."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.history.series import label_of
+from hybridwatch.index import Index
+from hybridwatch.index.queries import STANDING
+from hybridwatch.metric import Metric, metric_of
+
+LOUDEST: Final = (
+    Verdict.FAILED,
+    Verdict.MISSING,
+    Verdict.REGRESSION,
+    Verdict.NOT_COMPARABLE,
+    Verdict.INCONCLUSIVE,
+    Verdict.IMPROVEMENT,
+    Verdict.EQUIVALENT,
+)
+"""What a person on duty must see first: what gave no number is louder than what got slow."""
+
+COLUMNS: Final[Mapping[str, str]] = {
+    "contracts": "contract.*",
+    "answers": "accuracy.*",
+    "throughput": "output_throughput",
+    "ttft": "ttft",
+    "tpot": "tpot",
+    "host syncs": "host_syncs_per_step",
+    "others": "*",
+}
+"""Metrics under each heading; the first that fits has it, so that nothing is left out."""
+
+_SAME_NIGHT: Final = timedelta(days=1)
+_PART: Final = ["scenario", "testbed"]
+
+
+class Told(NamedTuple):
+    """A verdict as the index has it."""
+
+    scenario: str
+    baseline: str
+    contender: str
+    testbed: str
+    metric: str
+    statistic: str
+    verdict: str
+    effect: float
+    run: str
+    started_at: pd.Timestamp
+    stale: bool
+
+    @property
+    def question(self) -> tuple[str, ...]:
+        """What makes another verdict an answer to the same."""
+        return tuple(getattr(self, name) for name in STANDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The newest verdict on one metric of one pair of builds.
+
+    Attributes:
+        scenario: Id.
+        testbed: Id.
+        metric: What was compared; ``None`` when this hybridwatch does not know it.
+        name: Its id, and the statistic where a metric has several.
+        verdict: What holds.
+        effect: As in the report; NaN without one.
+        baseline: Label.
+        contender: Label.
+        run: Which run says so.
+        started_at: When that was.
+        stale: Whether a later run no longer tells.
+        medians: The contender's last ones, oldest first.
+        question: What makes another verdict an answer to the same.
+    """
+
+    scenario: str
+    testbed: str
+    metric: Metric | None
+    name: str
+    verdict: Verdict
+    effect: float
+    baseline: str
+    contender: str
+    run: str
+    started_at: datetime
+    stale: bool
+    medians: tuple[float, ...]
+    question: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    """A scenario on a testbed: the builds measured within a day of its newest run.
+
+    Attributes:
+        scenario: Id.
+        testbed: Id.
+        newest: Start of the newest run.
+        pairs: Baseline and contender of each comparison that counts, the last measured first.
+        cells: The loudest standing under each heading; absent where nothing was measured.
+        counted: How many standings each heading has.
+    """
+
+    scenario: str
+    testbed: str
+    newest: datetime
+    pairs: tuple[tuple[str, str], ...]
+    cells: Mapping[str, Standing]
+    counted: Mapping[str, int]
+
+    @property
+    def loudest(self) -> Standing:
+        """What to look at first."""
+        return min(self.cells.values(), key=_loudness)
+
+
+def current(latest: pd.DataFrame) -> pd.DataFrame:
+    """Keep what belongs to the last day of each scenario and testbed.
+
+    Args:
+        latest: As ``Index.latest_verdicts`` gives it, chosen as one likes.
+    """
+    pair = [*_PART, "baseline", "contender"]
+    of_pair = latest.groupby(pair)["started_at"].transform("max")
+    of_scenario = latest.groupby(_PART)["started_at"].transform("max")
+    return latest[of_pair > of_scenario - _SAME_NIGHT]
+
+
+def grid_of(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRow]:
+    """Lay out verdicts as a grid, the loudest row first.
+
+    Args:
+        verdicts: As ``current`` gives them.
+        index: Knows the last medians.
+        runs_back: How many of them.
+    """
+    medians = _medians(index, runs_back)
+    parts: defaultdict[tuple[str, str], list[Told]] = defaultdict(list)
+    for told in reversed(told_in(verdicts)):
+        parts[told.scenario, told.testbed].append(told)
+    rows = [_row(*place, part, medians) for place, part in parts.items()]
+    # Newest first where they are equally loud.
+    rows.sort(key=lambda row: row.newest, reverse=True)
+    return sorted(rows, key=lambda row: _loudness(row.loudest)[0])
+
+
+@lru_cache(maxsize=1024)
+def heading_of(metric_id: str) -> str:
+    """Find the heading under which a metric is shown."""
+    return next(name for name, wanted in COLUMNS.items() if fnmatchcase(metric_id, wanted))
+
+
+@lru_cache(maxsize=1024)
+def name_of(metric_id: str, statistic: str) -> tuple[Metric | None, str]:
+    """Find a metric and name it with its statistic; one that is not known keeps both words."""
+    try:
+        metric = metric_of(metric_id)
+    except KeyError:
+        return None, f"{metric_id} {statistic}"
+    return metric, label_of(metric, statistic)
+
+
+def told_in(verdicts: pd.DataFrame) -> list[Told]:
+    """Take verdicts out of a frame; column by column, since row by row is slow."""
+    columns = (verdicts[name].tolist() for name in Told._fields)
+    return [Told(*row) for row in zip(*columns, strict=True)]
+
+
+def _row(
+    scenario: str,
+    testbed: str,
+    part: Sequence[Told],
+    medians: Mapping[tuple[str, ...], list[float]],
+) -> GridRow:
+    found: dict[str, list[Standing]] = {}
+    for told in part:
+        standing = _standing(told, tuple(medians.get(told.question, ())))
+        found.setdefault(heading_of(told.metric), []).append(standing)
+    everything = [standing for each in found.values() for standing in each]
+    pairs = dict.fromkeys((standing.baseline, standing.contender) for standing in everything)
+    return GridRow(
+        scenario=scenario,
+        testbed=testbed,
+        newest=max(standing.started_at for standing in everything),
+        pairs=tuple(pairs),
+        cells={name: min(each, key=_loudness) for name, each in found.items()},
+        counted={name: len(each) for name, each in found.items()},
+    )
+
+
+def _standing(row: Told, medians: Sequence[float]) -> Standing:
+    metric, name = name_of(row.metric, row.statistic)
+    return Standing(
+        scenario=row.scenario,
+        testbed=row.testbed,
+        metric=metric,
+        name=name,
+        verdict=Verdict(row.verdict),
+        effect=row.effect,
+        baseline=row.baseline,
+        contender=row.contender,
+        run=row.run,
+        started_at=row.started_at.to_pydatetime(),
+        stale=row.stale,
+        medians=tuple(medians),
+        question=row.question,
+    )
+
+
+def _loudness(standing: Standing) -> tuple[int, float]:
+    """Order by verdict, then by size; a size that is not there comes last."""
+    size = abs(standing.effect)
+    return LOUDEST.index(standing.verdict), -size if size == size else 0.0
+
+
+@lru_cache(maxsize=1)  # what an index says never changes
+def _medians(index: Index, runs_back: int) -> Mapping[tuple[str, ...], list[float]]:
+    """The last medians of each question; of the newest version where there are several."""
+    lines = index.sparklines(runs_back).sort_values("version")
+    keys = zip(*(lines[name] for name in STANDING), strict=True)
+    return dict(zip(keys, lines["medians"], strict=True))
+
+
+@lru_cache(maxsize=1)  # what an index says never changes
+def since_when(index: Index) -> Mapping[tuple[str, ...], datetime]:
+    """Say of each question since when its newest verdict holds without another between."""
+    told = index.verdicts()
+    asked = told.groupby(list(STANDING), observed=True, sort=False)
+    turned = told[told["verdict"] != asked["verdict"].shift()]
+    last = turned.drop_duplicates(list(STANDING), keep="last")
+    questions = zip(*(last[name].tolist() for name in STANDING), strict=True)
+    moments = (moment.to_pydatetime() for moment in last["started_at"])
+    return dict(zip(questions, moments, strict=True))

@@ -1,0 +1,99 @@
+"""The runs of an index, one row each."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import pandas as pd
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.history.controls import bad_on_purpose
+from hybridwatch.history.severity import SEVERITY
+from hybridwatch.index import Index
+
+CONTROL: Final = "control, bad on purpose"
+"""What a run, or its contender, is called whose verdict is expected to be bad."""
+_ALONE: Final = "One build alone: part of the histories; compare it with another run."
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A run in a list.
+
+    Attributes:
+        run: Its id.
+        record: Its record, below the results folder.
+        started_at: UTC.
+        scenario: Id.
+        version: Of the scenario.
+        testbed: Id.
+        builds: Labels, baseline first; one or two.
+        failures: Failed trials.
+        verdict: The worst of its comparisons; ``None`` without a report.
+        said: Headline of its report, or why it has none.
+        is_control: Whether its contender is bad on purpose.
+    """
+
+    run: str
+    record: str
+    started_at: datetime
+    scenario: str
+    version: int
+    testbed: str
+    builds: tuple[str, ...]
+    failures: int
+    verdict: Verdict | None
+    said: str
+    is_control: bool = False
+
+    @property
+    def named(self) -> str:
+        """The run in a list of choices."""
+        verdict = self.verdict.value if self.verdict else "no verdict"
+        verdict = CONTROL if self.is_control else verdict
+        builds = " → ".join(self.builds)
+        return f"{self.started_at:%Y-%m-%d %H:%M} · {verdict} · {builds} · {self.run}"
+
+
+def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
+    """List every readable run, or those of one scenario, by its id, the newest first."""
+    runs, verdicts = (
+        frame if scenario is None else frame[frame["scenario"] == scenario]
+        for frame in (index.runs(), index.verdicts())
+    )
+    worst, bad = _worst(verdicts), bad_on_purpose(index)
+    found: dict[str, Row] = {}
+    sides: dict[str, list[str]] = {}
+    failures: dict[str, int] = {}
+    for record, build, failed in zip(runs["record"], runs["build"], runs["failures"], strict=True):
+        sides.setdefault(record, []).append(build)
+        failures[record] = failures.get(record, 0) + int(failed)
+    first = runs[runs["side"] == 0].iloc[::-1]
+    for each in first.to_dict("records"):
+        record = each["record"]
+        found[each["run"]] = Row(
+            run=each["run"],
+            record=record,
+            started_at=each["started_at"].to_pydatetime(),
+            scenario=each["scenario"],
+            version=each["version"],
+            testbed=each["testbed"],
+            builds=tuple(sides[record]),
+            failures=failures[record],
+            verdict=worst.get(record),
+            said=each["headline"] or (_ALONE if len(sides[record]) == 1 else each["trouble"]),
+            is_control=record in bad,
+        )
+    return found
+
+
+def _worst(verdicts: pd.DataFrame) -> Mapping[str, Verdict]:
+    ranks = {verdict.value: rank for rank, verdict in enumerate(SEVERITY)}
+    worst = verdicts["verdict"].map(ranks).groupby(verdicts["record"]).min()
+    return {str(record): SEVERITY[int(rank)] for record, rank in worst.items()}
+
+
+def controls_last(rows: Iterable[Row]) -> list[Row]:
+    """Put the runs of engines that are bad on purpose behind all others, else in their order."""
+    return sorted(rows, key=lambda row: row.is_control)

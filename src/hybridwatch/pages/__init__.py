@@ -1,0 +1,1 @@
+"""The pages of the dashboard as documents, and as HTML, live and saved."""

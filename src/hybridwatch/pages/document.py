@@ -1,0 +1,398 @@
+"""What a screen says, without any of how it looks.
+
+A screen is a function that gives a ``Document``; the live page and the static page both draw that
+document, so they cannot differ in a word or a number. Every text is plain text: who draws it
+escapes it. Nothing here knows HTML, Streamlit or plotly.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, TypeAlias
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.pages.address import Address
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A moment. It is written in UTC and says the reader's own time on hover.
+
+    Attributes:
+        moment: Aware.
+        shown: What to write instead, such as ``3 h ago``; hover then says UTC too.
+    """
+
+    moment: datetime
+    shown: str = ""
+
+    @property
+    def utc(self) -> str:
+        """The moment in UTC, to the minute."""
+        return f"{self.moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+    @property
+    def text(self) -> str:
+        """What is written."""
+        return self.shown or self.utc
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A way to another view, or out.
+
+    Attributes:
+        text: What to click on.
+        to: A view, or an ``https://`` address; another text is no link and shows as text alone.
+    """
+
+    text: str
+    to: Address | str
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """A verdict where there is little room: its symbol and colour, with other words.
+
+    Attributes:
+        verdict: Whose symbol and colour; its word is read out and shown on hover.
+        said: What is written, such as the change.
+    """
+
+    verdict: Verdict
+    said: str
+
+    @property
+    def text(self) -> str:
+        """Both, as text alone."""
+        return f"{self.verdict.value} {self.said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A text that stands for a longer one.
+
+    Attributes:
+        text: What is written.
+        whole: What hover says.
+    """
+
+    text: str
+    whole: str
+
+
+Inline: TypeAlias = str | When | Link | Verdict | Grade | Short
+"""A piece of a line; a verdict shows as word, symbol and colour."""
+
+Line: TypeAlias = Inline | tuple[Inline, ...]
+"""One piece, or several with nothing between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table.
+
+    Attributes:
+        content: What stands there.
+        under: A second, quieter line.
+        title: What hover says, and a screen reader.
+        raw: What the CSV says instead of the content, such as a number in base units.
+        sparkline: Numbers drawn as a small line after the content, oldest first.
+    """
+
+    content: Line = ""
+    under: Line = ""
+    title: str = ""
+    raw: float | str | None = None
+    sparkline: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: Its heading.
+        number: Whether digits are aligned, to the right.
+        wide: Whether it holds prose.
+        title: What the heading means, on hover.
+    """
+
+    name: str
+    number: bool = False
+    wide: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The beginning of a part; ``Section`` is for a part with an end."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A few words.
+
+    Attributes:
+        line: What it says; line breaks are kept.
+        quiet: Whether it is an aside.
+    """
+
+    line: Line
+    quiet: bool = False
+
+
+class Kind(Enum):
+    """How much a notice wants to be seen."""
+
+    LOUD = "loud"
+    """Something is wrong."""
+    QUIET = "quiet"
+    """Something to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that must not be overlooked, or a hint.
+
+    Attributes:
+        kind: Which of the two.
+        title: In one line.
+        lines: The rest.
+    """
+
+    kind: Kind
+    title: str
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Terms, each with what is to be known of it."""
+
+    rows: tuple[tuple[str, Line], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under columns.
+
+    Attributes:
+        caption: What the table shows: read out, and the name of its CSV.
+        columns: Its columns.
+        rows: As many cells each; a bare piece of a line is a cell, too.
+        marked: Place of the row that the rest of the view speaks of.
+        visible: Whether the caption is written over the table.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell | Inline, ...], ...]
+    marked: int | None = None
+    visible: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a row that does not fit.
+
+        Raises:
+            ValueError: A row has more or fewer cells than there are columns.
+        """
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"expected {len(self.columns)} cells, found {len(row)}: {row}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chart:
+    """A figure; equal only to itself, so that what was written of it can be kept.
+
+    Attributes:
+        title: Its name, and that of its files.
+        figure: Of plotly; made by ``base_figure``, with every text escaped.
+        description: What is to be seen, for who does not see it; stands under the figure.
+        data: What is drawn, for the CSV: values by column.
+        opens_runs: Whether a click on a point of the live page opens its run, whose id is then the
+            last of the point's ``customdata``.
+    """
+
+    title: str
+    figure: Any
+    description: str
+    data: Mapping[str, Sequence[object]]
+    opens_runs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A text whose every blank counts, such as an answer; kept as it is.
+
+    Attributes:
+        text: What it says.
+        title: What it is.
+    """
+
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A text to take along: a command line, a path. Has a button that copies it.
+
+    Attributes:
+        text: What is copied.
+        title: What it is.
+    """
+
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Something that the reader may pick; part of the view's address.
+
+    Made by ``Asked``, which has checked what is chosen.
+
+    Attributes:
+        label: What is picked.
+        parameter: Its name in the address.
+        options: What there is: what the address says, and what the reader sees.
+        chosen: Of these; one of them unless ``many``.
+        many: Whether any number may be chosen; none stands for all.
+        default: What an address means that says nothing of it.
+    """
+
+    label: str
+    parameter: str
+    options: Mapping[str, str]
+    chosen: tuple[str, ...]
+    many: bool = False
+    default: str | None = None
+
+    @property
+    def value(self) -> str:
+        """What is chosen; empty when nothing is."""
+        return self.chosen[0] if self.chosen else ""
+
+    @property
+    def told(self) -> str:
+        """What is chosen, in the reader's words."""
+        return ", ".join(self.options[each] for each in self.chosen) or ("all" if self.many else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A text that the reader may type; part of the view's address. Made by ``Asked``."""
+
+    label: str
+    parameter: str
+    text: str
+
+    @property
+    def told(self) -> str:
+        """What was typed."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Choices side by side."""
+
+    choices: tuple[Choice | Search, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Parts side by side, one below the other where there is no room."""
+
+    parts: tuple[tuple["Block", ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part with a title."""
+
+    title: str
+    blocks: tuple["Block", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A part that opens when asked."""
+
+    title: str
+    blocks: tuple["Block", ...]
+
+
+Block: TypeAlias = (
+    Heading
+    | Paragraph
+    | Notice
+    | Facts
+    | Table
+    | Chart
+    | Code
+    | Command
+    | Filters
+    | Columns
+    | Section
+    | Folded
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Everything that one view says.
+
+    Attributes:
+        title: What it is.
+        blocks: From top to bottom.
+        lead: One line under the title: what this rests on.
+        address: The whole state of the view; a link to it shows the same.
+        complaints: What the address asked for and cannot be given, a line each.
+        likely: Views that the reader may well open next, so that somebody can lay them out already.
+    """
+
+    title: str
+    blocks: tuple[Block, ...]
+    lead: Line = ""
+    address: Address = field(default=Address("", ()))
+    complaints: tuple[str, ...] = ()
+    likely: tuple[Address, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[Notice, ...]:
+        """What stands before the blocks: the complaints, if there are any."""
+        told = "This link cannot be shown quite as asked"
+        return (Notice(Kind.LOUD, told, self.complaints),) if self.complaints else ()
+
+
+def pieces(line: Line) -> tuple[Inline, ...]:
+    """Give the pieces of a line; none of an empty one."""
+    if isinstance(line, tuple):
+        return line
+    return () if line == "" else (line,)
+
+
+def plain(line: Line) -> str:
+    """Write a line as text alone."""
+    return "".join(map(_plain, pieces(line)))
+
+
+def cell_of(cell: Cell | Inline) -> Cell:
+    """Make a cell of a bare piece of a line."""
+    return cell if isinstance(cell, Cell) else Cell(cell)
+
+
+def _plain(piece: Inline) -> str:
+    match piece:
+        case str():
+            return piece
+        case When() | Link() | Grade() | Short():
+            return piece.text
+        case Verdict():
+            return piece.value

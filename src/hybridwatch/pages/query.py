@@ -1,0 +1,156 @@
+"""An address as a screen reads it.
+
+Whatever an address says, a view comes of it: what is unknown, gone or not valid is told to the
+reader, and what the address leaves open is filled in.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Final
+
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.document import Choice, Search
+
+_LONGEST: Final = 80
+"""Characters of a refused value that are told."""
+
+
+class Asked:
+    """An address as a screen reads it: each question gives something valid, always.
+
+    What was read makes the whole address; what was never read is told as unknown.
+
+    Args:
+        address: What the reader asked for.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._read: list[str] = []
+        self._resolved: list[tuple[str, str]] = []
+        self._complaints: list[str] = []
+
+    def one(
+        self, label: str, parameter: str, options: Mapping[str, str], default: str | None = None
+    ) -> Choice:
+        """Read a choice of one.
+
+        Args:
+            label: What the reader picks.
+            parameter: Its name in the address.
+            options: What there is: the value in the address, and the reader's word for it.
+            default: What holds when the address says nothing, and is then left out of it. Without,
+                the first option holds, and is put into the address: what comes first today may
+                not tomorrow.
+        """
+        fallback = next(iter(options), "") if default is None else default
+        asked = self._single(parameter)
+        if asked is not None and asked not in options:
+            self._complain(label, asked)
+            asked = None
+        chosen = fallback if asked is None else asked
+        if chosen in options and chosen != default:
+            self._resolved.append((parameter, chosen))
+        picked = (chosen,) if chosen in options else ()
+        return Choice(label, parameter, options, picked, default=default)
+
+    def many(self, label: str, parameter: str, options: Mapping[str, str]) -> Choice:
+        """Read a choice of any number; none asked for means all.
+
+        Args:
+            label: What the reader picks.
+            parameter: Its name in the address, where it may stand several times.
+            options: As for ``one``.
+        """
+        asked = dict.fromkeys(self._all(parameter))
+        for each in asked:
+            if each not in options:
+                self._complain(label, each)
+        chosen = tuple(each for each in asked if each in options)
+        self._resolved += [(parameter, each) for each in chosen]
+        return Choice(label, parameter, options, chosen, many=True)
+
+    def text(self, label: str, parameter: str) -> Search:
+        """Read a text that the reader types."""
+        asked = (self._single(parameter) or "").strip()
+        if asked:
+            self._resolved.append((parameter, asked))
+        return Search(label, parameter, asked)
+
+    def whole(self, label: str, parameter: str, default: int, low: int, high: int) -> int:
+        """Read a whole number.
+
+        Args:
+            label: What it counts, for the complaint.
+            parameter: Its name in the address.
+            default: What holds when nothing valid is asked for; left out of the address.
+            low: The least that is valid.
+            high: The most.
+        """
+        asked = self._single(parameter)
+        found = default
+        if asked is not None:
+            if asked.isascii() and asked.isdecimal() and low <= int(asked[:18]) <= high:
+                found = int(asked)
+            else:
+                self._complaints.append(
+                    f"The link asks for {label.lower()} {_quoted(asked)}; "
+                    f"expected a number from {low} to {high}."
+                )
+        if found != default:
+            self._resolved.append((parameter, str(found)))
+        return found
+
+    def day(self, label: str, parameter: str) -> datetime | None:
+        """Read a day such as ``2026-11-21``; its beginning in UTC, ``None`` when none is asked."""
+        asked = self._single(parameter)
+        if asked is None:
+            return None
+        try:
+            found = date.fromisoformat(asked)
+        except ValueError:
+            self._complaints.append(
+                f"The link asks for {label.lower()} {_quoted(asked)}; "
+                "expected a day such as 2026-11-21."
+            )
+            return None
+        self._resolved.append((parameter, found.isoformat()))
+        return datetime(found.year, found.month, found.day, tzinfo=UTC)
+
+    def forget(self, parameter: str) -> None:
+        """Take a parameter as not asked for: another choice has taken its meaning away."""
+        kept = tuple(pair for pair in self.address.parameters if pair[0] != parameter)
+        self.address = Address(self.address.screen, kept)
+
+    def resolved(self) -> Address:
+        """Give the whole address: what was read, with what was filled in."""
+        return Address(self.address.screen, tuple(self._resolved))
+
+    def complaints(self) -> tuple[str, ...]:
+        """Give what cannot be shown as asked, a line each."""
+        unknown = dict.fromkeys(
+            name for name, _ in self.address.parameters if name not in self._read
+        )
+        told = [
+            f"The link says {_quoted(name)}, which this view does not know." for name in unknown
+        ]
+        return (*self._complaints, *told)
+
+    def _single(self, parameter: str) -> str | None:
+        found = self._all(parameter)
+        if len(found) > 1:
+            self._complaints.append(f"The link says {parameter} more than once; the last holds.")
+        return found[-1] if found else None
+
+    def _all(self, parameter: str) -> tuple[str, ...]:
+        self._read.append(parameter)
+        return self.address.values(parameter)
+
+    def _complain(self, label: str, asked: str) -> None:
+        self._complaints.append(
+            f"The link asks for {label.lower()} {_quoted(asked)}, which is not in this store."
+        )
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")

@@ -1,0 +1,123 @@
+"""A view as one HTML file that needs nothing else: no server, no network.
+
+It is the document that the live page shows, drawn by the same ``fragment``. Its policy lets only
+our own scripts run, named by their digests: a text that became markup by mistake could do nothing.
+"""
+
+import base64
+import hashlib
+import shlex
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Final
+
+from plotly.offline import get_plotlyjs
+
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.document import (
+    Block,
+    Chart,
+    Columns,
+    Document,
+    Folded,
+    Section,
+    When,
+)
+from hybridwatch.pages.html import Pen, blocks_html, line_html
+from hybridwatch.pages.markup import Markup
+from hybridwatch.pages.sheet import SHEET
+from hybridwatch.pages.style import STYLE
+
+_GROUND: Final = """
+:root { color-scheme: light dark; --ground: #ffffff; --type: #1b2430; }
+@media (prefers-color-scheme: dark) { :root { --ground: #11161d; --type: #e6eaf0; } }
+body { margin: 0; background: var(--ground); color: var(--type); font-size: 15px; line-height: 1.5;
+  font-family: "Source Sans 3", "Source Sans Pro", system-ui, sans-serif; }
+main, footer { max-width: 80rem; margin: 0 auto; padding: 1.5rem clamp(0.8rem, 3vw, 2rem) 0; }
+footer { padding-bottom: 2rem; }
+@media print { .hw-file { display: none; } }
+"""
+
+_SCRIPT: Final = (
+    SHEET
+    + """
+new Sheet(document.body, {
+  ground: document.body,
+  loadPlotly: async () => Plotly,
+  go: (href) => location.assign(href),
+}).enliven();
+for (const time of document.querySelectorAll("time")) {
+  const local = new Date(time.dateTime).toLocaleString(undefined, {timeZoneName: "short"});
+  time.title = [time.title, local].filter(Boolean).join("\\n");
+}
+"""
+)
+
+
+def static_page(document: Document, now: datetime, base: str | None = None) -> str:
+    """Write a view as a whole HTML page.
+
+    Args:
+        document: What it says.
+        now: When it is written; aware.
+        base: Where the dashboard is to be found, with its last slash; links to other views lead
+            there, and are no links without.
+    """
+    pen = Pen(href=_links_to(base))
+    drawn = any(isinstance(block, Chart) for block in _all(document.blocks))
+    scripts = ([get_plotlyjs()] if drawn else []) + [_SCRIPT]
+    return str(
+        Markup(
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta http-equiv="Content-Security-Policy" content="{policy}">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            '<meta name="generator" content="hybridwatch page">'
+            "<title>{title} - hybridwatch</title><style>{style}</style></head><body>\n"
+            '<main><h1 class="hw-title">{title}</h1><p class="hw-lead">{lead}</p>\n{body}</main>\n'
+            '<footer class="hw-quiet">{foot}</footer>\n{scripts}</body></html>\n'
+        ).format(
+            policy=_policy(scripts),
+            title=document.title,
+            style=Markup(_GROUND + STYLE),  # noqa: S704 (our own)
+            lead=line_html(document.lead, pen),
+            body=blocks_html((*document.warnings, *document.blocks), pen),
+            foot=line_html(_foot(document, now), pen),
+            scripts=Markup("").join(map(_script, scripts)),
+        )
+    )
+
+
+def _foot(document: Document, now: datetime) -> tuple[str | When, ...]:
+    words = ["hybridwatch", "page", document.address.screen]
+    if query := document.address.query():
+        words += ["--query", query]
+    return ("Written ", When(now), f" by {shlex.join(words)}")
+
+
+def _links_to(base: str | None) -> Callable[[Address], str | None]:
+    return lambda address: None if base is None else base + address.href().removeprefix("./")
+
+
+def _script(text: str) -> Markup:
+    return Markup("<script>{}</script>\n").format(Markup(text))  # noqa: S704 (plotly's and our own)
+
+
+def _policy(scripts: list[str]) -> str:
+    allowed = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _all(blocks: tuple[Block, ...]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        if isinstance(block, Section | Folded):
+            yield from _all(block.blocks)
+        elif isinstance(block, Columns):
+            for part in block.parts:
+                yield from _all(part)

@@ -1,0 +1,64 @@
+"""The screens: each a function from a store and an address to a document.
+
+The live page and ``hybridwatch page`` open them here, so both show the same.
+"""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from hybridwatch.errors import HybridwatchError
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.document import Document, Kind, Notice
+from hybridwatch.pages.query import Asked
+from hybridwatch.pages.screens.screen import Screen, Show, Source
+
+SCREENS: Final[Mapping[str, Screen]] = {
+    screen.name: screen
+    for screen in (
+        Screen("overview", "Overview"),
+        Screen("scenario", "Scenario", figures=True),
+        Screen("compare", "Compare", figures=True),
+        Screen("sync", "CPU sync", figures=True),
+        Screen("alerts", "Alerts", figures=True),
+        Screen("builds", "Builds and fixes", "Evidence"),
+        Screen("sees", "Does the suite see?", "Evidence"),
+        Screen("runs", "Runs and testbeds", "Evidence"),
+        Screen("run", "Run", "Evidence", listed=False, figures=True),
+    )
+}
+"""In the order of the navigation; the first is the home page."""
+
+
+def open_view(source: Source, address: Address) -> Document:
+    """Give what a view says.
+
+    Args:
+        source: What there is to be shown.
+        address: Which view.
+
+    Returns:
+        The screen's document with its whole address and what could not be shown as asked. When
+        the store cannot be told of, the document says why.
+
+    Raises:
+        KeyError: There is no such screen.
+    """
+    screen = SCREENS[address.screen]
+    show: Show = importlib.import_module(f"{__name__}.{screen.name}").show
+    asked = Asked(address)
+    try:
+        document = show(source, asked)
+    except HybridwatchError as error:
+        lines = tuple(str(error).splitlines())
+        trouble = Notice(Kind.LOUD, "This view cannot be shown", lines)
+        return Document(screen.title, (trouble,), address=address)
+    complaints = asked.complaints()
+    if complaints and not source.index.counts["runs"]:
+        # A screen without runs asks for nothing, which is not the link's fault.
+        complaints = ("The link cannot be followed: there is no run to show yet.",)
+    return replace(document, address=asked.resolved(), complaints=complaints)
+
+
+__all__ = ["SCREENS", "Screen", "Show", "Source", "open_view"]

@@ -1,0 +1,229 @@
+"""One alert: what happened and why, what shows it, what changed, how to measure it again."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from hybridwatch.analysis.cause import Area
+from hybridwatch.analysis.death import death_of
+from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.history.entry import Entry
+from hybridwatch.history.overview_rows import name_of
+from hybridwatch.history.series import series_of
+from hybridwatch.pages.address import address
+from hybridwatch.pages.alert_words import (
+    NOBODY,
+    alert_text,
+    change_of,
+    entry_line,
+    is_control,
+    rank_of,
+    status_line,
+)
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    Choice,
+    Code,
+    Column,
+    Command,
+    Document,
+    Facts,
+    Filters,
+    Folded,
+    Inline,
+    Line,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+    When,
+)
+from hybridwatch.pages.screens.alert_history import history_section
+from hybridwatch.pages.screens.alerting import run_line
+from hybridwatch.pages.screens.empty import broken_notice
+from hybridwatch.pages.screens.pair import rows_in
+from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.suspects import suspects_section
+from hybridwatch.record.lasting import is_lasting
+from hybridwatch.report import numbers
+from hybridwatch.report.numbers import age
+from hybridwatch.report.sentence import plural, repeat_command
+from hybridwatch.store import Broken
+from hybridwatch.triage import Alert, Change, Deed, Ruling
+from hybridwatch.triage import Entry as Act
+
+_STORY_OPEN: Final = 8
+_LOG_LINES: Final = 40
+_UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING})
+_CHANGED: Final = {
+    Change.OPENED: "opened",
+    Change.RESOLVED: "resolved",
+    Change.REOPENED: "came back",
+}
+
+
+def alert_page(alert: Alert, picked: Choice, way: tuple[Inline, ...], source: Source) -> Document:
+    """Tell everything about one alert.
+
+    Args:
+        alert: The alert.
+        picked: The choice by which it was picked.
+        way: Leads back to the list, and on through it.
+        source: Where it belongs.
+    """
+    matter, entry = alert.matter, _entry_of(alert.bad, source)
+    report = _own(alert, entry)
+    text = alert_text(alert, report)
+    blocks = (
+        Filters((picked,)),
+        Paragraph(way, quiet=True),
+        Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
+        *_death(alert, report),
+        *history_section(alert, source),
+        *_evidence(alert, entry, report),
+        *suspects_section(alert, source),
+        *_again(report),
+        Section("How it stands", (Facts(tuple(_facts(alert, source))),)),
+        *_story(alert, source),
+    )
+    lead = f"{matter.contender} against {matter.baseline} on {matter.testbed}"
+    return Document(f"{matter.scenario}: {text.what.lower()}", blocks, lead=lead)
+
+
+def _entry_of(ruling: Ruling, source: Source) -> Entry | Broken | None:
+    row = rows_in(source.index).get(ruling.run_id)
+    return source.read(source.results / row.record) if row else None
+
+
+def _own(alert: Alert, entry: Entry | Broken | None) -> Report | None:
+    """Give the report of the newest bad run, as far as it speaks of this alert."""
+    if not isinstance(entry, Entry) or entry.report is None:
+        return None
+    if is_control(alert):
+        return entry.report
+    parts = {(part.metric, part.statistic) for part in alert.cause.parts}
+    own = [c for c in entry.report.comparisons if (c.metric.id, c.statistic) in parts]
+    return replace(entry.report, comparisons=tuple(own))
+
+
+def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
+    opened = alert.opened_by
+    when = When(opened.started_at, age(opened.started_at, source.now))
+    last = ("since ", when, ", ", *run_line(opened, source), ".")
+    if is_control(alert):
+        told = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
+        return (f"{told} this scenario is green whatever happens, ", *last)
+    return (f"{detail}, " if detail else "", *last)
+
+
+def _death(alert: Alert, report: Report | None) -> Iterator[Block]:
+    """Say what ended the engine, with the end of its log."""
+    if alert.matter.area is not Area.ENGINE or report is None:
+        return
+    death = death_of(report, alert.cause)
+    if death is None:
+        return
+    trial = death.trial
+    blocks: list[Block] = [
+        Facts((("Reason", death.reason), ("Seen by", trial.reason), ("In", trial.place)))
+    ]
+    if trial.log_tail.strip():
+        tail = "\n".join(trial.log_tail.splitlines()[-_LOG_LINES:])
+        blocks.append(Code(tail, "The end of the engine's log"))
+    yield Section("How it ended", tuple(blocks))
+
+
+def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None) -> Iterator[Block]:
+    """Lay out the metrics of the newest bad run, the answers that flipped and the raw trials."""
+    if isinstance(entry, Broken):
+        yield broken_notice([entry])
+    if report is None or not isinstance(entry, Entry):
+        return
+    run, lead = alert.bad.run_id, alert.cause.lead
+    full = Link("everything that it says", address("run", run=run))
+    counted = plural(len(report.comparisons), "comparison")
+    note = Paragraph((f"{counted} of run {run}; ", full, "."), quiet=True)
+    table = comparisons_table(report)
+    if lead.verdict in _UNMEASURED and not is_control(alert):
+        # Rows without a number show nothing more than their names.
+        yield Section("Evidence", (Folded(f"{counted} without a value", (table,)), note))
+        return
+    drawn = [
+        trials_chart(series)
+        for series in series_of([entry])
+        if (series.metric.id, series.statistic) == (lead.metric, lead.statistic)
+    ]
+    yield Section("Evidence", (table, note, *changed_answers(report), *drawn))
+
+
+def _again(report: Report | None) -> Iterator[Block]:
+    """Give the command that measures it again."""
+    if report is None:
+        return
+    sides = (report.baseline.build, report.contender.build)
+    passing = {build.label: build for build in sides if not is_lasting(build)}
+    notes = (
+        f"{label} is another build each day; here it was {build.distribution} {build.release}, "
+        f"wheel {build.wheel_digest[:12]}."
+        for label, build in passing.items()
+    )
+    blocks: tuple[Block, ...] = (
+        Command(repeat_command(report), "Measure both builds anew, interleaved"),
+        *(Paragraph(note, quiet=True) for note in notes),
+    )
+    yield Section("Measure it again", blocks)
+
+
+def _facts(alert: Alert, source: Source) -> Iterator[tuple[str, Line]]:
+    decided, newest = alert.decisions, alert.newest
+    when = When(newest.started_at, age(newest.started_at, source.now))
+    yield "Status", status_line(alert)
+    yield "By the gate's policy it", rank_of(alert)
+    yield "Assigned to", decided.assignee or NOBODY
+    yield "Issue", Link(decided.issue, decided.issue) if decided.issue else "none"
+    yield "Newest run", (newest.verdict, " ", when, ", ", *run_line(newest, source))
+
+
+def _story(alert: Alert, source: Source) -> Iterator[Block]:
+    """Tell what the verdicts and the people did, the newest first."""
+    happened: list[tuple[When, Line]] = [
+        (
+            When(turn.by.started_at, age(turn.by.started_at, source.now)),
+            (f"{_CHANGED[turn.change]} by ", *run_line(turn.by, source), f": {_told(turn.by)}"),
+        )
+        for turn in alert.turns
+    ]
+    happened += [
+        (
+            When(act.at, age(act.at, source.now)),
+            _did(act, is_earlier=act in alert.decisions.earlier),
+        )
+        for act in alert.decisions.all
+    ]
+    happened.sort(key=lambda one: one[0].moment, reverse=True)
+    columns = (Column("when"), Column("what happened"))
+    rows = tuple((when, Cell(line)) for when, line in happened)
+    table = Table("What happened, the newest first", columns, rows)
+    title = f"What happened ({len(rows)})"
+    yield Folded(title, (table,)) if len(rows) > _STORY_OPEN else Section(title, (table,))
+
+
+def _did(act: Act, *, is_earlier: bool) -> Line:
+    said = entry_line(act)
+    if is_earlier:
+        # Its words stand as they were; only what they were about is added.
+        (part,) = act.seen.parts
+        return f"{said} (about {name_of(part.metric, part.statistic)[1]} alone)"
+    if act.act.deed is Deed.DUPLICATE and "/" not in act.act.text:
+        to = address("alerts", alert=act.act.text)
+        return (said.removesuffix(act.act.text), Link(act.act.text, to))
+    return said
+
+
+def _told(ruling: Ruling) -> str:
+    if ruling.cause is None:
+        return ruling.verdict.value
+    change = change_of(ruling.cause.lead)
+    return ruling.verdict.value + ("" if change == numbers.ABSENT else f", {change}")

@@ -1,0 +1,70 @@
+"""The picture of an alert: the history of its leading metric, and the run that opened it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.figures.marks import mark_moment, mark_place
+from hybridwatch.history.lines import Line, lines_of, names_of
+from hybridwatch.history.overview_rows import name_of
+from hybridwatch.index import Series
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
+from hybridwatch.pages.screens.histories import Subject, chart_of
+from hybridwatch.pages.screens.pair import rows_in
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.triage import Alert, Ruling
+
+_NEWEST: Final = 50
+"""Medians of each build, as on the scenario's own page."""
+_FEWEST: Final = 2
+
+
+def history_section(alert: Alert, source: Source) -> Iterator[Block]:
+    """Draw the leading metric of both builds over time; over releases where a build has one run."""
+    matter, opened = alert.matter, alert.opened_by
+    lead = alert.cause.lead
+    metric, _ = name_of(lead.metric, lead.statistic)
+    row = rows_in(source.index).get(opened.run_id)
+    if metric is None or row is None:
+        return
+    subject = Subject(metric, lead.statistic)
+    series = source.index.series(
+        matter.scenario, row.version, matter.testbed, metric.id, lead.statistic
+    )
+    over_releases, names = _names(series, (matter.contender, matter.baseline))
+    if not names:
+        return
+    lines = lines_of(series, metric, newest=_NEWEST, over_releases=over_releases, builds=names)
+    chart = chart_of(subject, lines, matter.scenario, over_releases=over_releases)
+    _mark(chart, lines, opened, over_releases=over_releases)
+    view = address(
+        "scenario",
+        scenario=matter.scenario,
+        testbed=matter.testbed,
+        metric=subject.label,
+        build=dict.fromkeys((matter.baseline, matter.contender)),
+    )
+    told = "The upright line is the run that opened the alert. "
+    way = Paragraph((told, Link("The whole history", view), "."), quiet=True)
+    lost = lead.verdict is Verdict.FAILED or lead.verdict is Verdict.MISSING
+    title = f"{subject.label} until then" if lost else f"When {subject.label} changed"
+    yield Section(title, (chart, way))
+
+
+def _names(series: Series, builds: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
+    """Choose the lines: builds over time, or over releases if the contender has a single run."""
+    levels = series.levels[series.levels["build"].isin(builds)]
+    over_releases = int((levels["build"] == builds[0]).sum()) < _FEWEST
+    found = dict.fromkeys(names_of(levels, over_releases=over_releases).tolist())
+    return over_releases, tuple(found)
+
+
+def _mark(chart: Chart, lines: Sequence[Line], opened: Ruling, *, over_releases: bool) -> None:
+    """Draw an upright line where the alert opened; over releases only if that left a value."""
+    if not over_releases:
+        mark_moment(chart.figure, opened.started_at)
+        return
+    for line in lines:
+        for place in line.levels.loc[line.levels["run"] == opened.run_id, "place"][-1:]:
+            mark_place(chart.figure, float(place))

@@ -1,0 +1,64 @@
+"""Alerts as screens show them: which there are, and the runs behind them in a line."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from hybridwatch.history.alerts import find_alerts, find_stories
+from hybridwatch.index import Index
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import Cell, Inline, Link, When
+from hybridwatch.pages.screens.pair import rows_in
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.report.numbers import age
+from hybridwatch.triage import Alert, Ruling, Story
+
+LONGEST_LINE: Final = 160
+"""Characters of one line of a list; pages of their own show all."""
+
+
+def alerts_here(source: Source) -> tuple[Alert, ...]:
+    """Derive every alert of a store, as ``find_alerts``.
+
+    Raises:
+        TriageError: What people decided cannot be read.
+    """
+    return find_alerts(source.results, source.index, source.checkout(), source.now, source.triage)
+
+
+def stories_here(source: Source) -> tuple[Story, ...]:
+    """Tell what the verdicts of a store say, whatever people decided."""
+    return find_stories(source.index, source.checkout()).everything
+
+
+def stories_with(run_id: str, source: Source) -> tuple[Story, ...]:
+    """Tell the stories in which a run was bad."""
+    return find_stories(source.index, source.checkout()).bad_in.get(run_id, ())
+
+
+def engine_said(run_id: str, source: Source) -> str:
+    """Say why an engine failed as the headline of its run does; empty where that is not known."""
+    row = rows_in(source.index).get(run_id)
+    said = row.said if row else ""
+    return said if len(said) <= LONGEST_LINE else said[:LONGEST_LINE].rstrip() + "…"
+
+
+def since(ruling: Ruling, source: Source) -> Cell:
+    """Say when a run was, which it was, and of which release the engine was that it measured."""
+    when = When(ruling.started_at, age(ruling.started_at, source.now))
+    return Cell(when, run_line(ruling, source))
+
+
+def run_line(ruling: Ruling, source: Source) -> tuple[Inline, ...]:
+    """Name a run and the release of its contender."""
+    link = Link(f"run\N{NO-BREAK SPACE}{ruling.run_id}", address("run", run=ruling.run_id))
+    release = _releases(source.index).get(ruling.run_id, "")
+    return (link, f" of {release}") if release else (link,)
+
+
+@lru_cache(maxsize=1)
+def _releases(index: Index) -> Mapping[str, str]:
+    """The release of each run's contender."""
+    runs = index.runs()
+    last = runs[runs["side"] == runs["sides"] - 1]
+    return dict(zip(last["run"], last["release"], strict=True))

@@ -1,0 +1,254 @@
+"""Builds and fixes: which build has which fix, and which scenario proves it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import pandas as pd
+
+from hybridwatch.history.controls import ControlRun, controls_of, fixes_of, newest_of
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    Column,
+    Document,
+    Filters,
+    Inline,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+    When,
+)
+from hybridwatch.pages.query import Asked
+from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.record.identity import FixState
+from hybridwatch.report.numbers import age
+from hybridwatch.report.sentence import plural
+from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
+from hybridwatch.scenario.scenario import Scenario
+
+_ABREAST: Final = 8
+"""Builds side by side when nobody chose any; more would not fit a screen."""
+
+_STATES: Final[Mapping[FixState, tuple[str, str]]] = {
+    FixState.PRESENT: ("\u2714 present", "The release has it."),
+    FixState.APPLIED: ("+ applied", "The release lacks it; the plugin put it in."),
+    FixState.LACKING: ("\u2716 lacking", "The release does not have it, and nobody put it in."),
+    FixState.REVERTED: ("\u2212 reverted", "The release has it; the plugin took it out."),
+    FixState.NOT_APPLICABLE: ("n/a", "The release has no code that the fix could change."),
+}
+"""How a state is written, and what it means."""
+_UNPROBED: Final = Cell("-", title="No run of this build has probed it.")
+
+_WHOLES: Final = {part: whole for whole, parts in FIX_PARTS.items() for part in parts}
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A build as its runs tell it.
+
+    Attributes:
+        label: Name with switches.
+        release: The vLLM release.
+        runs: How many runs it was in.
+        run: Id of the newest.
+        newest: When that started, UTC.
+        fixes: What that run probed.
+        wavers: Fixes that an older run found in another state.
+    """
+
+    label: str
+    release: str
+    runs: int
+    run: str
+    newest: datetime
+    fixes: Mapping[str, FixState]
+    wavers: frozenset[str]
+
+    @property
+    def is_switched(self) -> bool:
+        """Whether the plugin put a fix in or took one out."""
+        return bool({FixState.APPLIED, FixState.REVERTED} & set(self.fixes.values()))
+
+
+def show(source: Source, asked: Asked) -> Document:
+    """Show every fix in every build, and every build, measured or not."""
+    checkout = source.checkout()
+    builds = builds_of(source.index.runs())
+    choice = asked.many("Builds", "build", {build.label: build.label for build in builds})
+    shown = [build for build in builds if build.label in choice.chosen] or _first(builds)
+    title = "Builds and fixes"
+    blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
+    if builds:
+        newest = newest_of(controls_of(source.index, checkout.scenarios))
+        proofs = _proofs(checkout.scenarios.values(), newest)
+        blocks += [
+            Filters((choice,)),
+            *_matrix(shown, builds, proofs, source),
+        ]
+    else:
+        blocks = [*empty_store(source), *checkout_notice(checkout)]
+    blocks += _all(builds, checkout.builds, source)
+    missing = len(set(checkout.builds) - {build.label for build in builds})
+    lead = f"{plural(len(builds), 'build')} measured, {missing} listed and not measured"
+    return Document(title, tuple(blocks), lead=lead)
+
+
+def builds_of(runs: pd.DataFrame) -> tuple[Build, ...]:
+    """Collect builds from the sides of runs, the newest release first.
+
+    Args:
+        runs: As ``Index.runs`` gives them. Those without probed fixes were ingested from other
+            tools and know nothing of ours.
+    """
+    sides: defaultdict[str, list[tuple[str, str, datetime, Mapping[str, FixState]]]]
+    sides = defaultdict(list)
+    columns = (runs[name] for name in ("build", "release", "run", "started_at", "fixes"))
+    for label, release, run, started, fixes in zip(*columns, strict=True):
+        if probed := fixes_of(fixes):
+            sides[label].append((release, run, started.to_pydatetime(), probed))
+    found = [_build(label, some) for label, some in sides.items()]
+    return tuple(sorted(found, key=_order))
+
+
+def _build(label: str, sides: Sequence[tuple[str, str, datetime, Mapping[str, FixState]]]) -> Build:
+    release, run, newest, fixes = sides[-1]
+    older = (probed for *_, probed in sides[:-1])
+    wavers = {fix for probed in older for fix in fixes if probed.get(fix, fixes[fix]) != fixes[fix]}
+    runs = len({run for _, run, *_ in sides})
+    return Build(label, release, runs, run, newest, fixes, frozenset(wavers))
+
+
+def _order(build: Build) -> tuple[tuple[int, ...], str, str]:
+    """Newest release first, then by name, a build before what was switched on it."""
+    numbers = tuple(-int(part) for part in build.release.split(".") if part.isdecimal())
+    return (numbers or (1,), build.release, build.label)
+
+
+def _first(builds: Sequence[Build]) -> list[Build]:
+    """Choose what is shown when nobody chose: releases as they are, where there is any."""
+    return ([build for build in builds if not build.is_switched] or list(builds))[:_ABREAST]
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """A scenario that guards a fix, and its newest known-bad control, if there is one."""
+
+    scenario: str
+    control: ControlRun | None
+
+
+def _proofs(
+    scenarios: Iterable[Scenario], newest: Mapping[str, ControlRun]
+) -> Mapping[str, list[_Proof]]:
+    proofs: defaultdict[str, list[_Proof]] = defaultdict(list)
+    for scenario in scenarios:
+        proofs[scenario.fix].append(_Proof(scenario.id, newest.get(scenario.id)))
+    return proofs
+
+
+def _matrix(
+    shown: Sequence[Build],
+    builds: Sequence[Build],
+    proofs: Mapping[str, list[_Proof]],
+    source: Source,
+) -> Iterator[Block]:
+    known = [*FIXES, *sorted({fix for build in builds for fix in build.fixes} - set(FIXES))]
+    columns = (
+        Column("fix"),
+        Column("proved by", wide=True, title="Scenarios that are run with and without the fix"),
+        *(Column(build.label) for build in shown),
+    )
+    rows = tuple(_fix(fix, shown, proofs.get(fix, []), source) for fix in known)
+    told = "A state is what the newest run of a build probed in its engine."
+    if len(shown) < len(builds):
+        told += f" {len(shown)} of {plural(len(builds), 'build')} stand here; choose others above."
+    yield Paragraph(told, quiet=True)
+    yield Table("Fixes by build", columns, rows)
+
+
+def _fix(
+    fix: str, shown: Sequence[Build], proofs: Sequence[_Proof], source: Source
+) -> tuple[Cell | Inline, ...]:
+    whole = _WHOLES.get(fix)
+    return (
+        Cell(fix, f"part of {whole}" if whole else ""),
+        _proved(proofs, source),
+        *(_state(fix, build) for build in shown),
+    )
+
+
+def _proved(proofs: Sequence[_Proof], source: Source) -> Cell:
+    if not proofs:
+        return Cell("-", title="No scenario is run with and without this fix.")
+    line: list[Inline] = []
+    for proof in proofs:
+        line += ["\n"] if line else []
+        line += _proof(proof, source)
+    return Cell(tuple(line))
+
+
+def _proof(proof: _Proof, source: Source) -> Iterator[Inline]:
+    control = proof.control
+    if control is None or control.sight is None:
+        yield f"{proof.scenario}, not run"
+        return
+    yield Link(proof.scenario, address("run", run=control.run))
+    yield f" {control.sight.value} "
+    yield When(control.started_at, age(control.started_at, source.now))
+
+
+def _state(fix: str, build: Build) -> Cell:
+    state = build.fixes.get(fix)
+    if state is None:
+        return _UNPROBED
+    said, means = _STATES[state]
+    under = "otherwise in older runs" if fix in build.wavers else ""
+    return Cell(said, under, title=means, raw=state.value)
+
+
+def _all(builds: Sequence[Build], listed: Mapping[str, str], source: Source) -> Iterator[Section]:
+    """List every build that was measured, and every one that could be."""
+    columns = (
+        Column("build"),
+        Column("vLLM"),
+        Column("switched", wide=True),
+        Column("runs", number=True),
+        Column("newest"),
+    )
+    measured = [_measured(build, source) for build in builds]
+    known = {build.label for build in builds}
+    waiting: list[tuple[Cell | Inline, ...]] = [
+        (name, release, "-", Cell("0", raw=0), "not measured")
+        for name, release in listed.items()
+        if name not in known
+    ]
+    if rows := (*measured, *waiting):
+        yield Section("Builds", (Table("Builds", columns, rows),))
+
+
+def _measured(build: Build, source: Source) -> tuple[Cell | Inline, ...]:
+    return (
+        Link(build.label, address("runs", build=build.label)),
+        build.release,
+        _switched(build),
+        Cell(str(build.runs), raw=build.runs),
+        Cell(
+            When(build.newest, age(build.newest, source.now)),
+            Link(f"run\N{NO-BREAK SPACE}{build.run}", address("run", run=build.run)),
+        ),
+    )
+
+
+def _switched(build: Build) -> str:
+    told = [
+        f"{state.value}: {', '.join(fixes)}"
+        for state in (FixState.APPLIED, FixState.REVERTED)
+        if (fixes := [fix for fix, found in sorted(build.fixes.items()) if found is state])
+    ]
+    return "; ".join(told) or "-"

@@ -1,0 +1,106 @@
+"""The charts of a scenario's screen."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hybridwatch.analysis.change_point import State
+from hybridwatch.figures.lines import figure_lines
+from hybridwatch.history.lines import Line
+from hybridwatch.history.series import label_of
+from hybridwatch.metric import Metric
+from hybridwatch.pages.document import Block, Chart, Columns, Heading, Kind, Notice, Paragraph
+from hybridwatch.report import numbers
+from hybridwatch.report.sentence import plural
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A metric and statistic that a scenario has."""
+
+    metric: Metric
+    statistic: str
+
+    @property
+    def label(self) -> str:
+        """Its name on the page and in addresses."""
+        return label_of(self.metric, self.statistic)
+
+
+def charts_of(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator[Block]:
+    """Lay out charts, two beside each other, and say how to read them.
+
+    Args:
+        drawn: Metrics with their lines, at least one each, and the chart of these.
+    """
+    if not drawn:
+        yield Notice(Kind.QUIET, "Nothing to draw: these builds have none of these metrics")
+        return
+    yield Paragraph(
+        "A line joins medians of runs; the band is where each median lies with 95 % confidence "
+        "(all trials where there are fewer than 6). Dots are trials: where there are many, every "
+        "k-th of each run and always its lowest and highest; of very many runs those of the last. "
+        "A filled triangle is a confirmed change point, an open one a suspected; dotted rules are "
+        "where a build's release or fixes changed.",
+        quiet=True,
+    )
+    parts: list[tuple[Block, ...]] = [
+        (Heading(subject.label), chart, *_doubts(lines)) for subject, lines, chart in drawn
+    ]
+    for at in range(0, len(parts), 2):
+        yield Columns(tuple(parts[at : at + 2]))
+
+
+def _doubts(lines: Sequence[Line]) -> Iterator[Paragraph]:
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        for doubt in line.history.doubts if line.is_long_enough else ():
+            names[doubt].append(line.name)
+    for doubt, held in names.items():
+        yield Paragraph(f"{', '.join(held)}: {doubt}", quiet=True)
+
+
+def chart_of(
+    subject: Subject, lines: Sequence[Line], scenario: str, *, over_releases: bool
+) -> Chart:
+    """Draw a metric.
+
+    Args:
+        subject: The metric.
+        lines: At least one.
+        scenario: Its id, for the names of files.
+        over_releases: As the lines were laid out.
+    """
+    metric = subject.metric
+    return Chart(
+        f"{scenario} {subject.label}",
+        figure_lines(lines, metric, over_releases=over_releases),
+        " ".join(_told(line, metric) for line in lines),
+        _data(lines),
+        opens_runs=True,
+    )
+
+
+def _told(line: Line, metric: Metric) -> str:
+    last = numbers.value(float(line.levels["value"].iloc[-1]), metric)
+    states = [point.state for point in line.history.points]
+    counted = [
+        plural(states.count(state), f"{state.value} change") for state in State if state in states
+    ]
+    nothing = "no change point" if line.is_long_enough else "too few to look for changes"
+    return (
+        f"{line.name}: {plural(len(line.levels), 'median')}, the last {last}, "
+        f"{' and '.join(counted) or nothing}."
+    )
+
+
+def _data(lines: Sequence[Line]) -> Mapping[str, Sequence[object]]:
+    """What is drawn, a row for each trial, with the median and band of its side."""
+    columns = ("run", "started_at", "build", "release", "side", "trial", "value", "median")
+    more = ("low", "high", "n", "record", "revision", "testbed")
+    told: dict[str, list[object]] = {"line": []}
+    for line in lines:
+        told["line"] += [line.name] * len(line.points)
+        for name in (*columns, *more):
+            told.setdefault(name, []).extend(line.points[name].tolist())
+    return told

@@ -1,0 +1,202 @@
+"""What the person on duty reads first: what is broken, what is new, where everything stands."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+import pandas as pd
+
+from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.sight import Sight
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.errors import TriageError
+from hybridwatch.history.comparisons import comparisons_of
+from hybridwatch.history.controls import ControlRun, controls_of, newest_of
+from hybridwatch.history.overview_rows import (
+    current,
+    grid_of,
+    name_of,
+)
+from hybridwatch.pages.address import address
+from hybridwatch.pages.alert_words import alert_text
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    Choice,
+    Column,
+    Document,
+    Filters,
+    Folded,
+    Grade,
+    Inline,
+    Kind,
+    Line,
+    Link,
+    Notice,
+    Paragraph,
+    Section,
+    Short,
+    Table,
+    When,
+)
+from hybridwatch.pages.query import Asked
+from hybridwatch.pages.screens.alerting import alerts_here
+from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
+from hybridwatch.pages.screens.overview_grid import standings
+from hybridwatch.pages.screens.overview_news import news_section
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
+from hybridwatch.record.role import Role
+from hybridwatch.report import numbers
+from hybridwatch.report.caught import bugs_caught
+from hybridwatch.report.numbers import age
+from hybridwatch.report.sentence import plural
+from hybridwatch.triage import Status
+
+_RUNS_BACK: Final = 16
+_NAMED: Final = 3
+_SINCE: Final[Mapping[str, str]] = {"1": "yesterday", "7": "a week ago", "30": "a month ago"}
+_TITLE: Final = "hybridwatch"
+
+
+def show(source: Source, asked: Asked) -> Document:
+    """Show what holds of the scenarios, builds and testbeds that are asked for."""
+    index = source.index
+    runs = index.runs()
+    filters = (
+        asked.many("Group", "group", _options(runs["group"])),
+        asked.many("Build", "build", _options(runs["build"])),
+        asked.many("Testbed", "testbed", _options(runs["testbed"])),
+    )
+    since = asked.one("Changed since", "since", _SINCE, "1")
+    checkout = source.checkout()
+    unmeasured = gaps_here(source)
+    loud = (*gaps_notice(unmeasured), *broken_in(source), *checkout_notice(checkout))
+    if runs.empty:
+        return Document(_TITLE, (*empty_store(source), *gaps_notice(unmeasured)))
+    controls = controls_of(index, checkout.scenarios)
+    comparisons = comparisons_of(index)
+    latest = _chosen(comparisons.latest, filters)
+    rows = grid_of(current(latest), index, _RUNS_BACK)
+    moment = source.now - timedelta(days=int(since.value))
+    news = _chosen(comparisons.changed_since(moment), filters)
+    blocks: tuple[Block, ...] = (
+        *_open_alerts(source),
+        *loud,
+        *_missed(controls),
+        Filters((*filters, since)),
+        news_section(news, since, source),
+        *standings(rows, latest, unmeasured, source),
+        *_controls(controls, source, folded=bool(rows)),
+    )
+    return Document(_TITLE, blocks, _lead(runs, source))
+
+
+def _options(names: pd.Series) -> Mapping[str, str]:
+    return {str(name): str(name) for name in sorted(names.unique())}
+
+
+def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
+    """Keep what is asked for."""
+    group, build, testbed = (choice.chosen for choice in filters)
+    kept = pd.Series(data=True, index=frame.index)
+    if group:
+        kept &= frame["group"].isin(group)
+    if build:
+        kept &= frame["baseline"].isin(build) | frame["contender"].isin(build)
+    if testbed:
+        kept &= frame["testbed"].isin(testbed)
+    return frame[kept]
+
+
+def _lead(runs: pd.DataFrame, source: Source) -> Line:
+    newest = runs["started_at"].max().to_pydatetime()
+    records = plural(source.index.counts["runs"], "record")
+    return (
+        f"{records} of {plural(runs['scenario'].nunique(), 'scenario')}, newest ",
+        When(newest, age(newest, source.now)),
+        " · ",
+        Short(source.results.resolve().name, str(source.results.resolve())),
+    )
+
+
+def _open_alerts(source: Source) -> Iterator[Block]:
+    """Count the alerts that nobody has answered, and lead to them."""
+    try:
+        alerts = [alert for alert in alerts_here(source) if alert.status is Status.OPEN]
+    except TriageError as error:
+        yield Notice(Kind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
+        return
+    every = address("alerts")
+    if not alerts:
+        yield Paragraph(("No ", Link("alert", every), " is open."), quiet=True)
+        return
+    blocking = sum(alert.rank is Action.BLOCK for alert in alerts)
+    line: list[Inline] = [
+        Link(f"{plural(len(alerts), 'open alert')}", every),
+        f", {blocking} of them would block: ",
+    ]
+    for nth, alert in enumerate(alerts[:_NAMED]):
+        opened = alert.opened_by.started_at
+        name = f"{alert.matter.scenario}: {alert_text(alert).what.lower()}"
+        line += [", " if nth else "", Link(name, address("alerts", alert=alert.matter.key))]
+        line += [" (opened ", When(opened, age(opened, source.now)), ")"]
+    more = f" and {len(alerts) - _NAMED} more" if len(alerts) > _NAMED else ""
+    yield Paragraph((*line, f"{more}."))
+
+
+def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
+    missed = [c for c in newest_of(controls).values() if c.sight is Sight.MISSED]
+    if missed:
+        lines = tuple(
+            (Link(c.scenario, address("run", run=c.run)), f": green without {', '.join(c.lost)}")
+            for c in missed
+        )
+        yield Notice(Kind.LOUD, f"{plural(len(missed), 'known-bad control')} not caught", lines)
+
+
+def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -> Iterator[Block]:
+    """Runs that are red on purpose, and those of equal sides: told apart, and told quietly."""
+    newest = newest_of(controls).values()
+    equal = [control for control in controls if control.role is Role.A_A]
+    alarms = sum(bool(control.alarms) for control in equal)
+    if not controls:
+        return
+    told: list[Inline] = [bugs_caught(newest) if newest else "No known-bad control"]
+    if equal:
+        told.append(f" · runs of equal sides with an alarm: {alarms} of {len(equal)}")
+    told += " · ", Link("does the suite see?", address("sees"))
+    columns = (
+        Column("seen"),
+        Column("scenario, engine bad on purpose"),
+        Column("by", wide=True, title="What told it from the healthy engine, with and without"),
+        Column("measured"),
+    )
+    rows = tuple(
+        (
+            Grade(Verdict.EQUIVALENT, "caught")
+            if control.sight is Sight.CAUGHT
+            else Grade(Verdict.FAILED, "not caught")
+            if control.sight is Sight.MISSED
+            else "not asked",
+            Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
+            _seen(control),
+            When(control.started_at, age(control.started_at, source.now)),
+        )
+        for control in sorted(newest, key=lambda c: (c.sight is Sight.CAUGHT, c.scenario))
+    )
+    table: Block = Table("Controls", columns, rows)
+    if folded:
+        table = Folded("Every known-bad control", (table,))
+    yield Section("Controls", (Paragraph(tuple(told)), *((table,) if rows else ())))
+
+
+def _seen(control: ControlRun) -> str:
+    """Say what the engine without its fix did otherwise."""
+    told = []
+    for one in control.alarms:
+        metric, name = name_of(one.metric, one.statistic)
+        if metric is not None and one.is_telling:
+            sides = " → ".join(numbers.value(side, metric) for side in (one.old, one.new))
+            told.append(f"{name} {sides}")
+    return ", ".join(told[:_NAMED]) or "nothing"

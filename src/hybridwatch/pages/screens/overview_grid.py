@@ -1,0 +1,184 @@
+"""The overview's grid as a table: where every scenario stands, and since when."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from hybridwatch.analysis.freshness import Gap
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.history.overview_rows import COLUMNS, LOUDEST, GridRow, Standing, Told, since_when
+from hybridwatch.pages.address import Address, address
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    Column,
+    Folded,
+    Grade,
+    Inline,
+    Line,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+    When,
+)
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.report import numbers
+from hybridwatch.report.numbers import age
+from hybridwatch.report.sentence import plural
+
+_ROWS: Final = 30
+_QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    """Knows how a row stands: what was not measured lately, and since when a verdict holds."""
+
+    unmeasured: Sequence[Gap]
+    source: Source
+
+    def gap(self, row: GridRow) -> Gap | None:
+        """What is not measured lately of a row."""
+        places = {(row.scenario, row.testbed), (row.scenario, "")}
+        return next((g for g in self.unmeasured if (g.scenario, g.testbed) in places), None)
+
+    def verdict(self, row: GridRow) -> Verdict:
+        """The loudest verdict; missing where nothing was measured lately."""
+        return Verdict.MISSING if self.gap(row) else row.loudest.verdict
+
+    def cell(self, row: GridRow) -> Cell:
+        """The verdict, and since when it holds."""
+        gap, loudest = self.gap(row), row.loudest
+        if gap is not None:
+            since = Grade(Verdict.MISSING, "not measured")
+            when = When(row.newest, age(row.newest, self.source.now))
+            return Cell(since, ("since ", when, f", then {loudest.verdict.value}"), gap.reason)
+        moment = since_when(self.source.index).get(loudest.question, loudest.started_at)
+        return Cell(loudest.verdict, ("since ", When(moment, age(moment, self.source.now))))
+
+
+def several(names: Iterable[str]) -> str:
+    """Name the first and count the others."""
+    first, *rest = names
+    return f"{first} and {len(rest)} more" if rest else first
+
+
+def history_of(found: Told | Standing, names: Sequence[str]) -> Address:
+    """Lead to the history of some metrics of the two builds of a verdict."""
+    builds = dict.fromkeys((found.baseline, found.contender))
+    return address(
+        "scenario",
+        scenario=found.scenario,
+        testbed=found.testbed,
+        metric=names,
+        build=builds,
+    )
+
+
+def standings(
+    rows: Sequence[GridRow], latest: pd.DataFrame, unmeasured: Sequence[Gap], source: Source
+) -> Iterator[Block]:
+    """Lay out the grid: what is not settled, and folded what is.
+
+    Args:
+        rows: The loudest first.
+        latest: Every newest verdict that was chosen, so that older pairs of builds are counted.
+        unmeasured: What was not measured lately: never without trouble.
+        source: Where it all belongs.
+    """
+    if not rows:
+        yield Paragraph(
+            "Apart from controls, no run compares two builds yet, or none that was asked for."
+        )
+        return
+    stands = _Stands(unmeasured, source)
+    loud = [row for row in rows if stands.verdict(row) not in _QUIET]
+    # Nothing is known of what was not measured: louder than what is known to be bad.
+    loud.sort(key=lambda row: LOUDEST.index(stands.verdict(row)))
+    calm = [row for row in rows if stands.verdict(row) in _QUIET]
+    blocks: list[Block] = [Paragraph(_counted(map(stands.verdict, rows)))]
+    if shown := loud[:_ROWS]:
+        blocks.append(_table("Where everything stands", shown, stands))
+    for title, rest in (
+        (f"{plural(len(loud) - _ROWS, 'more scenario')} not settled", loud[_ROWS:]),
+        (f"{plural(len(calm), 'scenario')} without trouble", calm),
+    ):
+        if rest:
+            blocks.append(Folded(title, (_table(title, rest, stands),)))
+    pairs = len(latest[["scenario", "baseline", "contender", "testbed"]].drop_duplicates())
+    counted = sum(len(row.pairs) for row in rows)
+    said = "A cell is the loudest verdict of its metrics, over all builds measured within a day of "
+    said += "the scenario's newest run; the line is the contender's last medians. "
+    if pairs > counted:
+        said += f"{plural(pairs - counted, 'older pair')} of builds: choose a build above."
+    blocks.append(Paragraph(said, quiet=True))
+    yield Section("Where everything stands", tuple(blocks))
+
+
+def _counted(verdicts: Iterable[Verdict]) -> Line:
+    """How many scenarios have which verdict as their loudest."""
+    found = Counter(verdicts)
+    said: list[Inline] = []
+    for verdict in LOUDEST:
+        if found[verdict]:
+            said += [Grade(verdict, plural(found[verdict], "scenario")), "  "]
+    return tuple(said)
+
+
+def _table(title: str, rows: Sequence[GridRow], stands: _Stands) -> Table:
+    columns = (Column("loudest"), Column("scenario"), *map(Column, COLUMNS))
+    told = len({row.testbed for row in rows}) > 1
+    return Table(title, columns, tuple(_row(row, stands, told_testbed=told) for row in rows))
+
+
+def _row(row: GridRow, stands: _Stands, *, told_testbed: bool) -> tuple[Cell | Inline, ...]:
+    pairs = [" → ".join(pair) for pair in row.pairs]
+    builds = f" · {several(contender for _, contender in row.pairs)}"
+    place = f" · {row.testbed}" if told_testbed else ""
+    view = address("scenario", scenario=row.scenario, testbed=row.testbed)
+    return (
+        stands.cell(row),
+        Cell(
+            Link(row.scenario, view),
+            (When(row.newest, age(row.newest, stands.source.now)), builds + place),
+            title="\n".join(pairs),
+        ),
+        *(_cell(row, name) for name in COLUMNS),
+    )
+
+
+def _cell(row: GridRow, name: str) -> Cell | Inline:
+    standing = row.cells.get(name)
+    if standing is None:
+        return Cell(numbers.ABSENT, title="not measured")
+    alike = row.counted[name]
+    said = [f"{standing.baseline} → {standing.contender}"]
+    if alike > 1:
+        said.append(f"the loudest of {alike}")
+    if standing.stale:
+        said.append("a later run no longer tells")
+    view = history_of(standing, (standing.name,))
+    return Cell(
+        Grade(standing.verdict, _effect(standing)),
+        Link(_short(standing, name) + (" (old)" if standing.stale else ""), view),
+        title="\n".join(said),
+        sparkline=standing.medians if len(standing.medians) > 1 else (),
+    )
+
+
+def _short(standing: Standing, heading: str) -> str:
+    """Name a standing below a heading that says half of it."""
+    wanted = COLUMNS[heading]
+    if wanted == standing.name:
+        return "history"
+    return standing.name.removeprefix(wanted.rstrip("*")).strip()
+
+
+def _effect(standing: Standing) -> str:
+    metric = standing.metric
+    told = numbers.effect(standing.effect, metric.kind) if metric else numbers.ABSENT
+    return standing.verdict.value if told == numbers.ABSENT else told

@@ -1,0 +1,53 @@
+"""Long lists in parts, with ways from one to the next."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, Generic, TypeVar
+
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.document import Inline, Link, Paragraph
+from hybridwatch.pages.query import Asked
+
+_ROWS: Final = 50
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """The part of a list that is asked for.
+
+    Attributes:
+        shown: What is in it.
+        page: Which part, from 1.
+        pages: How many there are.
+    """
+
+    shown: Sequence[T]
+    page: int
+    pages: int
+
+    def ways(self, told: str, here: Address, words: tuple[str, str]) -> Iterator[Paragraph]:
+        """Say which part is shown, with links to those beside it; nothing where it is all.
+
+        Args:
+            told: What the list holds, such as ``120 runs``.
+            here: The view, with its page or without.
+            words: What the links to the page before and to the one after say.
+        """
+        if self.pages == 1:
+            return
+        kept = tuple(pair for pair in here.parameters if pair[0] != "page")
+        line: list[Inline] = [f"Page {self.page} of {self.pages}, {told}"]
+        for text, to in zip(words, (self.page - 1, self.page + 1), strict=True):
+            if 1 <= to <= self.pages:
+                more = (("page", str(to)),) if to > 1 else ()
+                line += [" · ", Link(text, Address(here.screen, (*kept, *more)))]
+        yield Paragraph(tuple(line), quiet=True)
+
+
+def part_of(rows: Sequence[T], asked: Asked) -> Part[T]:
+    """Give the part of a list that the address asks for, else the first."""
+    pages = max(1, ceil(len(rows) / _ROWS))
+    page = asked.whole("Page", "page", 1, 1, pages)
+    return Part(rows[(page - 1) * _ROWS : page * _ROWS], page, pages)

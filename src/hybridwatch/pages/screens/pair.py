@@ -1,0 +1,285 @@
+"""Choosing two sides, and judging them: what compare and CPU sync have in common."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from hybridwatch.analysis.report import PLAIN
+from hybridwatch.errors import HybridwatchError
+from hybridwatch.history.judge import Chosen, Judged, judge, machines_apart
+from hybridwatch.history.runs import CONTROL, Row, rows_of
+from hybridwatch.index import Index
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import (
+    Block,
+    Choice,
+    Command,
+    Filters,
+    Inline,
+    Kind,
+    Line,
+    Link,
+    Notice,
+    Section,
+    When,
+)
+from hybridwatch.pages.query import Asked
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.report.sentence import repeat_command
+from hybridwatch.store import Broken, read_run
+
+_NEWEST: Final = 100
+"""Runs of a scenario that can be chosen; any other one by a link."""
+_ROLES: Final = ("baseline", "contender")
+_CONTENDER: Final = 1
+_REFUSED: Final = "refuse"
+_WANTED: Final = "compare"
+_ACROSS: Final = {
+    _REFUSED: "are not compared",
+    _WANTED: "are compared all the same",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A side of a run that can be chosen."""
+
+    row: Row
+    index: int
+
+    @property
+    def named(self) -> str:
+        """As addresses and the command line name it."""
+        return f"{self.row.run}#{self.index}"
+
+    @property
+    def build(self) -> str:
+        """Label of its build."""
+        return self.row.builds[self.index]
+
+    @property
+    def is_control(self) -> bool:
+        """Whether its engine is bad on purpose."""
+        return self.row.is_control and self.index == _CONTENDER
+
+    @property
+    def told(self) -> str:
+        """As a list of choices names it."""
+        role = f" · {_ROLES[self.index]}" if len(self.row.builds) > 1 else ""
+        role = f" · {CONTROL}" if self.is_control else role
+        return f"{self.build}{role} · {self.row.started_at:%Y-%m-%d %H:%M} · {self.row.run}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sides as chosen.
+
+    Attributes:
+        choices: What the reader can choose.
+        across: Whether testbeds are compared; offered where they differ.
+        baseline: The first side.
+        contender: The second.
+    """
+
+    choices: tuple[Choice, ...]
+    across: Choice
+    baseline: Side
+    contender: Side
+
+    @property
+    def command(self) -> str:
+        """The command line that says the same again."""
+        words = ["hybridwatch", "compare"]
+        if self.baseline.row is self.contender.row and self.baseline.index < self.contender.index:
+            words.append(self.baseline.row.run)
+        else:
+            words += [self.baseline.named, self.contender.named]
+        if self.across.value == _WANTED:
+            words.append("--across-testbeds")
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why two sides are not judged."""
+
+    choices: tuple[Choice, ...]
+    blocks: tuple[Block, ...]
+
+
+@lru_cache(maxsize=1)  # asked anew at every choice, and an index never changes
+def rows_in(index: Index) -> Mapping[str, Row]:
+    """List every readable run by its id, the newest first."""
+    return rows_of(index)
+
+
+def choose(rows: Mapping[str, Row], asked: Asked) -> Pair | None:
+    """Read which two sides are asked for; else those of the newest run that has two.
+
+    An engine that is bad on purpose is compared only if somebody asks for it.
+
+    Args:
+        rows: What there is to choose from, by run id, newest first.
+        asked: The address; everything is asked for, whatever there is.
+
+    Returns:
+        ``None`` when there is nothing to choose from.
+    """
+    seen = {role: _side_of(rows, asked.address.values(role)[-1:]) for role in _ROLES}
+    scenario = asked.one("Scenario", "scenario", _scenarios(rows, seen))
+    for role, side in seen.items():
+        if side is not None and side.row.scenario != scenario.value:
+            asked.forget(role)  # the reader went on to another scenario
+            seen[role] = None
+    alike = [row for row in rows.values() if row.scenario == scenario.value]
+    sides = {side.named: side for side in _sides(alike, seen)}
+    contender = asked.one("Contender", "contender", _told(sides, _last(alike)))
+    right = sides.get(contender.value)
+    baseline = asked.one("Baseline", "baseline", _told(sides, _before(right, alike)))
+    across = asked.one("Different testbeds", "testbeds", _ACROSS, _REFUSED)
+    left = sides.get(baseline.value)
+    if left is None or right is None:
+        return None
+    return Pair((scenario, baseline, contender), across, left, right)
+
+
+def judged(source: Source, pair: Pair) -> Judged | Obstacle:
+    """Judge two sides as ``hybridwatch compare`` does, or say why that is not done."""
+    left, right = pair.baseline, pair.contender
+    if left.named == right.named:
+        told = "Both sides are the same"
+        return Obstacle(pair.choices, (Notice(Kind.QUIET, told, (_alone(pair),)),))
+    try:
+        sides = _read(source, pair)
+        if isinstance(sides, Judged):
+            return sides
+        apart = machines_apart(*sides)
+        if apart and pair.across.value == _REFUSED:
+            told = "A difference would be the machines' as much as the engines'"
+            hint = "Measure both on one machine, or choose above to compare them all the same."
+            choices = (*pair.choices, pair.across)
+            return Obstacle(choices, (Notice(Kind.LOUD, told, (*apart, hint)),))
+        return judge(*sides, source.results, across_testbeds=bool(apart))
+    except HybridwatchError as error:
+        notice = Notice(Kind.LOUD, "These sides cannot be compared", (str(error),))
+        return Obstacle(pair.choices, (notice,))
+
+
+def _read(source: Source, pair: Pair) -> Judged | tuple[Chosen, Chosen]:
+    left, right = pair.baseline, pair.contender
+    paths = [source.results / side.row.record for side in (left, right)]
+    if left.row is right.row and (left.index, right.index) == (0, 1):
+        # The commonest pair; it is judged already.
+        entry = source.read(paths[0])
+        if not isinstance(entry, Broken) and entry.report is not None:
+            sides = Chosen(paths[0], entry.run, 0), Chosen(paths[1], entry.run, 1)
+            return Judged(*sides, PLAIN, entry.report)
+    runs = [read_run(path) for path in dict.fromkeys(paths)]
+    return Chosen(paths[0], runs[0], left.index), Chosen(paths[1], runs[-1], right.index)
+
+
+def chosen_blocks(pair: Pair, judged: Judged) -> tuple[Block, ...]:
+    """Let the reader choose, across testbeds too where there are two."""
+    choices = pair.choices
+    if machines_apart(judged.baseline, judged.contender):
+        choices = (*choices, pair.across)
+    return (Filters(choices),)
+
+
+def lead_of(pair: Pair) -> Line:
+    """Say which two sides are looked at, with ways to their runs."""
+    left, right = pair.baseline, pair.contender
+    return (
+        f"{left.row.scenario} \u00b7 ",
+        *(_whose(left) if left.row is not right.row else (_way(left),)),
+        " \u2192 ",
+        *_whose(right),
+    )
+
+
+def repeat_section(pair: Pair, judged: Judged) -> Section:
+    """Give the command lines that judge the same and that measure it anew."""
+    return Section(
+        "Repeat it",
+        (
+            Command(pair.command, "Judge the same values again"),
+            Command(repeat_command(judged.report), "Measure both builds anew, interleaved"),
+        ),
+    )
+
+
+def _whose(side: Side) -> tuple[Inline, ...]:
+    return (_way(side), " (", When(side.row.started_at), f", {side.row.testbed})")
+
+
+def _way(side: Side) -> Link:
+    return Link(side.build, address("run", run=side.row.run))
+
+
+def _alone(pair: Pair) -> str:
+    if pair.contender.row.is_control and not pair.contender.is_control:
+        return "What it can be compared with is bad on purpose: choose it as contender to see it."
+    if len(pair.choices[1].options) > 1:
+        return "Choose another baseline: compared with itself, a side shows nothing."
+    return "It is the only one of this scenario; measure another build to compare it with."
+
+
+def _side_of(rows: Mapping[str, Row], asked: tuple[str, ...]) -> Side | None:
+    run, _, index = (asked or ("",))[0].rpartition("#")
+    row = rows.get(run)
+    if row is None or index not in {str(at) for at in range(len(row.builds))}:
+        return None
+    return Side(row, int(index))
+
+
+def _scenarios(rows: Mapping[str, Row], seen: Mapping[str, Side | None]) -> dict[str, str]:
+    """List every scenario, the one to begin with first."""
+    asked = next((side.row for side in (*seen.values(),)[::-1] if side is not None), None)
+    first = asked or _newest(rows.values())
+    names = sorted({row.scenario for row in rows.values()})
+    return {name: name for name in ([first.scenario] if first else []) + names}
+
+
+def _sides(rows: list[Row], seen: Mapping[str, Side | None]) -> Iterator[Side]:
+    for row in rows[:_NEWEST]:
+        for index in range(len(row.builds)):
+            yield Side(row, index)
+    yield from (side for side in seen.values() if side is not None)
+
+
+def _last(rows: list[Row]) -> Side | None:
+    """The contender to begin with."""
+    row = _newest(rows)
+    return _healthy(row) if row else None
+
+
+def _newest(rows: Iterable[Row]) -> Row | None:
+    """The run to begin with, of those newest first: no control, and of two sides, if there is."""
+    ranked = sorted(rows, key=lambda row: (row.is_control, len(row.builds) == 1))
+    return next(iter(ranked), None)
+
+
+def _healthy(row: Row) -> Side:
+    """The contender of a run; of a control its baseline."""
+    last = Side(row, len(row.builds) - 1)
+    return Side(row, 0) if last.is_control else last
+
+
+def _before(contender: Side | None, rows: list[Row]) -> Side | None:
+    """The baseline to begin with: of the same run, else of the one before on its testbed."""
+    if contender is None:
+        return None
+    if contender.index:
+        return Side(contender.row, 0)
+    at = rows.index(contender.row)
+    others = [*rows[at + 1 :], *reversed(rows[:at])]
+    near = [row for row in others if row.testbed == contender.row.testbed]
+    row = next(iter(sorted(near or others, key=lambda row: row.is_control)), None)
+    return _healthy(row) if row else Side(contender.row, 0)
+
+
+def _told(sides: Mapping[str, Side], first: Side | None) -> dict[str, str]:
+    ordered = ([first] if first else []) + list(sides.values())
+    return {side.named: side.told for side in ordered}

@@ -1,0 +1,238 @@
+"""One run: every verdict, what to doubt, answers that changed, every trial, how to repeat it."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from hybridwatch.analysis.verdict import Comparison, Flip, Report
+from hybridwatch.figures.trials import figure_history
+from hybridwatch.history.entry import Entry
+from hybridwatch.history.runs import Row, controls_last, rows_of
+from hybridwatch.history.series import Series, label_of, series_of
+from hybridwatch.history.severity import verdict_of, worst_first
+from hybridwatch.pages.address import address
+from hybridwatch.pages.alert_words import alert_text
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    Chart,
+    Choice,
+    Code,
+    Column,
+    Columns,
+    Command,
+    Document,
+    Filters,
+    Folded,
+    Inline,
+    Kind,
+    Line,
+    Link,
+    Notice,
+    Paragraph,
+    Section,
+    Table,
+    When,
+)
+from hybridwatch.pages.query import Asked
+from hybridwatch.pages.screens.alerting import stories_with
+from hybridwatch.pages.screens.empty import broken_notice, empty_store
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.record.seal import NO_DIGEST
+from hybridwatch.report import numbers
+from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
+from hybridwatch.report.sentence import centers_of, headline, name_of, plural, reason
+from hybridwatch.store import Broken
+
+_SIBLINGS: Final = 100
+"""Runs of the same scenario that can be changed to from here, the newest."""
+_NOTES_OPEN: Final = 4
+_FLIPS_OPEN: Final = 3
+_FLIPS_SHOWN: Final = 20
+_NUMBERS: Final = ("baseline", "contender", "change", "interval", "p adjusted", "n")
+ALL: Final = "all"
+
+
+def show(source: Source, asked: Asked) -> Document:
+    """Show the run that is asked for, or the newest that is not bad on purpose."""
+    rows = rows_of(source.index)
+    if not rows:
+        return Document("Run", empty_store(source))
+    chosen = _choose(rows, asked)
+    entry = source.read(source.results / rows[chosen.value].record)
+    if isinstance(entry, Broken):
+        _metric((), None, asked)
+        return Document("Run", (Filters((chosen,)), broken_notice([entry])))
+    everything = series_of([entry])
+    metric = _metric({label_of(s.metric, s.statistic): s for s in everything}, entry, asked)
+    blocks = (
+        Filters((chosen,)),
+        _ways(entry, metric.default or metric.value, source),
+        *_entry(entry),
+        *_trials(everything, metric),
+    )
+    return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
+
+
+def _choose(rows: Mapping[str, Row], asked: Asked) -> Choice:
+    wanted = asked.address.values("run")[-1:]
+    seen = rows.get(wanted[0]) if wanted else None
+    scenario = (seen or controls_last(rows.values())[0]).scenario
+    alike = controls_last(row for row in rows.values() if row.scenario == scenario)[:_SIBLINGS]
+    if seen is not None and seen not in alike:
+        alike.append(seen)
+    return asked.one("Run", "run", {row.run: row.named for row in alike})
+
+
+def _metric(series: Collection[str], entry: Entry | None, asked: Asked) -> Choice:
+    """Let the reader pick what is drawn; without a wish the worst, which a record never changes."""
+    worst = worst_first(entry.report.comparisons) if entry and entry.report else []
+    names = [*(name for name in map(name_of, worst) if name in series), *sorted(series)]
+    options = {**dict.fromkeys(names, ""), ALL: ""}
+    told = {name: "every metric" if name == ALL else name for name in options}
+    return asked.one("Metric", "metric", told, next(iter(told)))
+
+
+def _lead(entry: Entry) -> Line:
+    run = entry.run
+    builds = " → ".join(build.label for build in run.builds)
+    return (
+        f"version {run.scenario.version} · {builds} · ",
+        When(run.started_at),
+        f" · {run.testbed.id} · run {run.id}" + ("" if run.sha256 else f" · {NO_DIGEST}"),
+    )
+
+
+def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
+    """Lead to what else is known of the run: its history, its comparison and its alerts."""
+    run = entry.run
+    history = address(
+        "scenario",
+        scenario=run.scenario.id,
+        testbed=run.testbed.id,
+        version=run.scenario.version,
+        metric=metric if metric != ALL else None,
+        build=dict.fromkeys(build.label for build in run.builds),
+    )
+    line: list[Inline] = ["See ", Link("the history of these builds", history)]
+    if len(run.builds) > 1:
+        sides = {role: f"{run.id}#{at}" for at, role in enumerate(("baseline", "contender"))}
+        compared = address("compare", scenario=run.scenario.id, **sides)
+        line += [", ", Link("the comparison of its two sides", compared)]
+    for story in stories_with(run.id, source):
+        way = address("alerts", alert=story.matter.key)
+        line += [", ", Link(f"alert: {alert_text(story).what.lower()}", way)]
+    return Paragraph((*line, "."), quiet=True)
+
+
+def _entry(entry: Entry) -> Iterator[Block]:
+    report = entry.report
+    if report is None:
+        yield Notice(Kind.QUIET, "No verdicts", (entry.trouble,))
+    else:
+        yield Paragraph((verdict_of(report), "  ", headline(report)))
+        if report.attribution is not None:
+            yield Paragraph(reason(report.attribution))
+        yield comparisons_table(report)
+        for title, lines in notes_of(report):
+            yield _note(title, lines)
+        yield from changed_answers(report)
+    yield Section(
+        "Repeat it",
+        (
+            Command(repeat_command_of(entry)),
+            Command(str(entry.path), "Everything measured is in"),
+        ),
+    )
+
+
+def _note(title: str, lines: list[str]) -> Section | Folded:
+    told = tuple(Paragraph(line, quiet=True) for line in lines)
+    if len(lines) > _NOTES_OPEN:
+        return Folded(f"{title} ({len(lines)})", told)
+    return Section(title, told)
+
+
+def comparisons_table(report: Report) -> Table:
+    """Lay out every comparison of one report, worst first."""
+    columns = (
+        Column("verdict"),
+        Column("metric"),
+        *(Column(name, number=True) for name in _NUMBERS),
+    )
+    rows = tuple(_comparison(comparison) for comparison in worst_first(report.comparisons))
+    return Table("Every comparison", columns, rows)
+
+
+def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
+    old, new = centers_of(comparison)
+    sides = (comparison.baseline, comparison.contender)
+    raws = [None if side is None else side.center for side in sides]
+    return (
+        comparison.verdict,
+        Cell(name_of(comparison), title="\n".join(comparison.doubts)),
+        Cell(old, raw=raws[0]),
+        Cell(new, raw=raws[1]),
+        Cell(numbers.change(comparison), raw=comparison.effect),
+        numbers.interval(comparison) or numbers.ABSENT,
+        Cell(numbers.p_value(comparison.p_adjusted), raw=comparison.p_adjusted),
+        numbers.n(comparison),
+    )
+
+
+def changed_answers(report: Report) -> Iterator[Block]:
+    """Show the answers that only one side got right, side by side; nothing without any."""
+    blocks: list[Block] = []
+    for metric, flips in flips_of(report):
+        shown = flips[:_FLIPS_SHOWN]
+        said = f"{metric.id}: {plural(len(flips), 'document')}, lost ones first"
+        more = f"; the first {len(shown)} are here" if len(shown) < len(flips) else ""
+        blocks.append(Paragraph(said + more))
+        blocks += map(_flip, shown[:_FLIPS_OPEN])
+        if rest := shown[_FLIPS_OPEN:]:
+            blocks.append(Folded(f"{len(rest)} more of {metric.id}", tuple(map(_flip, rest))))
+    if blocks:
+        yield Section("Answers that changed", tuple(blocks))
+
+
+def _flip(flip: Flip) -> Columns:
+    texts = (
+        ("prompt", flip.baseline.prompt),
+        ("expected", flip.baseline.target),
+        (answer_title("baseline", flip.baseline), flip.baseline.response),
+        (answer_title("contender", flip.contender), flip.contender.response),
+    )
+    return Columns(tuple((Code(text, title),) for title, text in texts))
+
+
+def _trials(everything: list[Series], metric: Choice) -> Iterator[Block]:
+    chosen = [s for s in everything if metric.value in {ALL, label_of(s.metric, s.statistic)}]
+    if chosen:
+        hint = "A point is a trial, a bar the median of a side."
+        charts = tuple((trials_chart(series),) for series in chosen)
+        yield Section(
+            "Every trial", (Filters((metric,)), Paragraph(hint, quiet=True), Columns(charts))
+        )
+
+
+def trials_chart(series: Series) -> Chart:
+    """Draw every trial of one metric of one run."""
+    name = label_of(series.metric, series.statistic)
+    told = ", ".join(
+        f"{level.build} {numbers.value(level.value, series.metric)}" for level in series.levels
+    )
+    points = series.points
+    return Chart(
+        name,
+        figure_history(series),
+        f"{plural(len(points), 'trial')}; median: {told}.",
+        {
+            "run": [point.run_id for point in points],
+            "started": [point.started_at for point in points],
+            "build": [point.build for point in points],
+            "side": [point.side for point in points],
+            "trial": [point.nth + 1 for point in points],
+            "value": [point.value for point in points],
+            "record": [point.record for point in points],
+            "testbed": [point.testbed for point in points],
+        },
+    )

@@ -1,0 +1,172 @@
+"""Every run, newest first and controls last, and the machines that they were measured on."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Final
+
+from hybridwatch.errors import RecordError
+from hybridwatch.history.runs import Row, controls_last, rows_of
+from hybridwatch.pages.address import Address, address
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    Choice,
+    Column,
+    Document,
+    Filters,
+    Inline,
+    Line,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+    When,
+)
+from hybridwatch.pages.query import Asked
+from hybridwatch.pages.screens.empty import broken_in, empty_store
+from hybridwatch.pages.screens.pager import Part, part_of
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.table_of_runs import verdict_cell
+from hybridwatch.record.identity import Testbed
+from hybridwatch.report.numbers import age
+from hybridwatch.report.sentence import plural
+from hybridwatch.store import read_run
+
+_FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {
+    "processor": lambda testbed: testbed.cpu_model,
+    "cores": lambda testbed: str(testbed.cores),
+    "memory": lambda testbed: f"{testbed.memory_bytes / 1024**3:.1f} GiB",
+    "kernel": lambda testbed: testbed.kernel,
+    "GPUs": lambda testbed: _gpus(testbed),
+    "driver": lambda testbed: testbed.driver or "-",
+    "CUDA": lambda testbed: testbed.cuda or "-",
+}
+
+
+def _gpus(testbed: Testbed) -> str:
+    """Name, memory and power limit of each kind, such as ``2 x NVIDIA H200, 140 GiB, 700 W``."""
+    memory = [f", {size / 1024**3:.0f} GiB" for size in testbed.gpu_memory_bytes]
+    limits = [f", {limit:.0f} W" for limit in testbed.gpu_power_limits_w]
+    parts = zip_longest(testbed.gpus, memory, limits, fillvalue="")
+    kinds = Counter(name + size + limit for name, size, limit in parts)
+    told = (f"{many} x {kind}" if many > 1 else kind for kind, many in kinds.items())
+    return "; ".join(told) or "none"
+
+
+def show(source: Source, asked: Asked) -> Document:
+    """List the runs that are asked for, and all testbeds."""
+    rows = list(rows_of(source.index).values())
+    filters = (
+        asked.many("Scenario", "scenario", _options(row.scenario for row in rows)),
+        asked.many("Build", "build", _options(b for row in rows for b in row.builds)),
+        asked.many("Testbed", "testbed", _options(row.testbed for row in rows)),
+    )
+    chosen = controls_last(row for row in rows if _is_chosen(row, filters))
+    part = part_of(chosen, asked)
+    title = "Runs and testbeds"
+    if not rows:
+        return Document(title, empty_store(source))
+    blocks = (
+        *broken_in(source),
+        Filters(filters),
+        *_list(part, plural(len(chosen), "run"), asked.resolved(), source),
+        _testbeds(rows, source),
+    )
+    return Document(title, blocks, lead=_lead(rows, source))
+
+
+def _options(names: Iterable[str]) -> Mapping[str, str]:
+    return {name: name for name in sorted(set(names))}
+
+
+def _is_chosen(row: Row, filters: Sequence[Choice]) -> bool:
+    scenario, build, testbed = (frozenset(choice.chosen) for choice in filters)
+    return (
+        (not scenario or row.scenario in scenario)
+        and (not build or bool(build & set(row.builds)))
+        and (not testbed or row.testbed in testbed)
+    )
+
+
+def _lead(rows: Sequence[Row], source: Source) -> Line:
+    newest = rows[0].started_at
+    testbeds = plural(len({row.testbed for row in rows}), "testbed")
+    return (
+        f"{plural(len(rows), 'run')} on {testbeds}, newest ",
+        When(newest, age(newest, source.now)),
+        f" · {source.results}",
+    )
+
+
+def _list(part: Part[Row], count: str, here: Address, source: Source) -> Iterable[Block]:
+    if not part.shown:
+        yield Paragraph("No run is of this scenario, build and testbed.")
+        return
+    columns = (
+        Column("verdict"),
+        Column("scenario, builds"),
+        Column("what", wide=True),
+        Column("failed trials", number=True),
+        Column("measured, run"),
+        Column("testbed"),
+    )
+    yield Table("Runs", columns, tuple(_row(row, source) for row in part.shown))
+    if any(row.is_control for row in part.shown):
+        yield Paragraph("Controls, which are bad on purpose, stand behind all others.", quiet=True)
+    yield from part.ways(count, here, ("newer", "older"))
+
+
+def _row(row: Row, source: Source) -> tuple[Cell | Inline, ...]:
+    return (
+        verdict_cell(row),
+        Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
+        row.said,
+        Cell(str(row.failures) if row.failures else "-", raw=row.failures),
+        Cell(When(row.started_at, age(row.started_at, source.now)), row.run),
+        row.testbed,
+    )
+
+
+def _testbeds(rows: Sequence[Row], source: Source) -> Section:
+    newest: dict[str, Row] = {}
+    counts: dict[str, int] = {}
+    for row in rows:
+        newest.setdefault(row.testbed, row)
+        counts[row.testbed] = counts.get(row.testbed, 0) + 1
+    facts = {name: _facts(source, row) for name, row in newest.items()}
+    columns = (
+        Column("testbed"),
+        *(Column(name, number=name in {"cores", "memory"}) for name in _FACTS),
+        Column("runs", number=True),
+        Column("newest"),
+    )
+    cells: list[tuple[Inline, ...]] = [
+        (
+            Link(name, address("runs", testbed=name)),
+            *facts[name],
+            str(counts[name]),
+            When(row.started_at, age(row.started_at, source.now)),
+        )
+        for name, row in newest.items()
+    ]
+    return Section(
+        "Testbeds", (Paragraph(_differing(facts)), Table("Testbeds", columns, tuple(cells)))
+    )
+
+
+def _facts(source: Source, row: Row) -> tuple[str, ...]:
+    try:
+        testbed = read_run(source.results / row.record, bulk=False).testbed
+    except RecordError:  # gone since it was listed; the list says what was known
+        return ("?",) * len(_FACTS)
+    return tuple(fact(testbed) for fact in _FACTS.values())
+
+
+def _differing(facts: Mapping[str, tuple[str, ...]]) -> str:
+    if len(facts) < 2:
+        return "All runs are from one machine."
+    columns = zip(*facts.values(), strict=True)
+    differ = [name for name, values in zip(_FACTS, columns, strict=True) if len(set(values)) > 1]
+    told = ", ".join(differ) or "nothing that is known of them"
+    return f"They differ in {told}. Only numbers of one testbed are laid beside each other."

@@ -1,0 +1,398 @@
+"""One scenario: the history of its metrics, build by build, and where it changed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import pandas as pd
+
+from hybridwatch.analysis.change_point import State
+from hybridwatch.analysis.culprit import commits_between
+from hybridwatch.analysis.freshness import Gap
+from hybridwatch.analysis.sight import kind_of
+from hybridwatch.figures.lines import change_of
+from hybridwatch.figures.marks import mark_gap
+from hybridwatch.history.controls import bad_on_purpose
+from hybridwatch.history.lines import Line, is_worse, lines_of, medians_of, names_of, verdict_of
+from hybridwatch.history.runs import controls_last, rows_of
+from hybridwatch.index import Index, Series
+from hybridwatch.metric import Kind, metric_of
+from hybridwatch.pages.address import Address, address
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    Chart,
+    Choice,
+    Column,
+    Document,
+    Filters,
+    Folded,
+    Grade,
+    Inline,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+    When,
+)
+from hybridwatch.pages.document import (
+    Line as Words,
+)
+from hybridwatch.pages.query import Asked
+from hybridwatch.pages.screens.empty import broken_in, empty_store
+from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.table_of_runs import verdict_cell
+from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
+from hybridwatch.report import numbers
+from hybridwatch.report.numbers import age
+from hybridwatch.report.sentence import plural
+
+_KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
+"""What is drawn when nobody says what, as far as there is room."""
+_CHARTS: Final = 4
+_LINES: Final = 4
+_RUNS: Final = 12
+_SPARK: Final = 24
+_KEPT: Final = 32
+"""Histories that are kept laid out, and as many charts of them: a scenario with all it has."""
+_NEWEST: Final = {"50": "newest 50", "200": "newest 200", "1000": "newest 1000"}
+_ALONG: Final = {"time": "time", "release": "release"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What makes numbers comparable, and what is looked at of them."""
+
+    scenario: str
+    version: int
+    testbed: str
+    newest: int
+    over_releases: bool
+
+
+class _Histories:
+    """What was laid out last of one index, which never changes: a filter changes little of it."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self.series = lru_cache(maxsize=_KEPT)(self._series)
+        self.lines = lru_cache(maxsize=_KEPT)(self._lines)
+        self.medians = lru_cache(maxsize=_KEPT)(self._medians)
+        self.chart = lru_cache(maxsize=_KEPT)(self._chart)
+        self.rows = lru_cache(maxsize=_KEPT)(partial(rows_of, index))
+        self.runs = lru_cache(maxsize=_KEPT)(self._runs)
+        self.bad = bad_on_purpose(index)
+
+    def _runs(self, scenario: str, testbed: str, version: str) -> pd.DataFrame:
+        """The runs, and whether each is of an engine that is ``bad`` on purpose."""
+        runs = self._index.runs()
+        mine = (runs["scenario"] == scenario) & (runs["testbed"] == testbed)
+        runs = runs[mine & (runs["version"].astype(str) == version)]
+        return runs.assign(bad=runs["record"].isin(self.bad) & (runs["side"] == 1))
+
+    def _series(self, scenario: str, version: int, testbed: str, subject: Subject) -> Series:
+        return self._index.series(scenario, version, testbed, subject.metric.id, subject.statistic)
+
+    def _lines(self, place: _Place, subject: Subject, names: tuple[str, ...]) -> list[Line]:
+        return lines_of(
+            self.series(place.scenario, place.version, place.testbed, subject),
+            subject.metric,
+            newest=place.newest,
+            over_releases=place.over_releases,
+            builds=names,
+        )
+
+    def _chart(
+        self,
+        place: _Place,
+        subject: Subject,
+        names: tuple[str, ...],
+        gap: tuple[datetime, datetime] | None,
+    ) -> Chart:
+        lines = self.lines(place, subject, names)
+        chart = chart_of(subject, lines, place.scenario, over_releases=place.over_releases)
+        if gap and not place.over_releases:
+            mark_gap(chart.figure, *gap, "not measured")
+        return chart
+
+    def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
+        series = self.series(place.scenario, place.version, place.testbed, subject)
+        found = medians_of(series, subject.metric, name, place.newest, place.over_releases)
+        return tuple(found)
+
+
+@lru_cache(maxsize=1)  # an index of a million values is large: of no other is anything kept
+def _histories(index: Index) -> _Histories:
+    return _Histories(index)
+
+
+def show(source: Source, asked: Asked) -> Document:
+    """Show the scenario that is asked for, or the one measured last."""
+    cells = source.index.cells().sort_values("newest", ascending=False)
+    scenario = asked.one("Scenario", "scenario", _first(cells["scenario"]))
+    cells = cells[cells["scenario"] == scenario.value]
+    testbed = asked.one("Testbed", "testbed", _first(cells["testbed"]))
+    cells = cells[cells["testbed"] == testbed.value]
+    version = asked.one("Version", "version", _first(cells["version"].astype(str)))
+    cells = cells[cells["version"].astype(str) == version.value]
+    along = asked.one("Along", "along", _ALONG, "time")
+    newest = asked.one("Runs of each build", "runs", _NEWEST, "50")
+    subjects = {subject.label: subject for subject in _subjects(cells)}
+    metric = asked.many("Metric", "metric", {label: label for label in subjects})
+    over_releases = along.value == "release"
+    histories = _histories(source.index)
+    runs = histories.runs(scenario.value, testbed.value, version.value)
+    builds, names = _builds(asked, runs, over_releases=over_releases)
+    if cells.empty:
+        return Document("Scenario", empty_store(source))
+    place = _Place(
+        scenario.value, int(version.value), testbed.value, int(newest.value), over_releases
+    )
+    if not metric.chosen:
+        metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
+    choices = [scenario, metric, builds, along, newest]
+    choices += [choice for choice in (testbed, version) if len(choice.options) > 1]
+    gap = gap_of(place.scenario, place.testbed, source)
+    hole = _hole(gap, source)
+    drawn = [
+        (subject, lines, histories.chart(place, subject, names, hole))
+        for subject in map(subjects.__getitem__, metric.chosen)
+        if (lines := histories.lines(place, subject, names))
+    ]
+    blocks = (
+        *(gaps_notice([gap]) if gap else ()),
+        *broken_in(source),
+        Filters(tuple(choices)),
+        *_changed(drawn, source),
+        *charts_of(drawn),
+        *_others(subjects, metric, place, names[0], source),
+        _table_of_runs(runs, names, source, over_releases=over_releases),
+    )
+    likely = (_turned(asked.resolved(), along), _turned(asked.resolved(), newest))
+    return Document(scenario.value, blocks, lead=_lead(runs, place, source), likely=likely)
+
+
+def _hole(gap: Gap | None, source: Source) -> tuple[datetime, datetime] | None:
+    """Say from when to when nothing was measured; to the hour, so that charts can be kept."""
+    if gap is None or gap.last is None or gap.testbed != gap.last.testbed:
+        return None
+    return gap.last.started_at, source.now.replace(minute=0, second=0, microsecond=0)
+
+
+def _turned(here: Address, choice: Choice) -> Address:
+    """The same with the option after the one that is chosen."""
+    options = list(choice.options)
+    then = options[(options.index(choice.value) + 1) % len(options)]
+    kept = tuple(pair for pair in here.parameters if pair[0] != choice.parameter)
+    told = () if then == choice.default else ((choice.parameter, then),)
+    return Address(here.screen, (*kept, *told))
+
+
+def _first(names: pd.Series) -> Mapping[str, str]:
+    return {str(name): str(name) for name in dict.fromkeys(names.tolist())}
+
+
+def _subjects(cells: pd.DataFrame) -> list[Subject]:
+    """Every metric that this hybridwatch knows, what matters most first."""
+    pairs = cells[["metric", "statistic"]].drop_duplicates().sort_values(["metric", "statistic"])
+    known = [
+        Subject(metric_of(metric), statistic)
+        for metric, statistic in pairs.itertuples(index=False)
+        if kind_of(metric) is not None
+    ]
+    # One of each first: four contracts would leave no room for what users feel.
+    seen: dict[str, int] = {}
+    ranks = {}
+    for subject in known:
+        family = subject.metric.id.partition(".")[0]
+        nth = seen[family] = seen.get(family, -1) + 1
+        key = _KEY.index(family) if family in _KEY else len(_KEY)
+        ranks[subject] = (nth if key < len(_KEY) else len(known), key)
+    return sorted(known, key=ranks.__getitem__)
+
+
+def _default(subjects: Sequence[Subject], place: _Place, source: Source) -> tuple[str, ...]:
+    """What is drawn when nobody says what: of the contracts the one that was broken most."""
+
+    def broken(subject: Subject) -> float:
+        histories = _histories(source.index)
+        series = histories.series(place.scenario, place.version, place.testbed, subject)
+        return float(series.levels["value"].max())
+
+    contracts = [subject for subject in subjects if subject.metric.kind is Kind.EXACT]
+    others = [subject for subject in subjects if subject.metric.kind is not Kind.EXACT]
+    chosen = [*sorted(contracts, key=broken, reverse=True)[:1], *others]
+    return tuple(subject.label for subject in chosen[:_CHARTS])
+
+
+def _builds(
+    asked: Asked, runs: pd.DataFrame, *, over_releases: bool
+) -> tuple[Choice, tuple[str, ...]]:
+    """Read which builds are wanted; else the last measured, engines bad on purpose last.
+
+    Returns:
+        The choice, and the names of its lines.
+    """
+    is_bad = runs["bad"].to_numpy()[::-1]
+    labels = runs["build"].astype(object).to_numpy()[::-1]
+    healthy = dict.fromkeys(labels[~is_bad].tolist())
+    ordered = [*healthy, *(name for name in dict.fromkeys(labels.tolist()) if name not in healthy)]
+    choice = asked.many("Build", "build", {name: name for name in ordered})
+    names = dict(zip(labels, names_of(runs, over_releases=over_releases)[::-1], strict=True))
+    if choice.chosen:
+        return choice, tuple(dict.fromkeys(names[label] for label in choice.chosen))
+    lines = tuple(dict.fromkeys(names[label] for label in ordered))[:_LINES]
+    # Over releases a line is many builds, and naming them all would say nothing.
+    return choice if over_releases else replace(choice, chosen=lines), lines
+
+
+def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
+    last = runs["started_at"].max().to_pydatetime()
+    counted = plural(runs["record"].nunique(), "run")
+    return (
+        f"version {place.version} · {place.testbed} · {counted}, newest ",
+        When(last, age(last, source.now)),
+    )
+
+
+def _changed(drawn: Sequence[tuple[Subject, list[Line], Chart]], source: Source) -> Iterator[Block]:
+    """Every change point of what is drawn: confirmed and worse first, the newest of them first."""
+    found = [
+        (state is State.SUSPECTED, not is_worse(point, subject.metric), point, line, subject)
+        for subject, lines, _ in drawn
+        for line in lines
+        for point in line.history.points
+        for state in (point.state,)
+    ]
+    found.sort(key=lambda each: -each[3].levels["started_at"].iloc[each[2].index].value)
+    found.sort(key=lambda each: each[:2])
+    columns = (
+        Column("change", title="Confirmed changes are coloured; a suspected one may be noise yet"),
+        Column("metric, build"),
+        Column("size", number=True, title="New level against old, with its 95 % interval"),
+        Column("first run on the new level"),
+        Column("what else changed there", wide=True),
+    )
+    rows = tuple(_change(point, line, subject, source) for _, _, point, line, subject in found)
+    if rows:
+        yield Section("Where it changed", (Table("Change points", columns, rows),))
+    else:
+        runs = max((len(line.levels) for _, lines, _ in drawn for line in lines), default=0)
+        yield Paragraph(
+            f"No change point in what is drawn, up to {plural(runs, 'median')} a line.", quiet=True
+        )
+
+
+def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
+    at: Any = line.levels.iloc[point.index]
+    when = at["started_at"].to_pydatetime()
+    worse = "worse" if is_worse(point, subject.metric) else "better"
+    confirmed = point.state is State.CONFIRMED
+    return (
+        Cell(
+            Grade(verdict_of(point, subject.metric), worse) if confirmed else f"suspected {worse}",
+            "confirmed" if confirmed else "look again after the next runs",
+        ),
+        Cell(subject.label, line.name),
+        Cell(change_of(point, line, subject.metric), raw=point.effect),
+        Cell(
+            Link(at["run"], address("run", run=at["run"])),
+            When(when, age(when, source.now)),
+        ),
+        _suspects(point, line),
+    )
+
+
+def _suspects(point: Any, line: Line) -> Cell:
+    """Say what changed between the last run on the old level and the first on the new one."""
+    old: Any = line.levels.iloc[point.index - 1]
+    new: Any = line.levels.iloc[point.index]
+    step = next((step.said for step in line.steps if step.at == point.index), "")
+    said: list[Inline] = [step or "release and fixes are the same"]
+    if commits := commits_between(old["release"], new["release"]):
+        said += [" \N{MIDDLE DOT} ", Link(commits.said, commits.url)]
+    sides = {"baseline": old, "contender": new}
+    both = {role: f"{side['run']}#{side['side']}" for role, side in sides.items()}
+    way = Link("everything that differs", address("compare", **both))
+    last = f"since run\N{NO-BREAK SPACE}{old['run']} of {old['release']}: "
+    return Cell(tuple(said), (last, way))
+
+
+def _others(
+    subjects: Mapping[str, Subject],
+    metric: Choice,
+    place: _Place,
+    name: str,
+    source: Source,
+) -> Iterator[Block]:
+    """The metrics that are not drawn, of the build measured last, each with a link that does."""
+    rest = [subject for label, subject in subjects.items() if label not in metric.chosen]
+    if not rest:
+        return
+    columns = (
+        Column("metric"),
+        Column("newest median", number=True),
+        Column("last medians"),
+        Column("change points"),
+    )
+    rows = [
+        _other(subject, line, place)
+        for subject in rest
+        for line in _histories(source.index).medians(place, subject, name)
+    ]
+    title = f"{plural(len(rows), 'more metric')} of {name}"
+    yield Folded(title, (Table("Other metrics", columns, tuple(rows)),))
+
+
+def _other(subject: Subject, line: Line, place: _Place) -> tuple[Cell | Inline, ...]:
+    values = line.levels["value"].tolist()
+    shown = address(
+        "scenario",
+        scenario=place.scenario,
+        testbed=place.testbed,
+        version=place.version,
+        metric=subject.label,
+    )
+    states = [point.state.value for point in line.history.points]
+    return (
+        Link(subject.label, shown),
+        Cell(numbers.value(values[-1], subject.metric), raw=values[-1]),
+        Cell(sparkline=tuple(values[-_SPARK:])),
+        ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)) or "none",
+    )
+
+
+def _table_of_runs(
+    runs: pd.DataFrame,
+    names: Sequence[str],
+    source: Source,
+    *,
+    over_releases: bool,
+) -> Block:
+    scenario = str(runs["scenario"].iloc[0])
+    chosen = pd.Series(names_of(runs, over_releases=over_releases), index=runs.index)
+    records = runs.loc[chosen.isin(names), "record"].iloc[::-1]
+    histories = _histories(source.index)
+    rows = {row.record: row for row in histories.rows(scenario).values()}
+    wanted = controls_last(rows[record] for record in dict.fromkeys(records.tolist()))
+    columns = (
+        Column("verdict"),
+        Column("run, baseline → contender"),
+        Column("what", wide=True),
+        Column("measured"),
+    )
+    told = [
+        (
+            verdict_cell(row),
+            Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
+            row.said,
+            When(row.started_at, age(row.started_at, source.now)),
+        )
+        for row in wanted[:_RUNS]
+    ]
+    shown = f"Runs of these builds: {len(told)} of {len(wanted)}, newest first"
+    more = Link("every run of this scenario", address("runs", scenario=scenario))
+    return Section(shown, (Table("Runs", columns, tuple(told)), Paragraph(more, quiet=True)))

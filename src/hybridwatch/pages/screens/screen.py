@@ -1,0 +1,60 @@
+"""What a screen is given, and what it is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.index import Index
+from hybridwatch.pages.document import Document
+from hybridwatch.pages.query import Asked
+from hybridwatch.store import Broken
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Everything that a screen may look at.
+
+    Attributes:
+        results: The results folder.
+        index: What it holds.
+        now: Ages count back from here; UTC.
+        triage: The database of what people decided, as a URL; empty for the file beside the
+            records.
+        read: Reads and judges one record; the live page keeps what it read.
+        checkout: Reads what the checkout around the records says; nothing, where there is none.
+    """
+
+    results: Path
+    index: Index
+    now: datetime
+    triage: str = ""
+    read: Callable[[Path], Entry | Broken] = entry_of
+    checkout: Callable[[], Checkout] = Checkout
+
+
+Show: TypeAlias = Callable[[Source, Asked], Document]
+"""A screen: what it says of a store, for one address. Leave ``address`` and ``complaints`` of the
+document alone: ``open_view`` fills them in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A screen as the navigation lists it.
+
+    Attributes:
+        name: Its place in addresses, and its module beside this one, with a function ``show``.
+        title: What the navigation calls it.
+        section: Under which heading.
+        listed: Whether the navigation shows it; else it is reached by links.
+        figures: Whether it has some, as a rule.
+    """
+
+    name: str
+    title: str
+    section: str = ""
+    listed: bool = True
+    figures: bool = False

@@ -1,0 +1,274 @@
+"""Does the suite see? Controls, false alarms, and how often our rules are right."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from hybridwatch.analysis.sight import Reading, Sight
+from hybridwatch.calibration.figure import Figure, Form, share
+from hybridwatch.calibration.read import Calibration
+from hybridwatch.errors import ExportError
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.history.controls import (
+    ControlRun,
+    broken_contracts,
+    controls_of,
+    lost_answers,
+    newest_of,
+)
+from hybridwatch.metric import metric_of
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    Column,
+    Command,
+    Document,
+    Facts,
+    Folded,
+    Inline,
+    Kind,
+    Line,
+    Link,
+    Notice,
+    Paragraph,
+    Section,
+    Table,
+    When,
+)
+from hybridwatch.pages.query import Asked
+from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.record.role import Role
+from hybridwatch.report import numbers
+from hybridwatch.report.numbers import age
+from hybridwatch.report.sentence import plural
+from hybridwatch.scenario.scenario import Scenario
+
+_MARKS: Final[Mapping[Sight, str]] = {
+    Sight.MISSED: "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",
+    Sight.CAUGHT: "\u2714\N{NO-BREAK SPACE}caught",
+    Sight.NOT_ASKED: "?\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}asked",
+}
+_ALARMS_SHOWN: Final = 20
+"""A/A runs with an alarm that are listed, the newest."""
+
+
+def show(source: Source, asked: Asked) -> Document:  # noqa: ARG001 (nothing can be chosen)
+    """Show what the controls, the runs of equal sides and the calibration say of the suite."""
+    checkout = source.checkout()
+    controls = controls_of(source.index, checkout.scenarios)
+    newest = newest_of(controls)
+    equal = [control for control in controls if control.role is Role.A_A]
+    told, trouble = _read(checkout)
+    blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
+    if source.index.runs().empty:
+        blocks = [*empty_store(source), *checkout_notice(checkout)]
+    missed = [control for control in newest.values() if control.sight is Sight.MISSED]
+    blocks += _missed(missed)
+    blocks += [
+        Facts(_summary(newest, checkout.scenarios, equal, told)),
+        Section("Known-bad controls", tuple(_known_bad(newest, checkout.scenarios, source))),
+        Section("Equal sides (A/A)", tuple(_equal(equal, source))),
+        Section("How often the rules are right", trouble or tuple(_calibrated(told))),
+    ]
+    lead = "A suite that is always green proves nothing: here is what it was shown, and saw."
+    return Document("Does the suite see?", tuple(blocks), lead=lead)
+
+
+def _read(checkout: Checkout) -> tuple[Calibration | None, tuple[Notice, ...]]:
+    try:
+        return checkout.calibration(), ()
+    except ExportError as error:
+        return None, (Notice(Kind.LOUD, "The calibration cannot be read", (str(error),)),)
+
+
+def _missed(missed: Sequence[ControlRun]) -> Iterator[Notice]:
+    if missed:
+        title = f"{plural(len(missed), 'known-bad control')} not caught"
+        lines = tuple(
+            (
+                Link(control.scenario, address("run", run=control.run)),
+                f": without {', '.join(control.lost)} the engine passed as if it were healthy",
+            )
+            for control in missed
+        )
+        yield Notice(Kind.LOUD, title, lines)
+
+
+def _summary(
+    newest: Mapping[str, ControlRun],
+    scenarios: Mapping[str, Scenario],
+    equal: Sequence[ControlRun],
+    told: Calibration | None,
+) -> tuple[tuple[str, Line], ...]:
+    asked = [control for control in newest.values() if control.sight is not Sight.NOT_ASKED]
+    caught = sum(control.sight is Sight.CAUGHT for control in asked)
+    quiet = len(set(scenarios) - {control.scenario for control in asked})
+    promised = told.promised if told else ()
+    met = sum(bool(figure.met) for figure in promised)
+    return (
+        ("Known-bad controls caught", f"{caught} of {len(asked)}" if asked else "none run"),
+        ("Scenarios without a control run", str(quiet)),
+        ("A/A runs with a false alarm", _rate(equal)),
+        ("Promises of the rules kept", f"{met} of {len(promised)}" if promised else "not measured"),
+    )
+
+
+def _known_bad(
+    newest: Mapping[str, ControlRun], scenarios: Mapping[str, Scenario], source: Source
+) -> Iterator[Block]:
+    ranks = {sight: rank for rank, sight in enumerate(_MARKS)}
+    found = sorted(newest.values(), key=lambda c: (ranks[c.sight or Sight.NOT_ASKED], c.scenario))
+    columns = (
+        Column("seen"),
+        Column("scenario, contender"),
+        Column("contracts", wide=True, title="Rules that the engine without the fix broke"),
+        Column("answers", wide=True, title="Right answers, with and without the fix"),
+        Column("when"),
+    )
+    if found:
+        yield Table("Newest known-bad controls", columns, tuple(_seen(c, source) for c in found))
+        yield Paragraph(
+            "The newest known-bad control of each scenario: the same release with and without the "
+            "fix that the scenario guards. Times are not asked.",
+            quiet=True,
+        )
+    else:
+        yield Paragraph("No run has been made without a fix yet:")
+        yield Command("hybridwatch run smoke --known-bad")
+    waiting = [s for s in scenarios.values() if s.id not in newest]
+    if waiting:
+        rows = tuple((scenario.id, scenario.fix) for scenario in waiting)
+        heads = (Column("scenario"), Column("fix"))
+        title = f"{plural(len(waiting), 'scenario')} without a control run"
+        yield Folded(title, (Table("Scenarios without a control run", heads, rows),))
+
+
+def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
+    return (
+        _MARKS[control.sight or Sight.NOT_ASKED],
+        Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
+        _tells(broken_contracts(control), "no contract broken"),
+        _tells(lost_answers(control), "no answers lost"),
+        Cell(
+            When(control.started_at, age(control.started_at, source.now)),
+            f"run\N{NO-BREAK SPACE}{control.run}",
+        ),
+    )
+
+
+def _tells(told: Sequence[Reading], nothing: str) -> str:
+    return "\n".join(map(_said, told)) or nothing
+
+
+def _said(told: Reading) -> str:
+    metric = metric_of(told.metric)
+    name = told.metric.partition(".")[2]
+    if math.isnan(told.new):
+        return f"{name} {told.verdict.value}"
+    return f"{name} {numbers.value(told.old, metric)} → {numbers.value(told.new, metric)}"
+
+
+def _equal(equal: Sequence[ControlRun], source: Source) -> Iterator[Block]:
+    if not equal:
+        yield Paragraph("No build has been measured against itself in this store yet:")
+        yield Command("hybridwatch run smoke --build cpu-0.27.1 --build cpu-0.27.1")
+        return
+    alarmed = [control for control in equal if control.alarms]
+    comparisons = sum(len(control.told) for control in equal)
+    alarms = sum(len(control.alarms) for control in equal)
+    yield Paragraph(
+        f"{plural(len(equal), 'run')} of one build against itself, {comparisons} comparisons: "
+        f"{_rate(equal)} runs gave a false alarm, {plural(alarms, 'comparison')} called a "
+        "regression. The interval is Wilson's, 95 %."
+    )
+    if alarmed:
+        columns = (
+            Column("scenario"),
+            Column("build"),
+            Column("called a regression", wide=True),
+            Column("when"),
+        )
+        shown = tuple(_alarm(c, source) for c in alarmed[: -_ALARMS_SHOWN - 1 : -1])
+        yield Table("Newest false alarms", columns, shown)
+
+
+def _alarm(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
+    return (
+        Link(control.scenario, address("run", run=control.run)),
+        control.builds[0],
+        ", ".join(f"{told.metric} {told.statistic}" for told in control.alarms),
+        Cell(
+            When(control.started_at, age(control.started_at, source.now)),
+            f"run\N{NO-BREAK SPACE}{control.run}",
+        ),
+    )
+
+
+def _rate(equal: Sequence[ControlRun]) -> str:
+    """Say how many runs of equal sides gave an alarm, with the interval of that share."""
+    if not equal:
+        return "none run"
+    found = share("a-a", "", [bool(control.alarms) for control in equal])
+    return f"{sum(bool(c.alarms) for c in equal)} of {len(equal)} ({_value(found)}, {_span(found)})"
+
+
+def _calibrated(told: Calibration | None) -> Iterator[Block]:
+    if told is None:
+        yield Paragraph("There is no docs/calibration.json in this checkout. It is made by:")
+        yield Command("python -m hybridwatch.calibration")
+        return
+    broken = [figure for figure in told.promised if not figure.met]
+    if broken:
+        lines = tuple(f"{figure.what}: {_value(figure)}, {_bound(figure)}" for figure in broken)
+        yield Notice(Kind.LOUD, f"{plural(len(broken), 'promise')} not kept", lines)
+    columns = (
+        Column("kept"),
+        Column("promised"),
+        Column("measured", number=True),
+        Column("interval", number=True, title="Holds the truth 95 times in 100"),
+        Column("bound", number=True),
+        Column("simulations", number=True),
+    )
+    rows = tuple(("\u2714 yes" if f.met else "\u2716 no", *_figure(f)) for f in told.promised)
+    yield Table("What was promised of the rules", columns, rows)
+    for title, figures in told.sections:
+        if free := [figure for figure in figures if figure.bound is None]:
+            heads = (Column("figure"), *columns[2:])
+            table = Table(title, heads, tuple(map(_figure, free)))
+            yield Folded(f"{title} ({len(free)} more)", (table,))
+    yield Command(told.command, "Simulated where the truth is known, by")
+
+
+def _figure(figure: Figure) -> tuple[Cell | Inline, ...]:
+    limit = figure.bound.limit if figure.bound else None
+    return (
+        figure.what,
+        Cell(_value(figure), raw=figure.value),
+        _span(figure),
+        Cell(_bound(figure), raw=limit),
+        Cell(f"{figure.simulations:,}", raw=figure.simulations),
+    )
+
+
+def _value(figure: Figure) -> str:
+    return _number(figure, figure.value)
+
+
+def _span(figure: Figure) -> str:
+    low, high = _number(figure, figure.low), _number(figure, figure.high)
+    return f"{low.removesuffix(' %')} to {high}"
+
+
+def _bound(figure: Figure) -> str:
+    bound = figure.bound
+    if bound is None:
+        return numbers.ABSENT
+    return f"at {'most' if bound.at_most else 'least'} {_number(figure, bound.limit)}"
+
+
+def _number(figure: Figure, value: float) -> str:
+    if not math.isfinite(value):
+        return numbers.ABSENT
+    return f"{100 * value:.1f} %" if figure.form is Form.SHARE else f"{value:.3g}"

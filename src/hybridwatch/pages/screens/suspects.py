@@ -1,0 +1,147 @@
+"""What changed between the last good run and the first bad one of an alert."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from hybridwatch.analysis.cause import Area
+from hybridwatch.analysis.culprit import Culprits, culprit_between
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.history.controls import bad_on_purpose
+from hybridwatch.pages.address import address
+from hybridwatch.pages.alert_words import is_control
+from hybridwatch.pages.document import (
+    Block,
+    Column,
+    Inline,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+    When,
+)
+from hybridwatch.pages.screens.pair import rows_in
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.report.numbers import age
+from hybridwatch.store import Broken
+from hybridwatch.triage import Alert
+
+_SINCE_GOOD: Final = ("What changed since it was good", "last good", "first bad")
+_BESIDE: Final = ("What differs from the baseline", "baseline", "contender")
+_GOOD: Final = [Verdict.EQUIVALENT.value, Verdict.IMPROVEMENT.value]
+_MEASURED: Final = [*_GOOD, Verdict.REGRESSION.value, Verdict.INCONCLUSIVE.value]
+_BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Where the cause of an alert is to be looked for.
+
+    Attributes:
+        culprits: What differs between the last good side and the first bad one.
+        was_good: Whether the good side was judged good; else it is the baseline of the bad run.
+    """
+
+    culprits: Culprits
+    was_good: bool
+
+
+def suspects_of(alert: Alert, source: Source) -> Suspects | None:
+    """Find what changed between the last good run and the first bad one.
+
+    The last good run is of the same builds; else the newest good one of any build of the scenario
+    on the testbed; else the baseline of the first bad run, which was good beside it. Two records
+    are read.
+
+    Returns:
+        ``None`` where one of the two cannot be read.
+    """
+    bad = _side(alert.opened_by.run_id, source)
+    if bad is None:
+        return None
+    run = _last_good(alert, source)
+    good = _side(run, source) if run else OneSide(bad.run, 0)
+    return Suspects(culprit_between(good, bad), bool(run)) if good else None
+
+
+def suspects_section(alert: Alert, source: Source) -> Iterator[Block]:
+    """Lay out what changed, with the commits and a way to compare both runs.
+
+    A control that was not caught has nothing of the kind: its fix was taken out on purpose.
+    """
+    found = None if is_control(alert) else suspects_of(alert, source)
+    if found is None:
+        return
+    good, bad = found.culprits.good, found.culprits.bad
+    told = "Good in " if found.was_good else "No run before it was good. The baseline was "
+    line: list[Inline] = [told, *_named(good, source), "; bad since ", *_named(bad, source), ". "]
+    if commits := found.culprits.commits:
+        line += ["Commits between them: ", Link(commits.said, commits.url), ". "]
+    sides = {"baseline": good, "contender": bad}
+    view = address(
+        "compare",
+        scenario=bad.run.scenario.id,
+        **{role: f"{side.run.id}#{side.index}" for role, side in sides.items()},
+    )
+    line += [Link("Compare the two", view), "."]
+    words = _SINCE_GOOD if found.was_good else _BESIDE
+    yield Section(words[0], (Paragraph(tuple(line)), _table(found.culprits, words)))
+
+
+def _table(culprits: Culprits, words: tuple[str, str, str]) -> Block:
+    if not culprits.facts:
+        return Paragraph(
+            "Nothing that the records know of: release, packages, wheel, fixes, flags and machine "
+            "are the same. Then it is what no record sees, or chance: measure it again.",
+            quiet=True,
+        )
+    title, old, new = words
+    columns = (Column("what"), Column(old), Column(new))
+    rows = tuple((fact.what, fact.old, fact.new) for fact in culprits.facts)
+    return Table(title, columns, rows)
+
+
+def _named(side: OneSide, source: Source) -> Iterator[Inline]:
+    run, build = side.run, side.build
+    yield Link(f"run\N{NO-BREAK SPACE}{run.id}", address("run", run=run.id))
+    release = "" if build.release in build.label else f", {build.release}"
+    yield f" ({build.label}{release}, "
+    yield When(run.started_at, age(run.started_at, source.now))
+    yield ")"
+
+
+def _side(run_id: str, source: Source) -> OneSide | None:
+    """Read the contender of a run."""
+    row = rows_in(source.index).get(run_id)
+    entry = source.read(source.results / row.record) if row else None
+    if entry is None or isinstance(entry, Broken):
+        return None
+    return OneSide(entry.run, len(entry.run.builds) - 1)
+
+
+def _last_good(alert: Alert, source: Source) -> str:
+    """Give the id of the newest good run before the first bad one; empty without any."""
+    matter, opened = alert.matter, alert.opened_by
+    row = rows_in(source.index).get(opened.run_id)
+    if opened.cause is None or row is None:
+        return ""
+    lead = opened.cause.lead
+    told = source.index.verdicts()
+    wanted = {
+        "scenario": matter.scenario,
+        "version": row.version,
+        "testbed": matter.testbed,
+        "metric": lead.metric,
+        "statistic": lead.statistic,
+    }
+    for name, value in wanted.items():
+        told = told[told[name] == value]
+    told = told[told["started_at"] < pd.Timestamp(opened.started_at)]
+    good = _MEASURED if matter.area in _BY_ABSENCE else _GOOD
+    told = told[told["verdict"].isin(good) & ~told["record"].isin(bad_on_purpose(source.index))]
+    mine = (told["baseline"] == matter.baseline) & (told["contender"] == matter.contender)
+    found = told[mine] if mine.any() else told
+    return "" if found.empty else str(found["run"].iloc[-1])

@@ -1,0 +1,1 @@
+"""What is known, in words: for a terminal, as Markdown, as JSON."""

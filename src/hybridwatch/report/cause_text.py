@@ -1,0 +1,188 @@
+"""A cause in words: what happened, then by how much and where it shows.
+
+Plain text from records; whoever shows it as Markdown or HTML escapes it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from hybridwatch.analysis.cause import TYPICAL, Area, Cause, Part
+from hybridwatch.analysis.death import Death, death_of
+from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.metric import Kind, metric_of
+from hybridwatch.report import numbers
+from hybridwatch.report.labels import centers_of, plural
+
+_WHAT: Final = {
+    Area.ENGINE: ("The engine failed", "The engine works again"),
+    Area.ANSWERS: ("Answers were lost", "Answers were won"),
+    Area.CONTRACT: ("A contract broke", "A contract holds again"),
+    Area.MEASUREMENT: ("Not measured", "Measured again"),
+    Area.SPEED: ("Slower", "Faster"),
+    Area.HOST: ("The host waits more", "The host waits less"),
+    Area.OTHER: ("Worse", "Better"),
+}
+"""Worse, and better."""
+_METADATA: Final = "metadata_build_time"
+_HOST_WORK: Final = ("The host works longer", "The host works less")
+_DRAFTS: Final = ("Fewer drafts are accepted", "More drafts are accepted")
+_DRAFT_METRICS: Final = ("acceptance_length", "acceptance_rate")
+_ENGINE: Final = "the engine "
+_FEWER_BREACHES: Final = "A contract is broken less often"
+_MORE_BREACHES: Final = "A contract is broken more often"
+
+
+@dataclass(frozen=True, slots=True)
+class CauseText:
+    """A cause in words.
+
+    Attributes:
+        what: What happened: ``Slower``.
+        detail: By how much: ``ttft +5.7 % and 9 more metrics``; may be empty.
+    """
+
+    what: str
+    detail: str
+
+    def sentence(self, place: str = "") -> str:
+        """Say it in one sentence without its full stop.
+
+        Args:
+            place: Where, in words that fit behind what happened: `` in smoke/dummy-run``.
+        """
+        return f"{self.what}{place}: {self.detail}" if self.detail else f"{self.what}{place}"
+
+
+def cause_sentence(cause: Cause, report: Report | None = None) -> str:
+    """Say a cause in one sentence: ``Slower: ttft +5.7 % and 9 more metrics``.
+
+    Args:
+        cause: The cause.
+        report: Where it was found; without it no reason of a failure is known.
+    """
+    return cause_text(cause, report).sentence()
+
+
+def cause_text(cause: Cause, report: Report | None = None) -> CauseText:
+    """Put a cause into words; arguments as for ``cause_sentence``."""
+    if cause.area is Area.ENGINE:
+        return _failure(cause, report)
+    if cause.area is Area.MEASUREMENT:
+        named = name_of_part(cause.lead)
+        return CauseText(_what(cause), f"{named}{_more(cause)}")
+    return CauseText(_what(cause), f"{_lead(cause.lead)}{_more(cause)}")
+
+
+def name_of_part(part: Part) -> str:
+    """Name a metric, and the statistic only where it is not the typical one."""
+    return part.metric if part.statistic in TYPICAL else f"{part.metric} {part.statistic}"
+
+
+def others_of(cause: Cause) -> int:
+    """Count the metrics that show a cause besides the one that leads."""
+    return len({part.metric for part in cause.parts}) - 1
+
+
+def _what(cause: Cause) -> str:
+    pair = _WHAT[cause.area]
+    if cause.lead.metric == _METADATA:
+        pair = _HOST_WORK
+    elif cause.area is Area.SPEED and all(_is_of_drafts(part) for part in cause.parts):
+        pair = _DRAFTS
+    elif cause.area is Area.CONTRACT and (odd := _odd_contract(cause)):
+        return odd
+    return pair[cause.is_better]
+
+
+def _is_of_drafts(part: Part) -> bool:
+    return part.metric.partition(".")[0] in _DRAFT_METRICS
+
+
+def _odd_contract(cause: Cause) -> str:
+    """What is said of a contract that was broken before and still is."""
+    compared = cause.lead.comparison
+    if compared is None or compared.baseline is None or compared.contender is None:
+        return ""
+    if compared.baseline.center and compared.contender.center:
+        return _FEWER_BREACHES if cause.is_better else _MORE_BREACHES
+    return ""
+
+
+def _lead(part: Part) -> str:
+    name, compared = name_of_part(part), part.comparison
+    kind = _kind_of(part)
+    both = _both(compared) if compared is not None else ""
+    if kind is Kind.EXACT:
+        return f"{name} {both or numbers.effect(part.effect, kind)}".rstrip()
+    change = numbers.effect(part.effect, kind)
+    if change == numbers.ABSENT:
+        # No relative change exists from a baseline of 0.
+        return f"{name} {both}".rstrip()
+    if compared is not None and kind is Kind.PROPORTION:
+        return f"{name} {change}{_flipped(compared)}"
+    return f"{name} {change} ({both})" if both and kind is Kind.COUNT else f"{name} {change}"
+
+
+def _kind_of(part: Part) -> Kind:
+    if part.comparison is not None:
+        return part.comparison.metric.kind
+    try:
+        return metric_of(part.metric).kind
+    except KeyError:
+        return Kind.TIME
+
+
+def _both(comparison: Comparison) -> str:
+    if comparison.baseline is None or comparison.contender is None:
+        return ""
+    old, new = centers_of(comparison)
+    return f"{old} -> {new}"
+
+
+def _flipped(comparison: Comparison) -> str:
+    """How many answers: ``(8 of 200)``, or ``(10 lost and 2 won of 200)``."""
+    if comparison.pairs is None:
+        return ""
+    lost = sum(flip.baseline.correct for flip in comparison.flips)
+    won = len(comparison.flips) - lost
+    if lost and won:
+        return f" ({lost} lost and {won} won of {comparison.pairs})"
+    return f" ({lost or won} of {comparison.pairs})"
+
+
+def _more(cause: Cause) -> str:
+    others = others_of(cause)
+    if others:
+        return f" and {plural(others, 'more metric')}"
+    return ""
+
+
+def _failure(cause: Cause, report: Report | None) -> CauseText:
+    failed = _failed(cause, report)
+    death = death_of(report, cause) if report is not None else None
+    if death is None:
+        return CauseText(_WHAT[Area.ENGINE][0], failed)
+    what, reason = _death(death)
+    return CauseText(what, "; ".join(filter(None, (reason, failed))))
+
+
+def _failed(cause: Cause, report: Report | None) -> str:
+    metrics = {part.metric for part in cause.parts}
+    whole = {c.metric.id for c in report.comparisons} if report is not None else set()
+    if len(metrics) > 1 and metrics == whole:
+        return f"all {len(metrics)} metrics failed"
+    return f"{cause.lead.metric}{_more(cause)} failed"
+
+
+def _death(death: Death) -> tuple[str, str]:
+    """What happened, and why."""
+    both = len(death.sides) > 1
+    baseline = death.sides == ("baseline",)
+    engine = "The engines" if both else "The baseline's engine" if baseline else "The engine"
+    if death.reason.startswith(_ENGINE):
+        what, _, why = death.reason.partition(": ")
+        return f"{engine} {what.removeprefix(_ENGINE)}", why
+    if death.ended or death.hung:
+        return f"{engine} {'died' if death.ended else 'hung'}", death.reason
+    whose = " of both sides" if both else " of the baseline" if baseline else ""
+    return f"Trials{whose} failed", death.reason

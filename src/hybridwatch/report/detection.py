@@ -1,0 +1,178 @@
+"""Change points of histories, on a terminal and as JSON."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hybridwatch.analysis.change_point import ChangePoint, History, State
+from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
+from hybridwatch.ingest.history_csv import WrittenSeries
+from hybridwatch.metric import Direction, Kind
+from hybridwatch.report import numbers
+from hybridwatch.report.escape import one_line
+from hybridwatch.report.sentence import plural
+
+DETECTION_SCHEMA: Final = 1
+_NAMED: Final = 4
+"""As many series a closing sentence names before it only counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """A series, and what was found in it.
+
+    Attributes:
+        series: As read.
+        history: As examined.
+        kind: As which it was examined; ``None`` when nobody said.
+        better: Which way is better.
+    """
+
+    series: WrittenSeries
+    history: History
+    kind: Kind | None
+    better: Direction
+
+    @property
+    def worse(self) -> bool:
+        """Whether its last confirmed change is for the worse, so that it is worse still."""
+        confirmed = [point for point in self.history.points if point.state is State.CONFIRMED]
+        return bool(confirmed) and is_worse(confirmed[-1], self.better)
+
+
+def is_worse(point: ChangePoint, better: Direction) -> bool:
+    """Whether a change goes in the bad direction."""
+    return (point.effect > 0) is (better is Direction.LOWER)
+
+
+def print_detections(detections: Sequence[Detection], console: Console) -> None:
+    """Print every change point, what is to be held against the others, and a closing sentence.
+
+    Args:
+        detections: In the order of the file; those without a change are only counted.
+        console: Lines are wrapped to its width, never cut.
+    """
+    changed = [detection for detection in detections if detection.history.points]
+    if changed:
+        console.print(_table(changed))
+        console.print()
+    for said in _doubts(detections):
+        console.print(Padding(Text(one_line(said), style="dim"), (0, 0, 0, 2), expand=False))
+    worse = [detection for detection in detections if detection.worse]
+    style = "bold red" if worse else "yellow" if changed else ""
+    console.print(Text(one_line(_conclusion(detections, changed, worse)), style=style))
+
+
+def _doubts(detections: Sequence[Detection]) -> Iterator[str]:
+    """Say each doubt once, with the series that it is about."""
+    doubtful: dict[str, list[str]] = {}
+    for detection in detections:
+        for line in detection.history.doubts:
+            doubtful.setdefault(line, []).append(_name(detection.series))
+    for line, names in doubtful.items():
+        who = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        yield f"{who}: {line}"
+
+
+def detections_to_json(detections: Sequence[Detection]) -> dict[str, Any]:
+    """Turn detections into plain values; fields as in ``docs/json.md``."""
+    return {
+        "schema_version": DETECTION_SCHEMA,
+        "bad_news": any(detection.worse for detection in detections),
+        "series": [_to_json(detection) for detection in detections],
+    }
+
+
+def _to_json(detection: Detection) -> dict[str, Any]:
+    history = detection.history
+    return {
+        "series": detection.series.name,
+        "n": len(detection.series.values),
+        "worse": detection.worse,
+        "points": [
+            {
+                "index": point.index,
+                "time": detection.series.labels[point.index],
+                "effect": point.effect,
+                "interval": {
+                    "low": point.interval.low,
+                    "high": point.interval.high,
+                    "confidence": point.interval.confidence,
+                },
+                "state": point.state.value,
+            }
+            for point in history.points
+        ],
+        "drift": history.drift,
+        "doubts": list(history.doubts),
+    }
+
+
+def _table(changed: Sequence[Detection]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("series", overflow="fold")
+    table.add_column("since", no_wrap=True)
+    table.add_column("point", justify="right", no_wrap=True)
+    table.add_column("change", justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for detection in changed:
+        for point in detection.history.points:
+            table.add_row(*_cells(detection, point))
+    return table
+
+
+def _cells(detection: Detection, point: ChangePoint) -> Iterator[Text]:
+    series = detection.series
+    worse, sure = is_worse(point, detection.better), point.state is State.CONFIRMED
+    style = ("bold red" if worse else "bold green") if sure else "yellow"
+    yield Text(one_line(_name(series)))
+    yield Text(one_line(series.labels[point.index]))
+    yield Text(str(point.index))
+    yield Text(_change(detection, point))
+    yield Text(f"{point.state.value}, {'worse' if worse else 'better'}", style=style)
+
+
+def _change(detection: Detection, point: ChangePoint) -> str:
+    low, high = point.interval.low, point.interval.high
+    if _is_relative(detection):
+        return f"{numbers.relative(point.effect)} ({_percent(low)} to {_percent(high)})"
+    return f"{point.effect:+.3g} ({low:+.3g} to {high:+.3g})"
+
+
+def _is_relative(detection: Detection) -> bool:
+    """Whether the detector gave shares of the level; see ``ChangePoint.effect``."""
+    by_difference = detection.kind in {Kind.EXACT, Kind.PROPORTION}
+    return not by_difference and min(detection.series.values) > 0
+
+
+def _percent(fraction: float) -> str:
+    return numbers.relative(fraction).removesuffix(" %")
+
+
+def _conclusion(
+    detections: Sequence[Detection], changed: Sequence[Detection], worse: Sequence[Detection]
+) -> str:
+    total = f"{len(detections)} series"
+    if worse:
+        named = ", ".join(_name(detection.series) for detection in worse[:_NAMED])
+        rest = f" and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""
+        return f"Worse since the last confirmed change: {named}{rest} ({len(worse)} of {total})."
+    longest = max((len(detection.series.values) for detection in detections), default=0)
+    if longest < ENOUGH_POINTS:
+        return (
+            f"Too short to look for a change: {total}, the longest of {plural(longest, 'time')}; "
+            f"{ENOUGH_POINTS} are needed."
+        )
+    if changed:
+        return f"{len(changed)} of {total} changed, none confirmed for the worse at last."
+    return f"No change point in {total}."
+
+
+def _name(series: WrittenSeries) -> str:
+    return series.name if series.name is not None else "value"

@@ -1,0 +1,251 @@
+"""A comparison laid open: inputs, rule, parameters, every number between, and how it was decided.
+
+Enough to compute the verdict again by hand. Numbers are in base units, with more digits than the
+table has, since two values that look alike may rank apart.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hybridwatch.analysis.blocks import Blocks, blocks_of
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
+from hybridwatch.metric import Direction, Kind
+from hybridwatch.report import numbers, sentence
+from hybridwatch.report.escape import one_line
+from hybridwatch.report.reason_text import band_of, because
+from hybridwatch.report.table import STYLES
+
+_RULES: Final[Mapping[str, str]] = {
+    "exact": "a count without noise needs no test; of a contract the worst trials are compared",
+    "Mann-Whitney": (
+        "two-sided rank test of the trials (Mann and Whitney 1947; exact with ties by Streitberg "
+        "and R\u00f6hmel 1986)"
+    ),
+    "signed-rank": (
+        "two-sided signed-rank test of the blocks' ratios (Wilcoxon 1945; zeros and ties by Pratt "
+        "1959)"
+    ),
+    "McNemar": (
+        "exact test of the answers that only one side got right (McNemar 1947), in the direction "
+        "seen"
+    ),
+    "none": "these values allow no test",
+}
+_EFFECTS: Final[Mapping[Design, str]] = {
+    Design.EXACT: "difference of the worst trials",
+    Design.PAIRED: "typical ratio of the blocks (Hodges and Lehmann 1963)",
+    Design.UNPAIRED: "ratio of the medians",
+    Design.NONE: "ratio of the medians",
+}
+_SHARES: Final = "difference of the shares; interval by Tango's score statistic (1998)"
+_SAMENESS: Final[Mapping[Design, str]] = {
+    Design.EXACT: "",
+    Design.PAIRED: "two one-sided signed-rank tests of the blocks (Schuirmann 1987; Wellek 2010)",
+    Design.UNPAIRED: "two one-sided rank tests of the trials (Schuirmann 1987; Wellek 2010)",
+    Design.NONE: "",
+}
+_SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
+_LOUD: Final = frozenset({Verdict.REGRESSION, Verdict.FAILED, Verdict.MISSING, Verdict.IMPROVEMENT})
+_TOLD: Final = 6
+"""As many comparisons of one verdict as get a sentence of their own."""
+_CONTROL: Final = "Benjamini-Hochberg 1995 over the family of tests; Holm 1979 for the gate"
+
+
+def print_explanation(
+    comparison: Comparison,
+    report: Report,
+    sides: tuple[OneSide, OneSide],
+    parameters: Mapping[str, Any],
+    console: Console,
+) -> None:
+    """Print how one comparison came to its verdict.
+
+    Args:
+        comparison: One of the report's.
+        report: For the control over all its tests.
+        sides: Baseline and contender, for the values block by block.
+        parameters: As ``replay.parameters_of`` names them.
+        console: Lines are wrapped to its width, never cut.
+    """
+    verdict = comparison.verdict
+    title = Text(one_line(sentence.name_of(comparison)), style="bold")
+    title.append(f"  {sentence.MARKS[verdict]} {verdict.value}", style=STYLES[verdict])
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    subject = Subject(comparison.metric, comparison.statistic)
+    blocks = blocks_of(*sides, subject) if comparison.design is Design.PAIRED else None
+    rows = [
+        *_what(comparison),
+        *_inputs(comparison, blocks),
+        *_rule(comparison),
+        *_parameters(comparison, report, parameters),
+        *_results(comparison),
+        ("so", because(comparison, report.false_discovery_rate)),
+    ]
+    if report.attribution is not None and report.attribution.metric == comparison.metric.id:
+        rows.append(("why", sentence.reason(report.attribution)))
+    for heading, told in rows:
+        grid.add_row(heading, Text(one_line(told)))
+    console.print(Group(title, Padding(grid, (0, 0, 1, 2))))
+
+
+def print_reasons(report: Report, console: Console) -> None:
+    """Print in a sentence each why the loud verdicts are what they are, and name the others.
+
+    Args:
+        report: Bad news comes first.
+        console: Lines are wrapped to its width, never cut.
+    """
+    for verdict in sentence.MARKS:
+        alike = [c for c in report.comparisons if c.verdict is verdict]
+        told = alike[:_TOLD] if verdict in _LOUD else []
+        for comparison in told:
+            why = because(comparison, report.false_discovery_rate)
+            _print_reason(verdict, f"{sentence.name_of(comparison)}: {why}", console)
+        if rest := alike[len(told) :]:
+            names = ", ".join(map(sentence.name_of, rest))
+            more = "more " if told else ""
+            _print_reason(verdict, f"{len(rest)} {more}{verdict.value}: {names}", console)
+    console.print()
+
+
+def _print_reason(verdict: Verdict, said: str, console: Console) -> None:
+    line = Table.grid(padding=(0, 1))
+    line.add_column(no_wrap=True)
+    line.add_column(overflow="fold")
+    line.add_row(Text(sentence.MARKS[verdict], style=STYLES[verdict]), Text(one_line(said)))
+    console.print(line)
+
+
+Row = tuple[str, str]
+
+
+def _what(comparison: Comparison) -> Iterator[Row]:
+    metric = comparison.metric
+    better = "lower" if metric.better is Direction.LOWER else "higher"
+    yield "metric", f"{metric.doc} Per trial the {comparison.statistic}; {better} is better."
+
+
+def _inputs(comparison: Comparison, blocks: Blocks | None) -> Iterator[Row]:
+    if comparison.metric.kind is Kind.PROPORTION:
+        yield from _questions(comparison)
+        return
+    unit = comparison.metric.unit.value
+    for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender)):
+        if side is None:
+            yield name, "no value"
+        else:
+            values = _listed(side.values)
+            kept = "worst" if comparison.metric.kind is Kind.EXACT else "median"
+            trials = sentence.plural(side.n, "trial")
+            yield name, f"{values} ({unit}; {kept} of {trials}: {side.center:.6g})"
+    if blocks is not None:
+        pairs = zip(blocks.baseline, blocks.contender, strict=True)
+        changes = ", ".join(f"{100 * (right / left - 1):+.2f}" for left, right in pairs)
+        yield "by block", f"{changes} % ({blocks.n} of {blocks.planned} blocks)"
+
+
+def _questions(comparison: Comparison) -> Iterator[Row]:
+    for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender)):
+        yield name, "no value" if side is None else f"{_right(side)} of {side.n} right"
+    if comparison.test == "none":
+        return
+    lost = sum(flip.baseline.correct for flip in comparison.flips)
+    won = len(comparison.flips) - lost
+    yield "answers", f"{lost} right on the baseline only, {won} right on the contender only"
+
+
+def _right(side: Summary) -> int:
+    return round(sum(side.values))
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.6g}" for value in values)
+
+
+def _rule(comparison: Comparison) -> Iterator[Row]:
+    yield "rule", f"{comparison.test}: {_RULES.get(comparison.test, 'see docs/methodology.md')}"
+    if comparison.assumption:
+        yield "assumes", comparison.assumption
+    shares = comparison.metric.kind is Kind.PROPORTION
+    if comparison.effect is not None:
+        yield "effect", _SHARES if shares else _effect(comparison)
+    if comparison.equivalence_p is not None:
+        yield "sameness", _SAME_SHARES if shares else _SAMENESS[comparison.design]
+    if comparison.p_value is not None:
+        yield "control", _CONTROL
+
+
+def _effect(comparison: Comparison) -> str:
+    repeated = comparison.design is Design.EXACT and comparison.metric.kind is not Kind.EXACT
+    return _EFFECTS[Design.UNPAIRED if repeated else comparison.design]
+
+
+def _parameters(
+    comparison: Comparison, report: Report, parameters: Mapping[str, Any]
+) -> Iterator[Row]:
+    if comparison.design is Design.EXACT:
+        return
+    told = [
+        f"band of sameness {numbers.size(comparison, band_of(comparison))}",
+        f"bound of relevance {numbers.size(comparison, comparison.relevance)}",
+    ]
+    if comparison.noise is not None:
+        told.append(f"learned noise {numbers.size(comparison, comparison.noise)}")
+    told.append(f"level {report.false_discovery_rate:g}")
+    if report.looks is not None:
+        told.append(
+            f"p-values of timed trials make up for {len(report.looks.planned)} looks at "
+            f"{level_of(report.looks):g} each"
+        )
+    if comparison.p_value is not None:
+        told.append(_control(comparison, report))
+    found = comparison.interval
+    if found is not None:
+        how = f"interval of {100 * found.confidence:g} %"
+        if comparison.metric.kind is not Kind.PROPORTION:
+            drawn = parameters["bootstrap"][comparison.design.value]
+            how += f" by at most {drawn['draws']} bootstrap draws, seed {drawn['seed']}"
+        told.append(how)
+    yield "parameters", "; ".join(told)
+
+
+def _control(comparison: Comparison, report: Report) -> str:
+    counted = {family.name: family.tests for family in report.families}
+    tests = sentence.plural(counted.get(comparison.family, report.tests), "test")
+    return f"one of {tests} of {comparison.family} controlled together"
+
+
+def _results(comparison: Comparison) -> Iterator[Row]:
+    told = []
+    if comparison.effect is not None:
+        told.append(f"effect {sentence.change_of(comparison)}")
+    for name, p in (
+        ("p", comparison.p_value),
+        ("adjusted p", comparison.p_adjusted),
+        ("Holm p", comparison.p_holm),
+        ("equivalence p", comparison.equivalence_p),
+    ):
+        if p is not None:
+            told.append(f"{name} {p:.4g}")
+    if comparison.churn is not None:
+        told.append(f"churn {numbers.size(comparison, comparison.churn)}")
+    if comparison.minimum_detectable_effect is not None:
+        seen = numbers.size(comparison, comparison.minimum_detectable_effect)
+        told.append(f"minimum detectable effect {seen}")
+    if comparison.trials_needed is not None:
+        told.append(f"trials needed {comparison.trials_needed}")
+    if told:
+        yield "numbers", "; ".join(told)
+    if comparison.verdict not in {Verdict.MISSING, Verdict.FAILED, Verdict.NOT_COMPARABLE}:
+        for doubt in comparison.doubts:
+            yield "doubt", doubt

@@ -1,0 +1,136 @@
+"""Why a verdict is what it is, in one sentence made of the numbers that decided."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from hybridwatch.analysis.compare_trials import COUNT_BAND
+from hybridwatch.analysis.verdict import Comparison, Design, Verdict
+from hybridwatch.metric import Kind
+from hybridwatch.report import numbers
+
+_LEAST_DIGITS: Final = 3
+_MOST_DIGITS: Final = 17
+"""With so many digits every number is told from every other."""
+
+
+def because(comparison: Comparison, level: float) -> str:
+    """Say how a verdict follows from its numbers.
+
+    Args:
+        comparison: As judged.
+        level: Of the report's false-discovery control.
+
+    Returns:
+        One sentence that ends with the verdict: ``adjusted p 0.003 < 0.05, and the effect +6.1 %
+        is beyond the bound (6.1 > 3 %), in the bad direction: regression``.
+    """
+    verdict = comparison.verdict
+    match verdict:
+        case Verdict.MISSING | Verdict.FAILED | Verdict.NOT_COMPARABLE:
+            reasons = " ".join(comparison.doubts) or "The sides measured different things."
+            return f"{reasons.rstrip('.')}: {verdict.value}"
+        case Verdict.REGRESSION | Verdict.IMPROVEMENT | Verdict.EQUIVALENT | Verdict.INCONCLUSIVE:
+            steps = _exact(comparison) if _is_exact(comparison) else _tested(comparison, level)
+            return f"{', and '.join(steps)}: {verdict.value}"
+
+
+def against(number: float, bound: float) -> str:
+    """Write two numbers with the sign between them, in as few digits as keep the sign true.
+
+    Never ``0.05 < 0.05``.
+    """
+    right = f"{bound:g}"
+    if number == bound:
+        return f"{right} = {right}"
+    sign = "<" if number < bound else ">"
+    for digits in range(_LEAST_DIGITS, _MOST_DIGITS):
+        left = f"{number:.{digits}g}"
+        if (float(left) < float(right)) is (number < bound) and float(left) != float(right):
+            return f"{left} {sign} {right}"
+    return f"{number!r} {sign} {bound!r}"
+
+
+def _is_exact(comparison: Comparison) -> bool:
+    return comparison.design is Design.EXACT
+
+
+def _exact(comparison: Comparison) -> Iterator[str]:
+    sides = comparison.baseline, comparison.contender
+    old, new = (side.center if side else 0.0 for side in sides)
+    if comparison.metric.kind is not Kind.EXACT:
+        yield from _repeated(comparison, old, new)
+        return
+    if comparison.verdict is Verdict.EQUIVALENT:
+        yield f"the worst trial of each side counts {new:g}"
+        return
+    yield f"the contender's worst trial counts {new:g} where the baseline's counts {old:g}"
+    if comparison.verdict is Verdict.INCONCLUSIVE:
+        yield "both break the contract in numbers that vary from trial to trial"
+    else:
+        yield f"any difference of an exact count is real, this one {_direction(comparison)}"
+
+
+def _repeated(comparison: Comparison, old: float, new: float) -> Iterator[str]:
+    """A count that never varies within a side."""
+    if old == new:
+        yield f"every trial of both sides counts {new:g}"
+        return
+    left, right = _apart(old, new)
+    yield f"every trial of the contender counts {right} where each of the baseline's counts {left}"
+    if comparison.verdict is Verdict.EQUIVALENT:
+        margin = numbers.size(comparison, comparison.metric.margin)
+        yield f"the difference is within the margin of {margin}"
+    elif comparison.verdict is Verdict.INCONCLUSIVE:
+        yield "runs of these builds differ by so much without a change"
+    else:
+        yield f"what never varies needs no test, this change is {_direction(comparison)}"
+
+
+def _apart(old: float, new: float) -> tuple[str, str]:
+    """Write two numbers in as few digits as tell them apart."""
+    for digits in range(_LEAST_DIGITS, _MOST_DIGITS):
+        left, right = f"{old:.{digits}g}", f"{new:.{digits}g}"
+        if left != right:
+            return left, right
+    return repr(old), repr(new)
+
+
+def _tested(comparison: Comparison, level: float) -> Iterator[str]:
+    if comparison.p_adjusted is None:
+        reason = f" ({comparison.doubts[0].rstrip('.')})" if comparison.doubts else ""
+        yield f"no test was made{reason}"
+        return
+    significant = comparison.p_adjusted < level
+    yield f"adjusted p {against(comparison.p_adjusted, level)}"
+    if significant:
+        yield _size(comparison)
+    if comparison.verdict in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:
+        yield _sameness(comparison, level)
+
+
+def _size(comparison: Comparison) -> str:
+    if comparison.effect is None:
+        return f"there is no relative change from 0, so any counts, {_direction(comparison)}"
+    beyond = abs(comparison.effect) > comparison.relevance
+    unit = "points" if comparison.metric.kind is Kind.PROPORTION else "%"
+    sizes = against(100 * abs(comparison.effect), 100 * comparison.relevance)
+    where = "beyond" if beyond else "not beyond"
+    said = f"the effect {numbers.change(comparison)} is {where} the bound ({sizes} {unit})"
+    return f"{said}, {_direction(comparison)}" if beyond else said
+
+
+def _sameness(comparison: Comparison, level: float) -> str:
+    if comparison.equivalence_p is None:
+        return "sameness could not be tested"
+    where = "inside" if comparison.equivalence_p < level else "not shown to lie inside"
+    margin = numbers.size(comparison, band_of(comparison))
+    return f"equivalence p {against(comparison.equivalence_p, level)}, {where} the band of {margin}"
+
+
+def _direction(comparison: Comparison) -> str:
+    return f"in the {'bad' if comparison.verdict is Verdict.REGRESSION else 'good'} direction"
+
+
+def band_of(comparison: Comparison) -> float:
+    """Give the half-width of the band in which two sides count as the same."""
+    return comparison.metric.margin or COUNT_BAND

@@ -1,0 +1,215 @@
+"""The words that every view shares: headline, marks, notes, next step."""
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from hybridwatch.analysis.cause import causes_in
+from hybridwatch.analysis.gate import UNKNOWN_RUNS, is_between_unknown_runs, stands
+from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
+from hybridwatch.metric import Kind
+from hybridwatch.record.lasting import lasting_label
+from hybridwatch.record.run import Looks
+from hybridwatch.report import numbers
+from hybridwatch.report.cause_text import cause_sentence
+from hybridwatch.report.labels import centers_of as centers_of
+from hybridwatch.report.labels import change_of as change_of
+from hybridwatch.report.labels import name_of as name_of
+from hybridwatch.report.labels import plural as plural
+
+MARKS: Final = {
+    Verdict.REGRESSION: "\u2716",
+    Verdict.FAILED: "!",
+    Verdict.MISSING: "\u2205",
+    Verdict.IMPROVEMENT: "\u25b2",
+    Verdict.EQUIVALENT: "\u2714",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.NOT_COMPARABLE: "\u2260",
+}
+"""Colour is never the only carrier of a verdict."""
+
+_NAMED: Final = 4
+"""As many causes a headline names before it only counts."""
+
+_FACTORS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "engine_step_rate": ("steps per second", "fewer steps per second", "more steps per second"),
+    "acceptance_length": (
+        "acceptance length over all steps",
+        "fewer accepted drafts",
+        "more accepted drafts",
+    ),
+    "batch_occupancy": ("batch occupancy", "fewer requests per step", "more requests per step"),
+}
+"""A factor's name in prose, and what it means that it fell or rose."""
+
+_PRACTICAL_TRIALS: Final = 1000
+"""The most that one run makes."""
+
+_MOST_TRIALS: Final = 30
+"""A suggestion beyond this would take hours; the open questions tell the true number."""
+
+
+def headline(report: Report) -> str:
+    """Say what became of a whole report: what changed and by how much, the worst first."""
+    comparisons = report.comparisons
+    if not comparisons:
+        return "Nothing to compare: the runs hold no measurement."
+    causes = causes_in(report)
+    if causes:
+        told = [f"{cause_sentence(cause, report)}." for cause in causes[:_NAMED]]
+        more = len(causes) - _NAMED
+        told += [f"And {more} more."] if more > 0 else []
+        return " ".join(told if report.bad_news else [*told, "Nothing regressed."])
+    verdicts = {comparison.verdict for comparison in comparisons}
+    if verdicts == {Verdict.NOT_COMPARABLE}:
+        return (
+            f"Not comparable: {' '.join(notes(report)) or 'the sides measured different things.'}"
+        )
+    if verdicts == {Verdict.EQUIVALENT}:
+        counted = plural(len(comparisons), "comparison")
+        return f"Equivalent: {counted}, all within the margins."
+    return f"No regression shown, but not all settled: {_counts(report)}."
+
+
+def reason(found: Attribution) -> str:
+    """Say in one sentence why a metric changed, and in which of its factors."""
+    told = ", ".join(
+        f"{_FACTORS[factor.name][0]} {numbers.relative(factor.effect)}" for factor in found.factors
+    )
+    why = " and ".join(map(_moved, found.movers)) or "the cause cannot be told from these trials"
+    against = " and ".join(_moved(f) for f in found.factors if f.moved and f not in found.movers)
+    if against:
+        why += f"; against it {against}"
+    way = "rose" if found.effect > 0 else "fell"
+    return f"{found.metric} {way} by {100 * abs(found.effect):.1f} %: {why} ({told})."
+
+
+def _moved(factor: Factor) -> str:
+    _, fell, rose = _FACTORS[factor.name]
+    return rose if factor.effect > 0 else fell
+
+
+def line_of(comparison: Comparison) -> str:
+    """Tell a comparison in one line; a side without a value is left out."""
+    old, new = centers_of(comparison)
+    said = f"{name_of(comparison)}: {comparison.verdict.value}"
+    if comparison.contender is None:
+        return said if comparison.baseline is None else f"{said}, was {old}"
+    if comparison.baseline is None:
+        return f"{said}, the contender has {new}"
+    told = f"{said}, {old} -> {new}"
+    return told if comparison.effect is None else f"{told}, {change_of(comparison)}"
+
+
+def notes(report: Report) -> tuple[str, ...]:
+    """List every doubt of a report once, in order of appearance; footnote 1 is the first."""
+    return tuple(dict.fromkeys(doubt for c in report.comparisons for doubt in c.doubts))
+
+
+def open_questions(report: Report) -> tuple[str, ...]:
+    """Say of each inconclusive comparison what it could have seen and what would settle it."""
+    return tuple(
+        _open_question(comparison)
+        for comparison in report.comparisons
+        if comparison.verdict is Verdict.INCONCLUSIVE
+    )
+
+
+def rules(report: Report) -> tuple[str, ...]:
+    """Say by which rules a report was judged: the control over all tests, then each rule once."""
+    by_rule: dict[tuple[str, str], int] = {}
+    for comparison in report.comparisons:
+        if comparison.design is not Design.NONE:
+            words = dict.fromkeys((comparison.test, comparison.design.value))
+            rule = ", ".join(words), comparison.assumption
+            by_rule[rule] = by_rule.get(rule, 0) + 1
+    told = [
+        f"{name} ({plural(count, 'comparison')}): {assumption}"
+        for (name, assumption), count in by_rule.items()
+    ]
+    if report.tests:
+        told.insert(0, _control(report))
+    if report.looks is not None:
+        told.insert(0, _repeated_looks(report.looks))
+    return tuple(told)
+
+
+def _control(report: Report) -> str:
+    tests, level = plural(report.tests, "test"), f"{report.false_discovery_rate:.3g}"
+    if len(report.families) < 2:
+        return f"{tests}, p adjusted together (Benjamini-Hochberg) and held against {level}."
+    each = ", ".join(f"{family.tests} of {family.name}" for family in report.families)
+    return (
+        f"{tests}, p adjusted within each family (Benjamini-Hochberg) and held against {level}: "
+        f"{each}."
+    )
+
+
+def _repeated_looks(looks: Looks) -> str:
+    trials = ", ".join(map(str, looks.made)) or "no"
+    return (
+        f"{len(looks.made)} of {plural(len(looks.planned), 'look')}, after {trials} trials a side: "
+        f"a time, rate or count is held against {level_of(looks):g} at each, and its p shown as "
+        "if that were 0.05."
+    )
+
+
+def unsure(report: Report) -> str:
+    """Name the bad news that a gate lets pass with a warning; empty when there is none."""
+    alone = [c for c in report.bad_news if is_between_unknown_runs(c, report)]
+    doubtful = [c for c in report.bad_news if c not in alone and not stands(c, report)]
+    told = []
+    if doubtful:
+        named = ", ".join(f"{name_of(c)} (p {numbers.p_value(c.p_holm)})" for c in doubtful)
+        told.append(f"By Holm's control a gate only warns of {named}.")
+    if alone:
+        named = ", ".join(map(name_of, alone))
+        told.append(f"A gate only warns of {named}: {UNKNOWN_RUNS}.")
+    return " ".join(told)
+
+
+def repeat_command(report: Report) -> str:
+    """Give the command line that measures both builds again, interleaved, tomorrow too."""
+    needed = [
+        comparison.trials_needed
+        for comparison in report.comparisons
+        if comparison.trials_needed and comparison.metric.kind is not Kind.PROPORTION
+    ]
+    words = ["hybridwatch", "run", report.scenario.id]
+    for side in (report.baseline, report.contender):
+        words += ["--build", lasting_label(side.build)]
+    if needed:
+        words += ["--trials", str(min(max(needed), _MOST_TRIALS))]
+    return shlex.join(" ".join(word.split()) for word in words)
+
+
+def _open_question(comparison: Comparison) -> str:
+    parts = []
+    if comparison.minimum_detectable_effect is not None:
+        seen = numbers.size(comparison, comparison.minimum_detectable_effect)
+        parts.append(f"a change of {seen} would have been found 8 times in 10")
+    if comparison.trials_needed is not None:
+        parts.append(_what_it_takes(comparison.trials_needed, comparison.metric.kind))
+    return f"{name_of(comparison)}: {'; '.join(parts) or 'cannot be settled from these values'}."
+
+
+def _what_it_takes(needed: int, kind: Kind) -> str:
+    if kind is Kind.PROPORTION:
+        return f"about {needed} documents would settle it"
+    if needed > _PRACTICAL_TRIALS:
+        return "too noisy here for any practical number of trials: quieten the machine first"
+    return f"about {needed} trials a side would settle it"
+
+
+def _counts(report: Report) -> str:
+    found = Counter(comparison.verdict for comparison in report.comparisons)
+    counted = ", ".join(_count(found[verdict], verdict) for verdict in Verdict if found[verdict])
+    return f"{counted} of {plural(len(report.comparisons), 'comparison')}"
+
+
+def _count(number: int, verdict: Verdict) -> str:
+    if verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}:
+        return plural(number, verdict.value)
+    return f"{number} {verdict.value}"

@@ -1,0 +1,83 @@
+"""From a report to a stored verdict, and back."""
+
+from pathlib import Path
+
+from hybridwatch.analysis.replay import (
+    Replay,
+    changes_between,
+    deviations_between,
+    noise_in,
+)
+from hybridwatch.analysis.report import Terms
+from hybridwatch.history.judge import Chosen, Judged, judge_on
+from hybridwatch.report.jsonform import to_json
+from hybridwatch.store import (
+    StoredVerdict,
+    present_tools,
+    read_side,
+    read_verdict,
+    refer,
+    results_of,
+    write_verdict,
+)
+
+
+def save(results: Path, judged: Judged) -> Path:
+    """Store a verdict with all it takes to have it again.
+
+    Returns:
+        Its path.
+
+    Raises:
+        RecordError: It cannot be written.
+    """
+    baseline, contender = (
+        refer(results, chosen.record, chosen.run.id, chosen.side)
+        for chosen in (judged.baseline, judged.contender)
+    )
+    verdict = StoredVerdict(
+        baseline=baseline,
+        contender=contender,
+        parameters=judged.parameters,
+        tools=present_tools(),
+        report=to_json(judged.report),
+    )
+    return write_verdict(results, verdict, judged.contender.run)
+
+
+def replay(path: Path, results: Path) -> tuple[Judged, Replay]:
+    """Judge the records of a stored verdict again.
+
+    Args:
+        path: The verdict's file.
+        results: The folder its records are named relative to, unless the file lies in one itself.
+
+    Returns:
+        The verdict of today, and how the stored one stands beside it.
+
+    Raises:
+        RecordError: This is no verdict, or a record is gone or damaged.
+        ComparisonError: The records cannot be judged.
+    """
+    verdict, untouched = read_verdict(path)
+    folder = results_of(path, results)
+    alterations = [] if untouched else [f"{path} was altered after it was written."]
+    sides = [read_side(folder, reference) for reference in (verdict.baseline, verdict.contender)]
+    alterations += [
+        f"{side.record} was altered after it was judged; records never change: restore it."
+        for side in sides
+        if not side.as_judged
+    ]
+    baseline, contender = (Chosen(side.record, side.run, side.index) for side in sides)
+    terms = Terms(
+        noise=noise_in(verdict.parameters),
+        across_testbeds=bool(verdict.parameters.get("across_testbeds")),
+    )
+    judged = judge_on(terms, baseline, contender)
+    stored = {**verdict.report, "parameters": verdict.parameters}
+    again = {**to_json(judged.report), "parameters": judged.parameters}
+    return judged, Replay(
+        deviations=deviations_between(stored, again),
+        alterations=tuple(dict.fromkeys(alterations)),
+        changes=changes_between(verdict.tools, present_tools()),
+    )

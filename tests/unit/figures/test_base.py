@@ -1,0 +1,34 @@
+import plotly.graph_objects as go
+import pytest
+
+from hybridwatch.figures.base import base_figure, escaped, faint
+
+TRACE = {"type": "scatter", "x": [1, 2], "y": [3, 4]}
+
+
+def test_a_figure_says_nothing_of_defaults_nor_of_revisions() -> None:
+    layout = base_figure([TRACE], xaxis={}, yaxis={}).to_dict()["layout"]
+    # By an equal revision plotly would leave numbers out of sight that have changed.
+    assert not {"template", "datarevision"} & layout.keys()
+    assert "template" in go.Figure([TRACE]).to_dict()["layout"]
+
+
+def test_what_a_figure_says_of_its_axes_holds() -> None:
+    figure = base_figure(
+        [TRACE], xaxis={"gridcolor": "#123456"}, yaxis={"range": [0, 1]}, height=99
+    )
+    assert figure.layout.xaxis.gridcolor == "#123456"
+    assert figure.layout.yaxis.range == (0, 1)
+    assert figure.layout.yaxis.gridcolor is not None
+    assert figure.layout.height == 99
+
+
+def test_a_title_is_harmless_and_none_leaves_no_room() -> None:
+    figure = base_figure([TRACE], xaxis={}, yaxis={}, title="<b>x</b> & y")
+    assert figure.layout.title.text == escaped("<b>x</b> & y") == "&lt;b&gt;x&lt;/b&gt; &amp; y"
+    assert base_figure([TRACE], xaxis={}, yaxis={}).layout.title.text is None
+
+
+@pytest.mark.parametrize(("alpha", "told"), [(1, "rgba(255,0,16,1)"), (0.5, "rgba(255,0,16,0.5)")])
+def test_faint_keeps_the_colour(alpha: float, told: str) -> None:
+    assert faint("#ff0010", alpha) == told

@@ -1,0 +1,183 @@
+import shlex
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.figures.trials import figure_history
+from hybridwatch.history.entry import Entry, entry_of, stamps_of
+from hybridwatch.history.series import Series, label_of, levels_by_build, series_of
+from hybridwatch.history.severity import SEVERITY, verdict_of, worst_first
+from hybridwatch.report.numbers import age
+from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
+from hybridwatch.store import Broken, write_run
+from tests.store_builders import REGRESSED, STARTED, Plan, answer, run, scenario
+
+HOSTILE = '<img src=x onerror="boom()"> [a](javascript:boom()) **b**'
+
+
+def entry(plan: Plan, later_h: int = 0) -> Entry:
+    made = run(replace(plan, started_at=STARTED + timedelta(hours=later_h)))
+    return Entry(Path(f"{made.id}.json"), made, report_of(made))
+
+
+def single(later_h: int = 0) -> Entry:
+    both = entry(Plan(), later_h).run
+    one = replace(
+        both,
+        builds=both.builds[:1],
+        trials=tuple(
+            replace(trial, index=index)
+            for index, trial in enumerate(trial for trial in both.trials if trial.side == 0)
+        ),
+    )
+    return Entry(Path("single.json"), one, None, "one build")
+
+
+def series_named(entries: list[Entry], name: str) -> Series:
+    everything = series_of(entries)
+    return next(s for s in everything if label_of(s.metric, s.statistic) == name)
+
+
+def test_severity_names_every_verdict_and_green_is_last() -> None:
+    assert set(SEVERITY) == set(Verdict)
+    assert SEVERITY[0] is Verdict.REGRESSION
+    assert SEVERITY[-1] is Verdict.EQUIVALENT
+
+
+def test_worst_verdict_speaks_for_the_run() -> None:
+    report = entry(REGRESSED).report
+    assert report is not None
+    assert verdict_of(report) is Verdict.REGRESSION
+    assert verdict_of(replace(report, comparisons=())) is Verdict.MISSING
+    order = [comparison.verdict for comparison in worst_first(report.comparisons)]
+    assert order == sorted(order, key=SEVERITY.index)
+
+
+def test_history_holds_every_trial_value_and_its_median() -> None:
+    entries = [entry(replace(REGRESSED, seed=seed), seed) for seed in range(3)]
+    series = series_named(entries, "output_throughput")
+    assert len(series.points) == 3 * 2 * 7
+    assert len(series.levels) == 3 * 2
+    assert [point.position for point in series.points[::14]] == [0, 1, 2]
+    raw = {
+        value
+        for trial in entries[0].run.measured(0)
+        for sample in trial.samples
+        if sample.metric == "output_throughput"
+        for value in sample.values
+    }
+    assert {p.value for p in series.points if (p.position, p.side) == (0, 0)} == raw
+    assert sorted(levels_by_build(series)) == [
+        ("cpu-0.27.1", 0),
+        ("cpu-0.27.1~padded-rows-prefilling", 1),
+    ]
+
+
+def test_history_of_accuracy_is_the_share_of_each_trial() -> None:
+    series = series_named([entry(REGRESSED)], "accuracy.recall")
+    assert len(series.points) == 2
+    assert all(0 < point.value < 1 for point in series.points)
+
+
+def test_single_build_runs_have_a_history() -> None:
+    alone = single()
+    series = series_named([alone], "itl p99")
+    assert len(series.points) == 7
+    assert {point.side for point in series.points} == {0}
+    assert repeat_command_of(alone) == "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1"
+
+
+def test_metric_seen_only_in_an_older_run_keeps_its_place_in_the_history() -> None:
+    old, new = entry(REGRESSED, 0), entry(Plan(), 1)
+    bare = replace(new, run=replace(new.run, trials=new.run.trials[:4]))
+    assert series_named([old, bare], "ttft p99").runs == (old.run.started_at,)
+
+
+def test_flips_put_lost_answers_first() -> None:
+    report = entry(REGRESSED).report
+    assert report is not None
+    [(metric, flips)] = flips_of(report)
+    assert metric.id == "accuracy.recall"
+    assert [flip.contender.correct for flip in flips] == sorted(
+        flip.contender.correct for flip in flips
+    )
+    assert answer_title("contender", answer(0, False)) == "contender: wrong"
+
+
+def test_notes_join_equal_doubts_and_name_their_metrics() -> None:
+    report = entry(replace(REGRESSED, failed_trials=1)).report
+    assert report is not None
+    notes = dict(notes_of(report))
+    assert any("output_throughput, request_throughput, ttft median" in d for d in notes["Doubts"])
+    assert any("stopped answering" in line for line in notes["Failed trials"])
+    assert any("reverted" in line for line in notes["What differs between the two sides"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "just now"),
+        (-500, "just now"),
+        (59, "just now"),
+        (60, "1 min ago"),
+        (7199, "1 h ago"),
+        (86_400, "1 d ago"),
+        (8_640_000, "100 d ago"),
+    ],
+)
+def test_age_is_told_in_the_largest_unit(seconds: int, said: str) -> None:
+    assert age(STARTED, STARTED + timedelta(seconds=seconds)) == said
+
+
+def test_repeat_command_cannot_smuggle_words_into_a_shell() -> None:
+    alone = single()
+    build = replace(alone.run.builds[0], label="x; rm -rf ~")
+    words = shlex.split(repeat_command_of(replace(alone, run=replace(alone.run, builds=(build,)))))
+    assert words == ["hybridwatch", "run", "smoke/padded-graph-rows", "--build", "x; rm -rf ~"]
+
+
+def hostile_entry() -> Entry:
+    made = run(replace(REGRESSED, text=HOSTILE, scenario=scenario(HOSTILE), failed_trials=1))
+    builds = tuple(replace(build, label=build.label + HOSTILE) for build in made.builds)
+    harness = replace(made.harness, revision=HOSTILE)
+    made = replace(made, builds=builds, testbed=replace(made.testbed, id=HOSTILE), harness=harness)
+    return Entry(Path(HOSTILE + ".json"), made, report_of(made))
+
+
+def test_figures_show_hostile_text_as_text() -> None:
+    bad = hostile_entry()
+    for series in series_of([bad]):
+        assert "<img" not in figure_history(series).to_json().replace("\\u003c", "<")
+
+
+def test_figure_has_a_point_per_trial_with_its_record_in_the_hover() -> None:
+    series = series_named([entry(REGRESSED)], "ttft median")
+    dots = [t for t in figure_history(series).data if t.mode == "markers"]
+    assert sum(len(trace.x) for trace in dots) == len(series.points) == 14
+    assert len(set(dots[0].x)) == 7
+    assert series.points[0].record in dots[0].customdata[0]
+    assert series.points[0].revision in dots[0].customdata[0]
+
+
+def test_a_record_is_an_entry_without_its_answers_until_it_breaks(tmp_path: Path) -> None:
+    path = write_run(tmp_path, run(REGRESSED))
+    kept, before = entry_of(path), stamps_of(path)
+    assert isinstance(kept, Entry)
+    assert not any(trial.answers for trial in kept.run.trials)
+    assert kept.report is not None
+    assert next(flips_of(kept.report))
+    path.write_bytes(path.read_bytes()[:99])
+    assert stamps_of(path) != before
+    assert isinstance(entry_of(path), Broken)
+
+
+def test_single_build_record_is_an_entry_that_says_why_it_has_no_verdict(tmp_path: Path) -> None:
+    path = write_run(tmp_path, single().run)
+    found = entry_of(path)
+    assert isinstance(found, Entry)
+    assert found.report is None
+    assert "expected 2" in found.trouble

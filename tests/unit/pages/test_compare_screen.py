@@ -1,0 +1,282 @@
+"""Comparing any two sides: what is chosen, what is said, and what is refused."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.cli.compare import command
+from hybridwatch.figures.forest import figure_forest, reach_of, rows_of
+from hybridwatch.index import open_index
+from hybridwatch.metric import Kind
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import (
+    Chart,
+    Choice,
+    Code,
+    Command,
+    Document,
+    Filters,
+    Link,
+    Notice,
+    Table,
+    cell_of,
+    pieces,
+    plain,
+)
+from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.record.run import Run
+from hybridwatch.report import numbers
+from hybridwatch.report.sentence import headline, name_of
+from hybridwatch.store import list_records, read_run, write_run
+from tests.dashboard.parity import blocks_of, words_of
+from tests.store_builders import (
+    REGRESSED,
+    STARTED,
+    TESTBED,
+    Plan,
+    records_of_two_sides,
+    run,
+    scenario,
+)
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+WORSE = replace(REGRESSED, bad_contender=False)
+"""A run that nobody meant to be bad."""
+COMMITTED = Path(__file__).parents[3] / "results"
+HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) `=1+1`"
+
+
+def view(results: Path, **parameters: str) -> Document:
+    source = Source(results, open_index(results, headline), NOW)
+    return open_view(source, address("compare", **parameters))
+
+
+def one_side(made: Run, side: int = 0) -> Run:
+    kept = tuple(t for t in made.trials if t.side == side)
+    trials = tuple(replace(trial, index=at, side=0) for at, trial in enumerate(kept))
+    return replace(made, builds=(made.builds[side],), trials=trials)
+
+
+def every(document: Document, kind: type[Any]) -> list[Any]:
+    return [block for block in blocks_of(document.blocks) if isinstance(block, kind)]
+
+
+def choices(document: Document) -> dict[str, Choice]:
+    return {c.parameter: c for filters in every(document, Filters) for c in filters.choices}
+
+
+def table(document: Document, caption: str) -> list[list[str]]:
+    (found,) = (t for t in every(document, Table) if t.caption == caption)
+    return [[plain(cell_of(cell).content) for cell in row] for row in found.rows]
+
+
+def test_an_empty_store_says_what_to_do(tmp_path):
+    document = view(tmp_path)
+    assert [c.text for c in every(document, Command)] == ["make run"]
+    assert not document.complaints
+
+
+def test_the_newest_run_with_two_sides_is_compared_first(tmp_path):
+    write_run(tmp_path, run(WORSE))
+    later = Plan(started_at=STARTED + timedelta(hours=1), scenario=scenario("smoke/alone"), seed=5)
+    write_run(tmp_path, one_side(run(later)))
+    document = view(tmp_path)
+    both = run(WORSE)
+    assert document.address == address(
+        "compare",
+        scenario="smoke/padded-graph-rows",
+        contender=f"{both.id}#1",
+        baseline=f"{both.id}#0",
+    )
+    assert choices(document)["scenario"].options.keys() == {
+        "smoke/padded-graph-rows",
+        "smoke/alone",
+    }
+    assert headline(report_of(both)) in words_of(document)
+    assert every(document, Command)[0].text == f"hybridwatch compare {both.id}"
+
+
+def test_an_engine_that_is_bad_on_purpose_is_compared_only_when_asked_for(tmp_path):
+    healthy = one_side(run(Plan(started_at=STARTED - timedelta(hours=1), seed=5)))
+    control = run(REGRESSED)
+    for made in (healthy, control):
+        write_run(tmp_path, made)
+    document = view(tmp_path)
+    assert choices(document)["contender"].value == f"{healthy.id}#0"
+    assert choices(document)["baseline"].value == f"{control.id}#0"
+    offered = choices(document)["contender"].options
+    assert [name for name in offered if "control" in offered[name]] == [f"{control.id}#1"]
+    asked = view(tmp_path, contender=f"{control.id}#1")
+    assert choices(asked)["contender"].value == f"{control.id}#1"
+    assert choices(asked)["baseline"].value == f"{control.id}#0"
+
+
+def test_a_control_alone_is_offered_but_not_chosen(tmp_path):
+    control = run(REGRESSED)
+    write_run(tmp_path, control)
+    document = view(tmp_path)
+    assert choices(document)["contender"].value == f"{control.id}#0"
+    (notice,) = every(document, Notice)
+    assert "bad on purpose: choose it" in notice.lines[0]
+
+
+def test_a_link_to_what_is_shown_shows_the_same(tmp_path):
+    write_run(tmp_path, run(REGRESSED))
+    document = view(tmp_path)
+    source = Source(tmp_path, open_index(tmp_path, headline), NOW)
+    again = open_view(source, document.address)
+    assert words_of(again) == words_of(document)
+    assert not again.complaints
+
+
+def test_one_side_alone_says_that_there_is_nothing_to_compare_it_with(tmp_path):
+    write_run(tmp_path, one_side(run()))
+    document = view(tmp_path)
+    (notice,) = every(document, Notice)
+    assert notice.title == "Both sides are the same"
+    assert "measure another build" in notice.lines[0]
+    assert not every(document, Table)
+
+
+def test_sides_of_two_runs_are_compared_as_the_command_line_does(tmp_path):
+    old = one_side(run())
+    new = replace(run(replace(REGRESSED, started_at=STARTED + timedelta(hours=1))), id="0badcafe")
+    for each in (old, one_side(new, 1)):
+        write_run(tmp_path, each)
+    document = view(tmp_path)
+    again, _ = (c.text for c in every(document, Command))
+    assert again == f"hybridwatch compare '{old.id}#0' '0badcafe#0'"
+    words = [f"{old.id}#0", "0badcafe#0", "--results", str(tmp_path), "--json"]
+    told = CliRunner().invoke(command, words)
+    by_screen = {row[1]: row[0] for row in table(document, "Every comparison")}
+    for comparison in json.loads(told.stdout)["comparisons"]:
+        name = comparison["metric"]
+        alike = [
+            v for n, v in by_screen.items() if n in {name, f"{name} {comparison['statistic']}"}
+        ]
+        assert alike == [comparison["verdict"]]
+
+
+def test_machines_are_compared_only_when_the_reader_chooses_so(tmp_path):
+    old, new = one_side(run()), replace(one_side(run(Plan(seed=8))), id="0badcafe")
+    new = replace(new, testbed=replace(TESTBED, id="xeon-8c", cores=8))
+    for each in (old, replace(new, started_at=STARTED + timedelta(hours=1))):
+        write_run(tmp_path, each)
+    refused = view(tmp_path)
+    (notice,) = every(refused, Notice)
+    assert "machines' as much as the engines'" in notice.title
+    assert "testbed cores: 2 -> 8" in notice.lines
+    assert not every(refused, Table)
+    assert choices(refused)["testbeds"].value == "refuse"
+    compared = view(tmp_path, testbeds="compare")
+    assert choices(compared)["testbeds"].value == "compare"
+    assert ["testbed cores", "2", "8"] in table(compared, "What differs between the two sides")
+    assert every(compared, Command)[0].text.endswith("--across-testbeds")
+
+
+def test_another_scenario_lets_go_of_the_sides_of_the_one_before(tmp_path):
+    write_run(tmp_path, run(REGRESSED))
+    other = run(Plan(scenario=scenario("smoke/other"), seed=4))
+    write_run(tmp_path, other)
+    first = run(REGRESSED).id
+    document = view(tmp_path, scenario="smoke/other", baseline=f"{first}#0", contender=f"{first}#1")
+    assert not document.complaints
+    assert choices(document)["contender"].value == f"{other.id}#1"
+
+
+@pytest.mark.parametrize("asked", ["gone#0", "0#7", "#", HOSTILE])
+def test_a_side_that_is_not_there_is_told(tmp_path, asked):
+    write_run(tmp_path, run(WORSE))
+    document = view(tmp_path, contender=asked)
+    assert len(document.complaints) == 1
+    assert every(document, Chart)
+
+
+def test_changed_answers_stand_side_by_side_and_text_stays_text(tmp_path):
+    write_run(tmp_path, run(replace(WORSE, text=HOSTILE)))
+    document = view(tmp_path)
+    texts = [code.text for code in every(document, Code)]
+    assert any(HOSTILE in text for text in texts)
+    assert {"prompt", "expected", "baseline: right", "contender: wrong"} <= {
+        code.title for code in every(document, Code)
+    }
+
+
+def test_what_differs_is_told_fact_by_fact_and_what_does_not_is_folded(tmp_path):
+    write_run(tmp_path, run(REGRESSED))
+    document = view(tmp_path, contender=f"{run(REGRESSED).id}#1")
+    differing = table(document, "What differs between the two sides")
+    assert [row[0] for row in differing] == ["build", "fix padded-rows-prefilling"]
+    shared = dict(table(document, "What both sides share"))
+    assert shared["testbed cpu_model"] == "AMD EPYC 9654"
+    assert shared["harness"] == "0.1.0"
+
+
+def test_both_runs_are_a_click_away(tmp_path):
+    write_run(tmp_path, run(REGRESSED))
+    lead = view(tmp_path).lead
+    assert {piece.to for piece in pieces(lead) if isinstance(piece, Link)} == {
+        address("run", run=run(REGRESSED).id)
+    }
+
+
+def test_a_record_that_broke_since_is_told_beside_the_choices(tmp_path):
+    write_run(tmp_path, run(WORSE))
+    source = Source(tmp_path, open_index(tmp_path, headline), NOW)
+    list_records(tmp_path)[0].write_bytes(b"{")
+    document = open_view(source, address("compare"))
+    (notice,) = every(document, Notice)
+    assert "cannot be compared" in notice.title
+    assert choices(document)["baseline"].options
+
+
+@pytest.mark.parametrize("record", records_of_two_sides(COMMITTED), ids=lambda path: path.stem)
+def test_committed_records_say_what_the_analysis_says(record):
+    made = read_run(record)
+    report = report_of(made)
+    document = view(COMMITTED, contender=f"{made.id}#1", baseline=f"{made.id}#0")
+    shown = {row[1]: row for row in table(document, "Every comparison")}
+    assert len(shown) == len(report.comparisons)
+    for comparison in report.comparisons:
+        row = shown[name_of(comparison)]
+        assert row[0] == comparison.verdict.value
+        assert row[4] == numbers.change(comparison)
+        assert row[6] == numbers.p_value(comparison.p_adjusted)
+        assert row[7] == numbers.n(comparison)
+    (chart,) = every(document, Chart)
+    drawn = [c for c in report.comparisons if c.metric.kind is not Kind.EXACT]
+    assert sorted(chart.data["change"]) == sorted(c.effect for c in drawn if c.effect is not None)
+
+
+def test_the_forest_has_better_on_the_right_and_marks_what_goes_on_beyond_its_edge(tmp_path):
+    report = report_of(run(replace(REGRESSED, slowdown=1.25)))
+    rows = {name_of(row.comparison): row for row in rows_of(report.comparisons)}
+    worse = [r for r in rows.values() if r.comparison.verdict is Verdict.REGRESSION]
+    assert worse
+    assert all(row.low <= row.at <= row.high < 0 for row in worse)
+    assert rows["accuracy.recall"].band == pytest.approx(2.0)
+    everything = list(rows.values())
+    reach = reach_of(everything)
+    figure = figure_forest("changes", everything)
+    drawn = [x for trace in figure.data for x in trace.x]
+    assert max(map(abs, drawn)) <= reach
+    arrows = [s for trace in figure.data if trace.mode != "markers" for s in trace.marker.symbol]
+    cut = sum(abs(end) > reach for row in everything for end in (row.low, row.high))
+    assert sum(symbol.startswith("arrow") for symbol in arrows) == cut > 0
+    assert len(figure.layout.shapes) == len(everything)
+
+
+def test_a_change_without_an_interval_does_not_count_as_within_the_band(tmp_path):
+    write_run(tmp_path, run())
+    (chart,) = every(view(tmp_path), Chart)
+    known = [low for low in chart.data["low"] if low is not None]
+    assert 0 < len(known) < len(chart.data["low"])
+    assert f" of {len(known)} intervals within the band." in chart.description
+    assert "too few trials for an interval" in chart.description

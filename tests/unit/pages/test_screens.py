@@ -1,0 +1,214 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.errors import RecordError
+from hybridwatch.index import open_index
+from hybridwatch.pages.address import Address, address
+from hybridwatch.pages.csv_export import csv_of_table
+from hybridwatch.pages.document import (
+    Block,
+    Chart,
+    Command,
+    Document,
+    Filters,
+    Kind,
+    Link,
+    Notice,
+    Paragraph,
+    Section,
+    Table,
+    cell_of,
+    pieces,
+    plain,
+)
+from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.report.sentence import headline
+from hybridwatch.store import write_run
+from tests.dashboard.parity import blocks_of
+from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, as_version_1, run, scenario
+
+B = TypeVar("B", bound=Block)
+NOW = STARTED + timedelta(hours=5)
+
+
+def view(store: Path, screen: str, **parameters: str | list[str] | int) -> Document:
+    return open_view(Source(store, open_index(store, headline), NOW), address(screen, **parameters))
+
+
+def of_kind(document: Document, kind: type[B]) -> list[B]:
+    return [block for block in blocks_of(document.blocks) if isinstance(block, kind)]
+
+
+def column(table: Table, name: str) -> list[str]:
+    place = [column.name for column in table.columns].index(name)
+    return [plain(cell_of(row[place]).content) for row in table.rows]
+
+
+def links(table: Table) -> Iterator[Address]:
+    for row in table.rows:
+        for piece in pieces(cell_of(row[1]).content):
+            if isinstance(piece, Link) and isinstance(piece.to, Address):
+                yield piece.to
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Oldest first: a regression, another scenario elsewhere, a run of one build."""
+    write_run(tmp_path, run(REGRESSED))
+    other = replace(TESTBED, id="xeon-8c", cores=8)
+    later = STARTED + timedelta(hours=1)
+    write_run(tmp_path, run(Plan(started_at=later, testbed=other, scenario=scenario("smoke/b"))))
+    both = run(Plan(started_at=STARTED + timedelta(hours=2), scenario=scenario("smoke/c")))
+    alone = tuple(trial for trial in both.trials if trial.side == 0)
+    trials = tuple(replace(trial, index=index) for index, trial in enumerate(alone))
+    write_run(tmp_path, replace(both, builds=both.builds[:1], trials=trials))
+    return tmp_path
+
+
+def test_runs_are_listed_newest_first_with_their_worst_verdict(store: Path) -> None:
+    runs = of_kind(view(store, "runs"), Table)[0]
+    assert column(runs, "scenario, builds") == ["smoke/c", "smoke/b", "smoke/padded-graph-rows"]
+    assert column(runs, "verdict")[0] == "no verdict"
+    assert column(runs, "verdict")[2] == "control"
+    assert column(runs, "measured, run") == ["3 h ago", "4 h ago", "5 h ago"]
+
+
+def test_runs_are_filtered_by_scenario_build_and_testbed(store: Path) -> None:
+    for parameters, wanted in (
+        ({"scenario": ["smoke/b", "smoke/c"]}, ["smoke/c", "smoke/b"]),
+        ({"testbed": ["xeon-8c"]}, ["smoke/b"]),
+        ({"build": ["cpu-0.27.1~padded-rows-prefilling"]}, ["smoke/padded-graph-rows"]),
+    ):
+        runs = of_kind(view(store, "runs", **parameters), Table)[0]
+        assert column(runs, "scenario, builds") == wanted
+    nothing = view(store, "runs", testbed="xeon-8c", scenario="smoke/c")
+    assert [table.caption for table in of_kind(nothing, Table)] == ["Testbeds"]
+
+
+def test_every_link_in_a_list_opens_what_it_names_without_complaint(store: Path) -> None:
+    runs, testbeds = of_kind(view(store, "runs"), Table)
+    followed = [*links(runs)]
+    assert len(followed) == 3
+    for to in followed:
+        opened = open_view(Source(store, open_index(store, headline), NOW), to)
+        assert opened.complaints == ()
+        assert opened.address == to
+    assert "xeon-8c" in column(testbeds, "testbed")
+
+
+def test_testbeds_say_in_what_they_differ(store: Path) -> None:
+    [told] = [s for s in view(store, "runs").blocks if isinstance(s, Section)]
+    [paragraph] = [block for block in told.blocks if isinstance(block, Paragraph)]
+    assert plain(paragraph.line).startswith("They differ in cores.")
+
+
+def test_gpus_of_a_testbed_are_told_by_kind(tmp_path: Path) -> None:
+    whole = replace(
+        TESTBED,
+        id="nvidia-h200-x3",
+        gpus=("NVIDIA H200", "NVIDIA H200", "NVIDIA L4"),
+        driver="570.1",
+        cuda="12.8",
+        gpu_memory_bytes=(141 * 1024**3, 141 * 1024**3, 24 * 1024**3),
+        gpu_power_limits_w=(700.0, 700.0, 72.0),
+    )
+    scant = replace(whole, id="nvidia-h200-x3-old", gpu_memory_bytes=(), gpu_power_limits_w=())
+    for seed, testbed in enumerate((scant, whole, TESTBED)):
+        write_run(tmp_path, run(Plan(seed=seed, testbed=testbed)))
+    _, testbeds = of_kind(view(tmp_path, "runs"), Table)
+    told = dict(zip(column(testbeds, "testbed"), column(testbeds, "GPUs"), strict=True))
+    assert told == {
+        "nvidia-h200-x3": "2 x NVIDIA H200, 141 GiB, 700 W; NVIDIA L4, 24 GiB, 72 W",
+        "nvidia-h200-x3-old": "2 x NVIDIA H200; NVIDIA L4",
+        TESTBED.id: "none",
+    }
+
+
+def test_long_lists_have_pages_that_keep_the_filter(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybridwatch.pages.screens.pager._ROWS", 1)
+    wanted = ["smoke/b", "smoke/c"]
+    first = view(store, "runs", scenario=wanted)
+    [pager] = [
+        block.line
+        for block in first.blocks
+        if isinstance(block, Paragraph) and "Page 1 of 2" in plain(block.line)
+    ]
+    [older] = [piece for piece in pieces(pager) if isinstance(piece, Link)]
+    assert older.to == address("runs", scenario=wanted, page=2)
+    second = view(store, "runs", scenario=wanted, page=2)
+    assert column(of_kind(second, Table)[0], "scenario, builds") == ["smoke/b"]
+    assert view(store, "runs", page=9).complaints
+
+
+def test_a_run_opens_on_its_worst_metric_and_can_show_all(store: Path) -> None:
+    asked = run(REGRESSED).id
+    document = view(store, "run", run=asked)
+    assert [chart.title for chart in of_kind(document, Chart)] == [
+        "contract.padded_rows_prefilling"
+    ]
+    assert document.address == address("run", run=asked)
+    assert len(of_kind(view(store, "run", run=asked, metric="all"), Chart)) == 11
+    table = of_kind(document, Table)[0]
+    assert column(table, "verdict")[0] == Verdict.REGRESSION.value
+    assert "regression,contract.padded_rows_prefilling,0.0,41.0,41.0" in csv_of_table(table)
+
+
+def test_a_run_whose_record_has_no_digest_says_so(store: Path) -> None:
+    asked = run(REGRESSED).id
+    assert not plain(view(store, "run", run=asked).lead).endswith("no digest")
+    as_version_1(next(path for path in store.rglob("*.json") if asked in path.name))
+    assert plain(view(store, "run", run=asked).lead).endswith(f"run {asked} · no digest")
+
+
+def test_a_run_without_a_wish_is_the_newest_and_pinned(store: Path) -> None:
+    document = view(store, "run")
+    assert document.title == "smoke/c"
+    assert document.address.values("run")
+    assert [notice.title for notice in of_kind(document, Notice)] == ["No verdicts"]
+    assert any("make run" not in command.text for command in of_kind(document, Command))
+
+
+def test_a_run_can_be_changed_for_another_of_its_scenario(store: Path) -> None:
+    again = run(replace(REGRESSED, seed=8, started_at=STARTED + timedelta(hours=3)))
+    write_run(store, again)
+    [choice, _] = [c for f in of_kind(view(store, "run", run=again.id), Filters) for c in f.choices]
+    assert list(choice.options) == [again.id, run(REGRESSED).id]  # type: ignore[union-attr]
+
+
+def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
+    index = open_index(store, headline)
+    path = next(path for path in store.rglob("*.json") if run(REGRESSED).id in path.name)
+    path.write_bytes(b"{")
+    document = open_view(Source(store, index, NOW), address("run", run=run(REGRESSED).id))
+    [notice] = of_kind(document, Notice)
+    assert notice.kind is Kind.LOUD
+    assert path.name in plain(notice.lines[0])
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_trouble_meant_for_people_becomes_a_notice(
+    screen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Document:
+        raise RecordError("the disk is on fire")
+
+    monkeypatch.setattr(f"hybridwatch.pages.screens.{screen}.show", fail)
+    [notice] = of_kind(view(tmp_path, screen), Notice)
+    assert notice.lines == ("the disk is on fire",)
+
+
+def test_a_run_of_one_build_says_what_it_is_good_for(tmp_path: Path) -> None:
+    both = run()
+    mine = [trial for trial in both.trials if trial.side == 0]
+    trials = tuple(replace(trial, index=index) for index, trial in enumerate(mine))
+    write_run(tmp_path, replace(both, builds=both.builds[:1], trials=trials))
+    (said,) = column(of_kind(view(tmp_path, "runs"), Table)[0], "what")
+    assert said.startswith("One build alone")

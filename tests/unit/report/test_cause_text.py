@@ -1,0 +1,138 @@
+"""A cause in one sentence, as everybody reads it who is told of a change."""
+
+import pytest
+
+from hybridwatch.analysis.cause import Part, causes_in, causes_of
+from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.record.run import Failure, Phase
+from hybridwatch.report.cause_text import cause_sentence, cause_text
+from tests.broken_engines import (
+    AGAIN,
+    DEATH,
+    dead_contender,
+    healthy,
+    slow_contender,
+    with_deaths,
+)
+from tests.builders import Trials, a_run, noisy, with_failures
+
+WRONG = "contract.wrong_tokens"
+SYNCS = "host_syncs_per_step"
+DIED = "The engine died: CUDA error: an illegal memory access was encountered"
+
+
+def sentences(run) -> list[str]:
+    report = report_of(run)
+    return [cause_sentence(cause, report) for cause in causes_in(report)]
+
+
+def part(metric, effect=0.1, verdict=Verdict.REGRESSION, statistic="median"):
+    return Part(metric, statistic, verdict, effect, Action.BLOCK)
+
+
+def sentence_without_report(*parts) -> str:
+    (cause,) = causes_of(parts)
+    return cause_sentence(cause)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ({WRONG: (0.0,)}, {WRONG: (26.0,)}, f"A contract broke: {WRONG} 0 -> 26"),
+        ({WRONG: (26.0,)}, {WRONG: (0.0,)}, f"A contract holds again: {WRONG} 26 -> 0"),
+        ({WRONG: (2.0,)}, {WRONG: (9.0,)}, f"A contract is broken more often: {WRONG} 2 -> 9"),
+        ({WRONG: (9.0,)}, {WRONG: (2.0,)}, f"A contract is broken less often: {WRONG} 9 -> 2"),
+        (
+            {"accuracy.recall": "1" * 200},
+            {"accuracy.recall": "1" * 192 + "0" * 8},
+            "Answers were lost: accuracy.recall -4.0 points (8 of 200)",
+        ),
+        (
+            {"accuracy.recall": "1" * 198 + "00"},
+            {"accuracy.recall": "1" * 180 + "0" * 18 + "11"},
+            "Answers were lost: accuracy.recall -8.0 points (18 lost and 2 won of 200)",
+        ),
+        ({"tpot": (1.0,)}, {}, "Not measured: tpot"),
+        ({"tpot": (1.0,), "itl": (1.0,)}, {}, "Not measured: tpot and 1 more metric"),
+    ],
+)
+def test_a_cause_is_told_with_its_size(old, new, told):
+    assert sentences(a_run(old, new)) == [told]
+
+
+def test_a_slow_down_of_ten_rows_is_one_sentence():
+    (told,) = sentences(slow_contender())
+    assert told == "Slower: output_throughput -5.4 % and 6 more metrics"
+
+
+def test_a_dead_engine_is_one_sentence_with_its_reason():
+    assert sentences(dead_contender()) == [f"{DIED}; all 12 metrics failed"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (DEATH, DIED),
+        (AGAIN, "Trials failed: engine healthy was started 3 times and died again"),
+        (Failure("the engine was not up after 60 s", ""), "The engine was not up after 60 s"),
+        (
+            Failure("the engine ended while starting (status 1): ValueError: no", "", True),
+            "The engine ended while starting (status 1): ValueError: no",
+        ),
+        (
+            Failure("a request was not answered: ReadTimeout('')", "", True),
+            "The engine hung: a request was not answered: ReadTimeout('')",
+        ),
+    ],
+)
+def test_every_failure_of_an_engine_is_a_sentence(failure, told):
+    (said,) = sentences(with_deaths(a_run(healthy(), {}), 1, failure))
+    assert said == f"{told}{'; ' if ': ' in told else ': '}all 12 metrics failed"
+
+
+def test_the_baseline_is_named_where_it_died():
+    (told,) = sentences(with_deaths(a_run({}, healthy()), 0, DEATH))
+    assert told.startswith("The baseline's engine died: CUDA error")
+    run = with_deaths(with_deaths(a_run({}, {}), 0, DEATH), 1, DEATH)
+    assert sentences(run)[0].startswith("The engines died: CUDA error")
+
+
+def test_one_phase_that_failed_names_its_metric():
+    new: dict[str, Trials] = {"tpot": noisy(1.0)}
+    old: dict[str, Trials] = {"accuracy.recall": "1" * 20, **new}
+    run = with_failures(a_run(old, new), 1, Phase.ACCURACY, 1, "lm-eval ended with status 1: x")
+    assert sentences(run) == [
+        "Trials failed: lm-eval ended with status 1: x; accuracy.recall failed"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ([part("ttft", 0.057), part("itl", 0.01)], "Slower: ttft +5.7 % and 1 more metric"),
+        ([part("ttft", 0.2, statistic="p99")], "Slower: ttft p99 +20.0 %"),
+        ([part("ttft", -0.2, Verdict.IMPROVEMENT)], "Faster: ttft -20.0 %"),
+        ([part(SYNCS, 2 / 3, statistic="mean")], f"The host waits more: {SYNCS} +66.7 %"),
+        ([part(SYNCS, None, statistic="mean")], f"The host waits more: {SYNCS}"),
+        ([part("metadata_build_time", 0.5)], "The host works longer: metadata_build_time +50.0 %"),
+        ([part("acceptance_length", -0.1)], "Fewer drafts are accepted: acceptance_length -10.0 %"),
+        ([part(WRONG, 26.0, statistic="value")], f"A contract broke: {WRONG} +26"),
+        ([part("accuracy.recall", -0.04)], "Answers were lost: accuracy.recall -4.0 points"),
+        ([part("ttft", None, Verdict.FAILED)], "The engine failed: ttft failed"),
+        ([part("unheard_of", 0.1)], "Worse: unheard_of +10.0 %"),
+    ],
+)
+def test_verdicts_that_an_index_kept_are_told_without_a_report(parts, told):
+    assert sentence_without_report(*parts) == told
+
+
+def test_a_count_is_told_with_both_its_numbers():
+    sides = {SYNCS: (3.0,) * 12}, {SYNCS: (5.0,) * 12}
+    assert sentences(a_run(*sides)) == [f"The host waits more: {SYNCS} +66.7 % (3 -> 5)"]
+
+
+def test_a_place_stands_behind_what_happened():
+    (cause,) = causes_of([part("ttft", 0.057)])
+    assert cause_text(cause).sentence(" in smoke/x") == "Slower in smoke/x: ttft +5.7 %"

@@ -1,0 +1,99 @@
+"""docs/json.md names every field that the JSON has, and no other."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hybridwatch.analysis.change_point import ChangePoint, History, State
+from hybridwatch.analysis.control import Control, ControlKind
+from hybridwatch.analysis.findings import Absent, Findings
+from hybridwatch.analysis.gate import gate
+from hybridwatch.analysis.replay import Deviation, Replay
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.sight import known_bad_of
+from hybridwatch.analysis.verdict import Interval
+from hybridwatch.cli.index import index_to_json
+from hybridwatch.cli.ingest import Haul, Taken
+from hybridwatch.cli.records import records_to_json
+from hybridwatch.index import open_index
+from hybridwatch.ingest.history_csv import WrittenSeries
+from hybridwatch.metric import Direction
+from hybridwatch.report.detection import Detection, detections_to_json
+from hybridwatch.report.jsonform import (
+    control_to_json,
+    findings_to_json,
+    gate_to_json,
+    known_bad_to_json,
+    to_json,
+)
+from hybridwatch.report.replay import replay_to_json
+from hybridwatch.report.sentence import headline
+from hybridwatch.store import Intake, Stored
+from tests.broken_engines import dead_contender
+from tests.builders import a_run
+from tests.situations import SITUATIONS
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
+FOUND = Findings((), (Absent("smoke/x", "missing"),))
+REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
+CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED)
+DETECTED = Detection(
+    WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), None),
+    History((CHANGE,)),
+    None,
+    Direction.LOWER,
+)
+FREE = {"fixes", "flags"}  # keyed by names of fixes and flags
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from keys_of(item)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            if key not in FREE:
+                yield from keys_of(item)
+
+
+def ingested(results: Path):
+    haul = Haul(Intake(results), quiet=True)
+    haul.wait(Taken("a.json", "record", "1f0a9c3e", "r.json", new=True))
+    haul.write()
+    haul.refuse("b.json", "why")
+    return haul.to_json()
+
+
+def test_gpus_have_fields_of_their_own_and_processors_do_not() -> None:
+    report = SITUATIONS["regression"]()
+    plain = report.baseline.testbed
+    whole = replace(plain, gpus=("L4",), gpu_memory_bytes=(24,), gpu_power_limits_w=(72.0,))
+    told = to_json(replace(report, contender=replace(report.contender, testbed=whole)))
+    assert {key for key in told["baseline"]["testbed"] if key.startswith("gpu_")} == set()
+    assert told["contender"]["testbed"]["gpu_memory_bytes"] == [24]
+    assert told["contender"]["testbed"]["gpu_power_limits_w"] == [72.0]
+    assert "`gpu_memory_bytes` and `gpu_power_limits_w`" in DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_every_field_is_documented_and_exists(tmp_path) -> None:
+    report = SITUATIONS["regression"]()
+    fields = set(keys_of(gate_to_json(gate(report), report)))
+    dead = report_of(dead_contender())
+    fields |= set(keys_of(gate_to_json(gate(dead), dead)))
+    fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
+    fields |= set(keys_of(known_bad_to_json(known_bad_of(report))))
+    stored = Stored(tmp_path / "a.json", a_run({"tpot": (1.0,)}))
+    fields |= set(keys_of(records_to_json([stored], {"b.json": "why"}, more=False)))
+    fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
+    fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
+    fields |= set(keys_of(detections_to_json([DETECTED])))
+    fields |= set(keys_of(ingested(tmp_path)))
+    fields |= set(keys_of(index_to_json(open_index(tmp_path, headline))))
+    text = DOCUMENT.read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_0-9]+)`", text))
+    assert fields <= named
+    first_columns = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    assert {name for cell in first_columns for name in re.findall(r"`(\w+)`", cell)} <= fields

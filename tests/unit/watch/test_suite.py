@@ -1,0 +1,197 @@
+"""The asv suites: every scenario once, a session each, no number that asv reads the wrong way."""
+
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from asv import _stats
+from asv.commands.compare import _is_result_better
+from asv.config import Config
+from asv_runner.discovery import disc_benchmarks
+from asv_runner.statistics import compute_stats
+
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.metric import Direction, Kind
+from hybridwatch.scenario.load import load_all
+from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, BUILD_VARIABLE, can_run
+from hybridwatch.watch.suite_session import enough_trials, values_of
+from hybridwatch.watch.tracked import Form, Tracked, tracked
+from tests.builders import a_run, noisy
+
+ROOT = Path(__file__).parents[3]
+SCENARIOS = load_all(ROOT / "scenarios")
+EVERY = {one.name: one for scenario in SCENARIOS for one in tracked(scenario)}
+BACKWARDS = {name for name, one in EVERY.items() if one.unit.endswith("higher is better")}
+
+
+@pytest.fixture(scope="module")
+def benchmarks():
+    before = list(sys.path)
+    sys.path.insert(0, str(ROOT))
+    found = list(disc_benchmarks(str(ROOT / "benchmarks")))
+    sys.path[:] = before
+    return found
+
+
+def suites(benchmarks):
+    return {type(benchmark.func.__self__) for benchmark in benchmarks}
+
+
+def test_every_scenario_has_one_class_in_a_place_of_its_name(benchmarks):
+    covered = Counter(suite.scenario.id for suite in suites(benchmarks))
+    assert covered == Counter(scenario.id for scenario in SCENARIOS)
+    for suite in suites(benchmarks):
+        path = suite.scenario.id.replace("/", ".").replace("-", "_")
+        assert suite.__module__ == f"benchmarks.{path}"
+        assert suite.__doc__
+        assert suite.__doc__.endswith("?"), "a question"
+
+
+def test_asv_makes_one_session_per_class(benchmarks):
+    # asv shares what a setup_cache made among all benchmarks with its key.
+    keys = {
+        benchmark.setup_cache_key: benchmark.func.__self__.scenario.id for benchmark in benchmarks
+    }
+    assert sorted(keys.values()) == sorted(scenario.id for scenario in SCENARIOS)
+    assert all(benchmark.setup_cache_timeout >= 3600 for benchmark in benchmarks)
+    assert all(benchmark.timeout >= 60 for benchmark in benchmarks)
+
+
+def test_asv_knows_every_benchmark_by_its_unit_and_the_scenarios_version(benchmarks):
+    for benchmark in benchmarks:
+        suite = benchmark.func.__self__
+        assert benchmark.version == str(suite.scenario.version)
+        assert benchmark.unit == EVERY[benchmark.name.rpartition("track_")[2]].unit
+
+
+def test_only_throughputs_are_better_when_higher_and_each_has_its_twin():
+    assert {"output_throughput", "request_throughput"} == BACKWARDS
+    for name, one in EVERY.items():
+        assert (one.better is Direction.HIGHER) == (name in BACKWARDS), name
+    for name in BACKWARDS:
+        twins = [
+            one
+            for one in EVERY.values()
+            if one.metric == EVERY[name].metric and one.form is Form.INVERSE and one.unit == "s"
+        ]
+        assert len(twins) == 1, name
+
+
+def sides_of(one: Tracked):
+    """A healthy side of a metric, and one that is worse by a fifth or by what breaks."""
+    match one.metric.kind:
+        case Kind.EXACT:
+            return (0.0,) * 3, (12.0,) * 3
+        case Kind.PROPORTION:
+            return "1" * 190 + "0" * 10, "1" * 150 + "0" * 50
+        case _:
+            worse = 0.8 if one.metric.better is Direction.HIGHER else 1.25
+            # Twelve blocks: pairs of the settled kind.
+            return noisy(0.5, 12, 0.01, 1), noisy(0.5 * worse, 12, 0.01, 2)
+
+
+def asv_calls_it_worse(base, contender):
+    """asv's own rule (``asv compare``) on what two runs gave it."""
+
+    def kept(handed):
+        if not isinstance(handed, dict):
+            return handed, (None, None)
+        value, stats = compute_stats(handed["samples"], handed["number"])
+        return value, (stats, handed["samples"])
+
+    (old, old_stats), (new, new_stats) = kept(base), kept(contender)
+    if _is_result_better(new, old, new_stats, old_stats, 1.1):
+        return False
+    return True if _is_result_better(old, new, old_stats, new_stats, 1.1) else None
+
+
+@pytest.mark.parametrize("name", sorted(EVERY))
+def test_asv_compare_calls_worse_what_we_call_a_regression(name, benchmarks):
+    one = EVERY[name]
+    healthy, worse = sides_of(one)
+    run = a_run({one.metric.id: healthy}, {one.metric.id: worse})
+    (comparison, *_) = [
+        found
+        for found in report_of(run).comparisons
+        if (found.metric.id, found.statistic) == (one.metric.id, one.statistic)
+    ]
+    assert comparison.verdict is Verdict.REGRESSION
+    track = next(b.func for b in benchmarks if b.name.endswith(f".track_{name}"))
+    handed = [track(values_of(OneSide(run, side), [one])) for side in (0, 1)]
+    # The planted defect is in the product itself: asv reads a lost throughput as a gain. Its twin
+    # is one of the other names here.
+    assert asv_calls_it_worse(*handed) is (name not in BACKWARDS)
+
+
+def test_asv_gets_enough_samples_for_its_rank_rule():
+    for scenario in SCENARIOS:
+        counts = enough_trials(scenario).trials
+        assert min(counts.performance, counts.host_sync) >= 7
+    assert _stats.is_different(range(7), range(10, 17), {}, {})
+
+
+def test_six_samples_would_not_be_enough():
+    fences = {"ci_99_a": 0.0, "ci_99_b": 99.0}
+    assert not _stats.is_different(range(6), range(10, 16), fences, fences)
+
+
+def test_a_number_that_an_engine_lacks_is_skipped_not_zero(benchmarks):
+    track = benchmarks[0].func
+    name = benchmarks[0].name.rpartition("track_")[2]
+    handed = track({name: ()})
+    assert math.isnan(handed)
+
+
+FOR_GPUS = [scenario.id for scenario in SCENARIOS if not scenario.fits("cpu")]
+
+
+@pytest.fixture
+def of_gpus(benchmarks):
+    """A benchmark of each suite that needs a GPU."""
+    of_suites = {b.func.__self__.scenario.id: b for b in benchmarks}
+    return [of_suites[scenario_id] for scenario_id in FOR_GPUS]
+
+
+@pytest.mark.parametrize("builds", [{}, {BUILD_VARIABLE: "cpu-0.27.1~single-token-extend"}])
+def test_a_suite_for_gpus_is_skipped_on_a_cpu_build(of_gpus, monkeypatch, builds):
+    for variable in (BUILD_VARIABLE, BASELINE_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, label in builds.items():
+        monkeypatch.setenv(variable, label)
+    assert len(of_gpus) > 10
+    for benchmark in of_gpus:
+        # As asv goes about it: the cache, then the setup with it.
+        benchmark.set_cache(benchmark.do_setup_cache())
+        assert benchmark.do_setup() is True
+
+
+def test_it_is_not_skipped_on_a_gpu_build_and_no_other_is_on_a_cpu_build(benchmarks, monkeypatch):
+    monkeypatch.delenv(BASELINE_VARIABLE, raising=False)
+    for label, accelerator in (("cuda-0.23.0", "cuda"), ("cpu-0.27.1", "cpu")):
+        monkeypatch.setenv(BUILD_VARIABLE, label)
+        ready = {s.scenario.id for s in suites(benchmarks) if can_run(s.scenario)}
+        assert ready == {s.id for s in SCENARIOS if s.fits(accelerator)}
+    monkeypatch.setenv(BASELINE_VARIABLE, "cuda-0.23.0")
+    assert not {s.id for s in SCENARIOS if can_run(s)} & set(FOR_GPUS)
+
+
+CONFIGS = sorted([ROOT / "asv.conf.json", *(ROOT / "ci").glob("asv.*.conf.json")])
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def test_asv_loads_its_configurations(path):
+    config = Config.load(str(path))
+    known = set(vars(Config())) | {"version"}
+    assert set(vars(config)) <= known, "asv takes a misspelt key and ignores it"
+    folder = (path.parent / config.benchmark_dir).resolve()
+    assert folder == ROOT / "benchmarks"
+    variables = dict.fromkeys(
+        ("build_dir", "build_cache_dir", "env_dir", "wheel_file", "conf_dir", "commit", "project"),
+        "x",
+    )
+    for command in (*(config.build_command or ()), *(config.install_command or ())):
+        assert command.format(**variables)
