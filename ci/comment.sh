@@ -22,6 +22,6 @@ parcel=$(gh api "repos/$GITHUB_REPOSITORY/actions/runs/$RUN/artifacts?name=hybri
 test -n "$parcel" || { echo "run $RUN sent no parcel: nothing was measured" >&2; exit 1; }
 gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$parcel/zip" |
     head -c "$most_bytes" >"$scratch/parcel.zip"
-number=$("$bin/python" -m hybridwatch.github.parcel "$scratch/parcel.zip" "$scratch/results")
+number=$("$bin/python" -m hybridwatch.github.record_bundle "$scratch/parcel.zip" "$scratch/results")
 "$bin/hybridwatch" comment --repo "$GITHUB_REPOSITORY" --pr "$number" --head "$HEAD" \
     --results "$scratch/results"

@@ -18,7 +18,7 @@ from sheet import draw_sheet
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.csv_export import file_name
 from hybridwatch.pages.document import Block, Choice, Document, Filters, Search, Section
-from hybridwatch.pages.html import Pen, blocks_html, line_html
+from hybridwatch.pages.html import HtmlContext, blocks_html, line_html
 from hybridwatch.pages.markup import Markup
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.plain_text import visible
@@ -63,8 +63,8 @@ def draw_more(blocks: Iterable[Block], place: str) -> None:
     _draw(blocks, _pen(), 2, place)
 
 
-def _pen() -> Pen:
-    return Pen(href=Address.href, local=_zone())
+def _pen() -> HtmlContext:
+    return HtmlContext(href=Address.href, local=_zone())
 
 
 def _zone() -> ZoneInfo | None:
@@ -89,7 +89,7 @@ def _save(document: Document, now: datetime) -> None:
     )
 
 
-def _draw(blocks: Iterable[Block], pen: Pen, level: int, place: str) -> None:
+def _draw(blocks: Iterable[Block], pen: HtmlContext, level: int, place: str) -> None:
     """Draw blocks; neighbours without filters become one element."""
     for nth, (alive, group) in enumerate(groupby(blocks, _is_alive)):
         if not alive:

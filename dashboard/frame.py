@@ -18,7 +18,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of, stamps_of
 from hybridwatch.index import Index, open_index
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.html import Pen, blocks_html
+from hybridwatch.pages.html import HtmlContext, blocks_html
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
 from hybridwatch.report.sentence import headline, plural
@@ -165,7 +165,7 @@ def _lay_out(source: Source, likely: Iterable[Address]) -> None:
 
 def _write(source: Source, views: Iterable[Address]) -> None:
     for each in views:
-        blocks_html(open_view(source, each).blocks, Pen(href=Address.href))
+        blocks_html(open_view(source, each).blocks, HtmlContext(href=Address.href))
 
 
 @st.fragment(run_every=_LOOK_S)

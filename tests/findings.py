@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hybridwatch.analysis.findings import Absent, Findings
+from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
@@ -19,9 +19,9 @@ WARN_ELSE: Final = Rule("*", action=Action.WARN)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Findings, and what the comment that stands there now tells."""
+    """ChangeReview, and what the comment that stands there now tells."""
 
-    findings: Findings
+    findings: ChangeReview
     before: News | None = None
     limit: int = LIMIT
 
@@ -37,7 +37,7 @@ def named(situation: str, scenario_id: str) -> Report:
 
 
 def one(situation: str) -> Callable[[], Case]:
-    return lambda: Case(Findings((SITUATIONS[situation](),)))
+    return lambda: Case(ChangeReview((SITUATIONS[situation](),)))
 
 
 def mixed() -> Case:
@@ -45,7 +45,7 @@ def mixed() -> Case:
         named("regression", "smoke/padded-graph-rows"),
         named("improvement", "smoke/dummy-run"),
     )
-    return Case(Findings(reports))
+    return Case(ChangeReview(reports))
 
 
 def warned() -> Case:
@@ -54,27 +54,27 @@ def warned() -> Case:
     slower = tuple(
         c for c in report.comparisons if c.metric.id not in {"contract.padded_rows_prefilling"}
     )
-    return Case(Findings((replace(report, comparisons=slower),), (), Policy(rules)))
+    return Case(ChangeReview((replace(report, comparisons=slower),), (), Policy(rules)))
 
 
 def no_baseline() -> Case:
     why = "no baseline: run 1f0a9c3e: one side alone cannot be compared: name a second record"
-    return Case(Findings((), (Absent("smoke/padded-graph-rows", why),)))
+    return Case(ChangeReview((), (Absent("smoke/padded-graph-rows", why),)))
 
 
 def missing() -> Case:
     lost = Absent("smoke/dummy-run", "missing: there is no record of it; measure it")
-    return Case(Findings((SITUATIONS["equivalent"](),), (lost,)))
+    return Case(ChangeReview((SITUATIONS["equivalent"](),), (lost,)))
 
 
 def dead() -> Case:
-    return Case(Findings((report_of(dead_contender()),)))
+    return Case(ChangeReview((report_of(dead_contender()),)))
 
 
 def dead_in_many() -> Case:
     report = report_of(dead_contender())
     return Case(
-        Findings(
+        ChangeReview(
             tuple(
                 replace(report, scenario=replace(report.scenario, id=f"smoke/number-{number}"))
                 for number in range(7)
@@ -85,12 +85,12 @@ def dead_in_many() -> Case:
 
 
 def slower() -> Case:
-    return Case(Findings((report_of(slow_contender()),)))
+    return Case(ChangeReview((report_of(slow_contender()),)))
 
 
 def blind() -> Case:
     policy = Policy((Rule("ttft"), Rule("tpot"), Rule("output_throughput"), WARN_ELSE))
-    return Case(Findings((report_of(restless()),), (), policy))
+    return Case(ChangeReview((report_of(restless()),), (), policy))
 
 
 def blind_after_bad() -> Case:
@@ -98,22 +98,22 @@ def blind_after_bad() -> Case:
 
 
 def seeing() -> Case:
-    return Case(Findings((SITUATIONS["equivalent"](),)), News.BLIND)
+    return Case(ChangeReview((SITUATIONS["equivalent"](),)), News.BLIND)
 
 
 def answers_lost() -> Case:
     sides = {"accuracy.recall": "1" * 200}, {"accuracy.recall": "1" * 192 + "0" * 8}
-    return Case(Findings((report_of(a_run(*sides)),)))
+    return Case(ChangeReview((report_of(a_run(*sides)),)))
 
 
 def recovered() -> Case:
-    return Case(Findings((SITUATIONS["equivalent"](),)), News.BAD)
+    return Case(ChangeReview((SITUATIONS["equivalent"](),)), News.BAD)
 
 
 def unsettled() -> Case:
     """A machine that would have seen a change that matters, and too few trials to settle it."""
     sides = ({"tpot": noisy(1.0, 7, 0.03, seed)} for seed in (1, 2))
-    return Case(Findings((report_of(a_run(*sides)),)))
+    return Case(ChangeReview((report_of(a_run(*sides)),)))
 
 
 def gone() -> Case:
@@ -123,14 +123,14 @@ def gone() -> Case:
 def overflow() -> Case:
     """The limit of a comment made small, so that the reviewed text is short."""
     reports = tuple(named("regression", f"smoke/number-{number}") for number in range(3))
-    return Case(Findings((*reports, named("equivalent", "smoke/quiet"))), limit=10_000)
+    return Case(ChangeReview((*reports, named("equivalent", "smoke/quiet"))), limit=10_000)
 
 
 def hostile() -> Case:
     report = SITUATIONS["hostile"]()
     bed = replace(report.contender.testbed, id=HOSTILE, cpu_model=HOSTILE, kernel=HOSTILE)
     report = replace(report, contender=replace(report.contender, testbed=bed))
-    return Case(Findings((report,), (Absent(HOSTILE, HOSTILE),)))
+    return Case(ChangeReview((report,), (Absent(HOSTILE, HOSTILE),)))
 
 
 CASES: Final[dict[str, Callable[[], Case]]] = {

@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.native import healthy_label, known_bad_label
+from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import Station, measure

@@ -14,11 +14,11 @@ from hybridwatch.analysis.answers import Answers, answers_of, pair
 from hybridwatch.analysis.blocks import blocks_of
 from hybridwatch.analysis.compare_counts import compare_repeated, repeats_exactly
 from hybridwatch.analysis.compare_trials import compare_trials
+from hybridwatch.analysis.machine_state import about_surroundings
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.surroundings import about_surroundings
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
 from hybridwatch.metric import Direction, Kind, Metric
 
@@ -72,7 +72,7 @@ def compare(
             return compare_trials(draft, left, right, blocks)
 
 
-def lay_apart(
+def not_comparable(
     subject: Subject, baseline: OneSide, contender: OneSide, reasons: tuple[str, ...]
 ) -> Comparison:
     """Show two sides that must not be compared, with the reasons."""

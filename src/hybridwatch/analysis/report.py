@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hybridwatch.analysis.attribution import attribution_of
-from hybridwatch.analysis.compare import compare, lay_apart
+from hybridwatch.analysis.compare import compare, not_comparable
 from hybridwatch.analysis.difference import differences_between, failed_trials_of
 from hybridwatch.analysis.doubt import obstacles
 from hybridwatch.analysis.families import families_of
@@ -83,7 +83,7 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
     ]
     reasons = obstacles(baseline, contender, across_testbeds=terms.across_testbeds)
     if reasons:
-        drafts = [lay_apart(subject, baseline, contender, reasons) for subject in subjects]
+        drafts = [not_comparable(subject, baseline, contender, reasons) for subject in subjects]
     else:
         drafts = [
             compare(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hybridwatch.analysis.findings import Findings
+from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
@@ -92,7 +92,7 @@ def command(
     click.echo(f"check:   {_check(pull, findings)}")
 
 
-def _print(findings: Findings) -> None:
+def _print(findings: ChangeReview) -> None:
     click.echo(render(findings).text, nl=False)
     if not findings.has_news:
         click.echo("no news: a pull request without a comment would get none", err=True)
@@ -114,7 +114,7 @@ def _pull_request(repository: str, number: int) -> "PullRequest":
     return PullRequest(access, repository, number)
 
 
-def _comment(pull: "PullRequest", findings: Findings) -> str:
+def _comment(pull: "PullRequest", findings: ChangeReview) -> str:
     def text_after(body: str | None) -> str | None:
         before = None if body is None else news_in(body)
         if before is None and not findings.has_news:
@@ -137,7 +137,7 @@ def _summarize(text: str) -> None:
         file.write(text)
 
 
-def _check(pull: "PullRequest", findings: Findings) -> str:
+def _check(pull: "PullRequest", findings: ChangeReview) -> str:
     from hybridwatch.github.pull_request import Check
 
     where = [os.environ.get(name) for name in _RUN]

@@ -12,7 +12,7 @@ from hybridwatch.cli.program import program
 from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import (
     RECORDS_HELP,
-    Asked,
+    SideOptions,
     judge_asked,
     takes_baseline,
     takes_records,
@@ -44,7 +44,7 @@ _BAD_NEWS = 1
     help="Store the verdict under the results folder, for `hybridwatch explain`.",
 )
 def command(
-    *, records: tuple[str, ...], results: Path, asked: Asked, as_json: bool, saved: bool
+    *, records: tuple[str, ...], results: Path, asked: SideOptions, as_json: bool, saved: bool
 ) -> None:
     """Compare, print, and leave with 1 on bad news."""
     judged = judge_asked(records, results, asked=asked)

@@ -16,7 +16,7 @@ from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.native import healthy_label, known_bad_label
+from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import ScenarioError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from hybridwatch.analysis.control import ControlKind
-from hybridwatch.analysis.evidence import Asked, Kept, Wanted, WantedControl, evidence_of
+from hybridwatch.analysis.gpu_findings import Asked, Kept, Wanted, WantedControl, evidence_of
 from hybridwatch.campaign.studies import costs_in
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.death import deaths_in
-from hybridwatch.analysis.findings import Findings
 from hybridwatch.analysis.freshness import age_text
 from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Policy
@@ -15,7 +15,7 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import say
-from hybridwatch.cli.sides import RECORDS_HELP, Asked, may_take_records, takes_baseline
+from hybridwatch.cli.sides import RECORDS_HELP, SideOptions, may_take_records, takes_baseline
 from hybridwatch.report.caught import seen_by
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.gate_text import gate_lines
@@ -43,7 +43,7 @@ _BAD_NEWS = 1
 @takes_policy
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(
-    *, records: tuple[str, ...], results: Path, asked: Asked, policy: Policy, as_json: bool
+    *, records: tuple[str, ...], results: Path, asked: SideOptions, policy: Policy, as_json: bool
 ) -> None:
     """Judge, print, and leave with 1 unless the gate passed."""
     findings = findings_for(records, results, policy, asked)
@@ -58,13 +58,13 @@ def command(
         raise click.exceptions.Exit(_BAD_NEWS)
 
 
-def _result(findings: Findings, *, one: bool) -> GateResult:
+def _result(findings: ChangeReview, *, one: bool) -> GateResult:
     if one and findings.reports:
         return gate(findings.reports[0], findings.policy)
     return findings.gate
 
 
-def _one_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
+def _one_to_json(result: GateResult, findings: ChangeReview) -> dict[str, Any]:
     if findings.controls:
         (control,) = findings.controls
         report = control.report
@@ -73,7 +73,7 @@ def _one_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
     return gate_to_json(result, report, findings.policy, findings.age_of(report), control)
 
 
-def _print(findings: Findings) -> None:
+def _print(findings: ChangeReview) -> None:
     for control in findings.controls:
         by = seen_by(control, most=1)
         say(f"  {control.scenario}: {control.sight.value}{by and f' by {by}'}")
@@ -94,7 +94,7 @@ def _print(findings: Findings) -> None:
                 say(f"  {line}")
 
 
-def _age(findings: Findings, report: Report) -> str:
+def _age(findings: ChangeReview, report: Report) -> str:
     age = findings.age_of(report)
     return "" if age is None else f"{age_text(age)} old, "
 

@@ -44,7 +44,7 @@ VERBS: Final[Mapping[str, str]] = {
 """Every verb with its line of help; verb ``x`` is ``command`` in ``hybridwatch.cli.x``."""
 
 
-class _Told(click.ClickException):
+class _RefusalError(click.ClickException):
     """A failure told in a line; in several where several things are wrong."""
 
     exit_code = 2
@@ -55,7 +55,7 @@ class _Told(click.ClickException):
             click.echo(f"hybridwatch: {line}", file=file, err=True)
 
 
-class _EngineFailed(_Told):
+class _EngineFailedError(_RefusalError):
     """Nobody called wrongly: the engine failed, and only the end of its log can say why."""
 
     exit_code = 1
@@ -116,9 +116,9 @@ class VerbGroup(click.Group):
         try:
             return super().invoke(ctx)
         except EngineError as error:
-            raise _EngineFailed(f"{error}\n{error.log_tail}") from error
+            raise _EngineFailedError(f"{error}\n{error.log_tail}") from error
         except HybridwatchError as error:
-            raise _Told(str(error)) from error
+            raise _RefusalError(str(error)) from error
         except click.UsageError as error:
             # It names files and words as they are.
             raise click.UsageError(visible(error.format_message()), error.ctx) from error

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.findings import Absent, Findings
+from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.freshness import REMEMBERED, Gap, Measured, age_text, gaps, what_counts
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.known_bad import known_bad_in
-from hybridwatch.cli.sides import PLAIN, Asked, report_for
+from hybridwatch.cli.sides import PLAIN, SideOptions, report_for
 from hybridwatch.engine.builds import home
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.record.family import family_of
@@ -32,9 +32,9 @@ def findings_for(
     records: tuple[str, ...],
     results: Path,
     policy: Policy,
-    asked: Asked = PLAIN,
+    asked: SideOptions = PLAIN,
     now: datetime | None = None,
-) -> Findings:
+) -> ChangeReview:
     """Judge what the command line names.
 
     Args:
@@ -73,7 +73,7 @@ def findings_for(
 
 
 def _judged(
-    fresh: Sequence[Stored], results: Path, policy: Policy, asked: Asked
+    fresh: Sequence[Stored], results: Path, policy: Policy, asked: SideOptions
 ) -> tuple[list[Report], list[Absent], list[Absent]]:
     """Judge records; gives the reports, what could not be judged, and what has no baseline."""
     reports: list[Report] = []
@@ -99,10 +99,10 @@ def _findings(
     now: datetime,
     absent: Sequence[Absent] = (),
     left_out: Sequence[Absent] = (),
-) -> Findings:
+) -> ChangeReview:
     """Put known-bad controls apart: they are red on purpose."""
     controls = [known_bad_in(report) for report in reports]
-    return Findings(
+    return ChangeReview(
         reports=tuple(one for one, found in zip(reports, controls, strict=True) if found is None),
         absent=tuple(absent),
         policy=policy,

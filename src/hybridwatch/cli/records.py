@@ -36,7 +36,7 @@ _ROLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _ListOptions:
     """Which runs are wanted; what is not given leaves all in.
 
     Attributes:
@@ -99,7 +99,7 @@ def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> N
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder; name one with --results")
     broken: dict[str, str] = {}
-    found = _read(results, _Wish(**wish).fits, broken)
+    found = _read(results, _ListOptions(**wish).fits, broken)
     shown = list(found if everything else itertools.islice(found, _SHOWN + 1))
     more = not everything and len(shown) > _SHOWN
     shown = shown if everything else shown[:_SHOWN]

@@ -21,7 +21,7 @@ from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.native import healthy_label, known_bad_label
+from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.measure.budget import Budget, Standing
@@ -39,7 +39,7 @@ _MINUTE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _RunOptions:
     """What the command line asks to be measured.
 
     Attributes:
@@ -63,7 +63,7 @@ class _Wish:
             raise click.UsageError("--max-minutes: only --until-decided has a budget; give both.")
 
 
-class _Losses:
+class _FailedScenarios:
     """Scenarios of which there is nothing to record; the others are measured all the same.
 
     Args:
@@ -154,7 +154,7 @@ def command(
     up, a known bug was not caught, or the baseline is not what the scenario expects of a healthy
     engine; any other regression is an answer, and `hybridwatch gate` turns it into a status.
     """
-    wanted = _Wish(**wish)
+    wanted = _RunOptions(**wish)
     asked = [
         with_counts(scenario, timed=wanted.trials, documents=wanted.documents)
         for scenario in chosen(scenarios, wanted.labels or (DEFAULT_BUILD,))
@@ -163,7 +163,7 @@ def command(
     check_writable(results)
     console = Console(stderr=as_json)
     outcomes: list[Outcome] = []
-    losses = _Losses(console, alone=len(plans) == 1)
+    losses = _FailedScenarios(console, alone=len(plans) == 1)
     with stoppable():
         ready = []
         for scenario, sides in plans:
@@ -182,7 +182,7 @@ def command(
     context.exit(int(losses.count > 0 or any(outcome.troubles for outcome in outcomes)))
 
 
-def _sides(scenario: Scenario, wanted: _Wish) -> tuple[BuildRequest, ...]:
+def _sides(scenario: Scenario, wanted: _RunOptions) -> tuple[BuildRequest, ...]:
     """Resolve what is compared, and refuse what cannot be started before anything is."""
     asked = list(wanted.labels or (DEFAULT_BUILD,))
     for label in asked:
@@ -201,7 +201,7 @@ def _sides(scenario: Scenario, wanted: _Wish) -> tuple[BuildRequest, ...]:
     return tuple(parse_label(label) for label in asked)
 
 
-def _budget(scenario: Scenario, wanted: _Wish) -> Budget | None:
+def _budget(scenario: Scenario, wanted: _RunOptions) -> Budget | None:
     """Plan the looks before anything is measured; ``None`` when there is to be but one."""
     if not wanted.until_decided:
         return None

@@ -42,7 +42,7 @@ class _Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SideOptions:
     """What else the command line says of the sides.
 
     Attributes:
@@ -55,7 +55,7 @@ class Asked:
     across_testbeds: bool | None = None
 
 
-PLAIN: Final = Asked()
+PLAIN: Final = SideOptions()
 
 
 def takes_baseline(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,7 +63,7 @@ def takes_baseline(verb: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(verb)
     def wrapped(*, baseline: str | None, across_testbeds: bool, **others: Any) -> Any:
-        return verb(asked=Asked(baseline is not None, across_testbeds), **others)
+        return verb(asked=SideOptions(baseline is not None, across_testbeds), **others)
 
     wrapped = click.option(
         "--across-testbeds",
@@ -99,7 +99,7 @@ def _takes_records(verb: Callable[..., Any], metavar: str, *, required: bool) ->
 
 
 def report_for(
-    records: tuple[str, ...], results: Path, policy: Policy = STRICT, asked: Asked = PLAIN
+    records: tuple[str, ...], results: Path, policy: Policy = STRICT, asked: SideOptions = PLAIN
 ) -> Report:
     """Compare what the command line names.
 
@@ -118,7 +118,7 @@ def report_for(
 
 
 def judge_asked(
-    records: tuple[str, ...], results: Path, policy: Policy = STRICT, asked: Asked = PLAIN
+    records: tuple[str, ...], results: Path, policy: Policy = STRICT, asked: SideOptions = PLAIN
 ) -> Judged:
     """Compare what the command line names, and keep what it was made from; as ``report_for``."""
     left, right = sides_for(records, results, asked)
@@ -134,7 +134,7 @@ def judge_asked(
 
 
 def sides_for(
-    records: tuple[str, ...], results: Path, asked: Asked = PLAIN
+    records: tuple[str, ...], results: Path, asked: SideOptions = PLAIN
 ) -> tuple[Chosen, Chosen]:
     """Find the two sides that the command line names; as ``report_for``."""
     if len(records) > 2:
@@ -158,7 +158,7 @@ def sides_for(
     return _pinned_for(contender, results, asked), contender
 
 
-def _pinned_for(contender: Chosen, results: Path, asked: Asked) -> Chosen:
+def _pinned_for(contender: Chosen, results: Path, asked: SideOptions) -> Chosen:
     run = contender.run
     baselines = read_baselines(results)
     for pin in baselines:

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.explain import closest, quoted
 from hybridwatch.scenario.fixes import FIX_PARTS, FIXES, FixId
 from hybridwatch.scenario.toml_file import refusing_toml
+from hybridwatch.scenario.validation_text import closest, quoted
 
 HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 DEFAULT_BUILD: Final = "cpu-0.27.1"

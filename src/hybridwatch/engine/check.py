@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hybridwatch.engine.builds import BuildSpec
-from hybridwatch.engine.fit import require_gpu
 from hybridwatch.engine.install import State, state
+from hybridwatch.engine.preflight import require_gpu
 from hybridwatch.errors import BuildError
 
 CHECK_TIMEOUT_S: Final = 60.0

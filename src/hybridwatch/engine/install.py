@@ -24,7 +24,7 @@ from typing import Final
 
 from hybridwatch.engine import pip
 from hybridwatch.engine.builds import BuildSpec
-from hybridwatch.engine.fit import require_gpu, require_python, require_wheels
+from hybridwatch.engine.preflight import require_gpu, require_python, require_wheels
 from hybridwatch.errors import BuildError
 
 Say = Callable[[str], None]

@@ -1,1 +1,1 @@
-"""What comes from GitHub and goes there: one comment, one check, and a stranger's parcel."""
+"""What comes from GitHub and goes there: one comment, one check, and a stranger's record bundle."""

@@ -11,8 +11,8 @@ from packaging.utils import canonicalize_name
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.explain import closest, quoted
 from hybridwatch.scenario.toml_file import refusing_toml
+from hybridwatch.scenario.validation_text import closest, quoted
 
 _FILE: Final = Path("engine") / "pack.toml"
 Text = Annotated[str, Field(pattern=r"\S")]

@@ -33,7 +33,7 @@ NO_READS: Final = Site(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SideWork:
     """One side.
 
     Attributes:
@@ -55,7 +55,7 @@ class Told:
     phases: dict[str, float]
 
 
-def told_by(side: OneSide) -> Told:
+def work_of(side: OneSide) -> SideWork:
     """Put together what the host-sync trials of a side tell."""
     trials = side.trials(Phase.HOST_SYNC)
     kept = [(trial, trial.host_work) for trial in trials if trial.host_work is not None]
@@ -64,7 +64,7 @@ def told_by(side: OneSide) -> Told:
     sites = _sites([work for _, work in kept], steps)
     known = sum(site.reads for site in sites.values())
     first = trials[:1]
-    return Told(
+    return SideWork(
         build=side.build.label,
         trials=len(trials),
         reads=_values(first[0], READS) if first else (),

@@ -42,7 +42,7 @@ _SAME_NIGHT: Final = timedelta(days=1)
 _PART: Final = ["scenario", "testbed"]
 
 
-class Told(NamedTuple):
+class VerdictRow(NamedTuple):
     """A verdict as the index has it."""
 
     scenario: str
@@ -145,8 +145,8 @@ def grid_of(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRo
         runs_back: How many of them.
     """
     medians = _medians(index, runs_back)
-    parts: defaultdict[tuple[str, str], list[Told]] = defaultdict(list)
-    for told in reversed(told_in(verdicts)):
+    parts: defaultdict[tuple[str, str], list[VerdictRow]] = defaultdict(list)
+    for told in reversed(verdict_rows(verdicts)):
         parts[told.scenario, told.testbed].append(told)
     rows = [_row(*place, part, medians) for place, part in parts.items()]
     # Newest first where they are equally loud.
@@ -170,16 +170,16 @@ def name_of(metric_id: str, statistic: str) -> tuple[Metric | None, str]:
     return metric, label_of(metric, statistic)
 
 
-def told_in(verdicts: pd.DataFrame) -> list[Told]:
+def verdict_rows(verdicts: pd.DataFrame) -> list[VerdictRow]:
     """Take verdicts out of a frame; column by column, since row by row is slow."""
-    columns = (verdicts[name].tolist() for name in Told._fields)
-    return [Told(*row) for row in zip(*columns, strict=True)]
+    columns = (verdicts[name].tolist() for name in VerdictRow._fields)
+    return [VerdictRow(*row) for row in zip(*columns, strict=True)]
 
 
 def _row(
     scenario: str,
     testbed: str,
-    part: Sequence[Told],
+    part: Sequence[VerdictRow],
     medians: Mapping[tuple[str, ...], list[float]],
 ) -> GridRow:
     found: dict[str, list[Standing]] = {}
@@ -198,7 +198,7 @@ def _row(
     )
 
 
-def _standing(row: Told, medians: Sequence[float]) -> Standing:
+def _standing(row: VerdictRow, medians: Sequence[float]) -> Standing:
     metric, name = name_of(row.metric, row.statistic)
     return Standing(
         scenario=row.scenario,

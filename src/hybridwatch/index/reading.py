@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from hybridwatch.analysis.gate import consequence
+from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_trial
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.subject import Subject, subjects_of
-from hybridwatch.analysis.surroundings import machine_doubts
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.index.stamps import Listed, printable

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from hybridwatch.index.tables import RECORDS, SCHEMAS, Tables
-from hybridwatch.store.whole import hidden
+from hybridwatch.store.atomic_file import hidden
 
 INDEX: Final = ".index"
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document, Node
-from hybridwatch.ingest.foreign import Given, Told, run_of, short
+from hybridwatch.ingest.foreign import ForeignRun, Given, run_of, short
 from hybridwatch.record.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
 FORMAT: Final = "aiperf"
@@ -93,7 +93,7 @@ def read_report(document: Document, given: Given, beside: Sequence[Document]) ->
     asked = _asked(root.at("input_config"))
     version = root.value.get("aiperf_version")
     requests = next((file for file in beside if _belongs(file, root)), None)
-    told = Told(
+    told = ForeignRun(
         format=FORMAT,
         tool=f"aiperf {version or UNKNOWN}",
         scenario=f"aiperf/{asked['models'][0]}",

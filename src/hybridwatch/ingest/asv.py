@@ -16,7 +16,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest import asv_first
 from hybridwatch.ingest.document import Document, Node, moment_of
-from hybridwatch.ingest.foreign import Given, Told, after, run_of
+from hybridwatch.ingest.foreign import ForeignRun, Given, after, run_of
 from hybridwatch.metric import Unit, metric_of
 from hybridwatch.metric.catalogue import INVERSES
 from hybridwatch.record.identity import Testbed
@@ -110,12 +110,12 @@ def read_results(
 
 def _told(
     root: Node, name: str, rows: list[_Row], units: Mapping[str, str], testbed: Testbed
-) -> Told:
+) -> ForeignRun:
     committed = moment_of(root.at("date").number() / 1000, root.at("date"))
     started = min((row.started_at for row in rows if row.started_at), default=committed)
     ended = [after(row.started_at, row.seconds) for row in rows if row.started_at]
     commit = root.at("commit_hash").text()
-    return Told(
+    return ForeignRun(
         format=FORMAT,
         tool="asv",
         scenario=f"asv/{name}",

@@ -36,7 +36,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ForeignRun:
     """What a foreign file tells of one run.
 
     Attributes:
@@ -72,7 +72,7 @@ class Told:
     committed_at: datetime | None = None
 
 
-def run_of(document: Document, told: Told, given: Given) -> Run:
+def run_of(document: Document, told: ForeignRun, given: Given) -> Run:
     """Make the run; the same file with the same words given always makes the same one.
 
     Args:
@@ -138,7 +138,7 @@ def short(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2] if name.startswith(("/", ".", "~")) else name
 
 
-def _build(told: Told, given: Given) -> tuple[EngineBuild, list[str]]:
+def _build(told: ForeignRun, given: Given) -> tuple[EngineBuild, list[str]]:
     label = given.build or told.build or UNKNOWN
     release = told.release or UNKNOWN
     build = EngineBuild(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hybridwatch.ingest.document import Document, Node
-from hybridwatch.ingest.foreign import Given, Told, run_of
+from hybridwatch.ingest.foreign import ForeignRun, Given, run_of
 from hybridwatch.ingest.guidellm_load import is_old, load_of, version_of
 from hybridwatch.record.run import Failure, Phase, Run, Sample, Trial
 
@@ -52,7 +52,7 @@ def read_report(document: Document, given: Given) -> Iterator[Run]:
     for benchmark in benchmarks:
         asked = load_of(root, benchmark)
         started, ended = benchmark.at("start_time"), benchmark.at("end_time")
-        told = Told(
+        told = ForeignRun(
             format=FORMAT,
             tool=f"guidellm {version_of(root)}",
             scenario=f"guidellm/{asked['model']}",

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document, Node
-from hybridwatch.ingest.foreign import Given, Told, run_of, short
+from hybridwatch.ingest.foreign import ForeignRun, Given, run_of, short
 from hybridwatch.ingest.inferencex_sessions import (
     DURATION,
     is_sessions,
@@ -62,7 +62,7 @@ def _run(document: Document, rows: list[Node], given: Given) -> Run:
     asked = _asked(rows[0])
     trials = [_trial(document, row) for row in rows]
     hardware = _hardware(rows[0])
-    told = Told(
+    told = ForeignRun(
         format=FORMAT,
         tool="InferenceX",
         scenario=f"inferencex/{asked['model']}",

@@ -17,7 +17,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.agreement import check_document, check_mean
 from hybridwatch.ingest.document import Document, Node
-from hybridwatch.ingest.foreign import Given, Told, after, run_of, short
+from hybridwatch.ingest.foreign import ForeignRun, Given, after, run_of, short
 from hybridwatch.record.evaluation import strictest, version_read
 from hybridwatch.record.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
 
@@ -114,7 +114,7 @@ def _run(
     )
     model = short(_model(root))
     version = root.value.get("lm_eval_version")
-    told = Told(
+    told = ForeignRun(
         format=FORMAT,
         tool=f"lm-eval {version or UNKNOWN}",
         scenario=f"lm-eval/{model}",

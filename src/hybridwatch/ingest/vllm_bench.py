@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document, Node
-from hybridwatch.ingest.foreign import Given, Told, after, run_of, short
+from hybridwatch.ingest.foreign import ForeignRun, Given, after, run_of, short
 from hybridwatch.record.client import accepted_drafts, latencies
 from hybridwatch.record.run import Failure, Phase, Run, Sample, Trial
 
@@ -79,7 +79,7 @@ def read_serve(document: Document, given: Given) -> Iterator[Run]:
         results = list(group)
         trials = [_trial(result) for result in results]
         asked = _asked(results[0])
-        told = Told(
+        told = ForeignRun(
             format="vllm-bench-serve",
             tool="vllm bench serve",
             scenario=f"vllm-bench-serve/{asked['model']}",
@@ -135,7 +135,7 @@ def _offline(
     for seconds, samples in passes:
         trials.append(Trial(0, 0, Phase.PERFORMANCE, at, seconds, samples=samples))
         at = after(at, seconds)
-    told = Told(
+    told = ForeignRun(
         format=f"vllm-bench-{what}",
         tool=f"vllm bench {what}",
         scenario=f"vllm-bench-{what}",

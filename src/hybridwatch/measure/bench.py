@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from hybridwatch.engine.arrangement import Arrangement, arrange
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.checkpoint import checkpoint_of
 from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.deployment import Server, start_server
+from hybridwatch.engine.gpu_layout import Arrangement, arrange
 from hybridwatch.engine.install import lock_digest
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.load_client import LoadClient

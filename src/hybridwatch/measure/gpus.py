@@ -1,7 +1,7 @@
 """The GPUs of a session: which they are, and how each fares while a trial runs.
 
 A thread asks the driver at a steady pace. The calls are host calls that leave the interpreter free;
-nothing is put on a GPU. ``analysis.surroundings`` judges what was seen.
+nothing is put on a GPU. ``analysis.machine_state`` judges what was seen.
 """
 
 import threading

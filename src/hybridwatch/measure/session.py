@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from hybridwatch.engine.arrangement import cuda_numbers
 from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.engine.gpu_layout import cuda_numbers
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.budget import Budget, Pace, add_until_decided
 from hybridwatch.measure.gpus import Gpus
-from hybridwatch.measure.harness import harness_identity
+from hybridwatch.measure.harness_version import harness_identity
+from hybridwatch.measure.machine_state import Watch
 from hybridwatch.measure.phase import Station, measure
 from hybridwatch.measure.plan import (
     EVERY_PHASE,
@@ -26,7 +27,6 @@ from hybridwatch.measure.plan import (
     plan_block,
     plan_start,
 )
-from hybridwatch.measure.surroundings import Watch
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.process import require_wanted
 from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT

@@ -61,7 +61,7 @@ _SPARK_COLOUR: Final = "#5c86b8"
 
 
 @dataclass(frozen=True, slots=True)
-class Pen:
+class HtmlContext:
     """What differs between the pages that blocks are written for.
 
     Attributes:
@@ -73,36 +73,36 @@ class Pen:
     local: tzinfo | None = None
 
 
-def blocks_html(blocks: Iterable[Block], pen: Pen, level: int = 2) -> Markup:
+def blocks_html(blocks: Iterable[Block], context: HtmlContext, level: int = 2) -> Markup:
     """Write blocks one below the other.
 
     Args:
         blocks: From top to bottom.
-        pen: For which page.
+        context: For which page.
         level: Of the headings among them, 2 or deeper.
     """
-    return Markup("\n").join(_block(block, pen, level) for block in blocks)
+    return Markup("\n").join(_block(block, context, level) for block in blocks)
 
 
-def line_html(line: Line, pen: Pen) -> Markup:
+def line_html(line: Line, context: HtmlContext) -> Markup:
     """Write a line."""
-    return Markup("").join(_inline(piece, pen) for piece in pieces(line))
+    return Markup("").join(_inline(piece, context) for piece in pieces(line))
 
 
-def _block(block: Block, pen: Pen, level: int) -> Markup:  # noqa: C901 (a line for each block)
+def _block(block: Block, context: HtmlContext, level: int) -> Markup:  # noqa: C901 (a line for each block)
     match block:
         case Heading():
             return _heading(block.text, level)
         case Paragraph():
-            return _paragraph(block, pen)
+            return _paragraph(block, context)
         case Notice():
-            return _notice(block, pen)
+            return _notice(block, context)
         case Facts():
-            return _facts(block.rows, pen)
+            return _facts(block.rows, context)
         case Table():
-            return _table(block, pen)
+            return _table(block, context)
         case Chart():
-            return _chart(block, pen)
+            return _chart(block, context)
         case Code():
             return _preformatted(block.text, block.title)
         case Command():
@@ -110,14 +110,14 @@ def _block(block: Block, pen: Pen, level: int) -> Markup:  # noqa: C901 (a line 
         case Filters():
             return _filters(block.choices)
         case Columns():
-            return _columns(block, pen, level)
+            return _columns(block, context, level)
         case Section():
-            inside = blocks_html(block.blocks, pen, level + 1)
+            inside = blocks_html(block.blocks, context, level + 1)
             return Markup("<section>%s%s</section>") % (_heading(block.title, level), inside)
         case Folded():
             return Markup(
                 '<details class="hw-fold"><summary>%s</summary><div>%s</div></details>'
-            ) % (block.title, blocks_html(block.blocks, pen, level + 1))
+            ) % (block.title, blocks_html(block.blocks, context, level + 1))
 
 
 def _heading(text: str, level: int) -> Markup:
@@ -125,15 +125,16 @@ def _heading(text: str, level: int) -> Markup:
     return Markup('<%s class="hw-h">%s</%s>') % (tag, text, tag)
 
 
-def _paragraph(block: Paragraph, pen: Pen) -> Markup:
+def _paragraph(block: Paragraph, context: HtmlContext) -> Markup:
     kind = "hw-p hw-quiet" if block.quiet else "hw-p"
-    return Markup('<p class="%s">%s</p>') % (kind, line_html(block.line, pen))
+    return Markup('<p class="%s">%s</p>') % (kind, line_html(block.line, context))
 
 
-def _notice(block: Notice, pen: Pen) -> Markup:
+def _notice(block: Notice, context: HtmlContext) -> Markup:
     loud = block.kind is Kind.LOUD
     lines = Markup("").join(
-        Markup('<div class="hw-line">%s</div>') % (line_html(line, pen),) for line in block.lines
+        Markup('<div class="hw-line">%s</div>') % (line_html(line, context),)
+        for line in block.lines
     )
     return Markup(
         '<div class="hw-notice%s" role="%s"><strong><span aria-hidden="true">%s</span> %s</strong>'
@@ -147,9 +148,9 @@ def _notice(block: Notice, pen: Pen) -> Markup:
     )
 
 
-def _facts(rows: Iterable[tuple[str, Line]], pen: Pen) -> Markup:
+def _facts(rows: Iterable[tuple[str, Line]], context: HtmlContext) -> Markup:
     told = Markup("").join(
-        Markup("<div><dt>%s</dt><dd>%s</dd></div>") % (term, line_html(line, pen))
+        Markup("<div><dt>%s</dt><dd>%s</dd></div>") % (term, line_html(line, context))
         for term, line in rows
     )
     return Markup('<dl class="hw-facts">%s</dl>') % (told,)
@@ -163,9 +164,9 @@ def _filters(choices: Iterable[Choice | Search]) -> Markup:
     return Markup('<dl class="hw-facts hw-filters">%s</dl>') % (told,)
 
 
-def _columns(block: Columns, pen: Pen, level: int) -> Markup:
+def _columns(block: Columns, context: HtmlContext, level: int) -> Markup:
     parts = Markup("").join(
-        Markup("<div>%s</div>") % (blocks_html(part, pen, level),) for part in block.parts
+        Markup("<div>%s</div>") % (blocks_html(part, context, level),) for part in block.parts
     )
     wide = any(isinstance(each, Chart) for part in block.parts for each in part)
     kind = "hw-columns hw-figures" if wide else "hw-columns"
@@ -183,14 +184,14 @@ def _command(command: Command) -> Markup:
     ) % (_preformatted(command.text, command.title),)
 
 
-def _chart(chart: Chart, pen: Pen) -> Markup:
+def _chart(chart: Chart, context: HtmlContext) -> Markup:
     return Markup(
         '<figure class="hw-figure">%s<figcaption class="hw-quiet">%s %s</figcaption></figure>'
-    ) % (_plot(chart, pen), _caption(chart), _file(csv_of_chart(chart), chart.title))
+    ) % (_plot(chart, context), _caption(chart), _file(csv_of_chart(chart), chart.title))
 
 
-def _plot(chart: Chart, pen: Pen) -> Markup:
-    runs = pen.href(address("run", run="")) if chart.opens_runs else None
+def _plot(chart: Chart, context: HtmlContext) -> Markup:
+    runs = context.href(address("run", run="")) if chart.opens_runs else None
     return Markup(
         '<div class="hw-plot" role="figure" aria-label="%s" data-name="%s" data-height="%s"%s>'
         '<script type="application/json">%s</script></div>'
@@ -214,11 +215,11 @@ def _caption(chart: Chart) -> Markup:
     return Markup('<span class="hw-unseen">%s: </span>%s') % (chart.title, chart.description)
 
 
-def _table(table: Table, pen: Pen) -> Markup:
+def _table(table: Table, context: HtmlContext) -> Markup:
     """Write a table; on a narrow page each row becomes a card."""
     head = Markup("").join(map(_th, table.columns))
     body = Markup("").join(
-        _row(table.columns, [cell_of(cell) for cell in row], place == table.marked, pen)
+        _row(table.columns, [cell_of(cell) for cell in row], place == table.marked, context)
         for place, row in enumerate(table.rows)
     )
     # Roles are spelled out since a style that makes cards of rows takes them away.
@@ -243,23 +244,25 @@ def _th(column: Column) -> Markup:
     )
 
 
-def _row(columns: Sequence[Column], cells: Sequence[Cell], marked: bool, pen: Pen) -> Markup:
+def _row(
+    columns: Sequence[Column], cells: Sequence[Cell], marked: bool, context: HtmlContext
+) -> Markup:
     mark = Markup(' class="hw-chosen" aria-current="true"') if marked else Markup("")
     content = Markup("").join(
         Markup('<td role="cell" class="%s" data-label="%s"%s><div>%s</div></td>')
-        % (_kind(column, cell.content), column.name, _title(cell.title), _cell(cell, pen))
+        % (_kind(column, cell.content), column.name, _title(cell.title), _cell(cell, context))
         for column, cell in zip(columns, cells, strict=True)
     )
     return Markup('<tr role="row"%s>%s</tr>') % (mark, content)
 
 
-def _cell(cell: Cell, pen: Pen) -> Markup:
-    parts = [line_html(cell.content, pen)]
+def _cell(cell: Cell, context: HtmlContext) -> Markup:
+    parts = [line_html(cell.content, context)]
     if cell.sparkline:
         parts.append(_sparkline(cell.sparkline))
     if pieces(cell.under):
         kind = f"hw-under {_whole(cell.under)}".rstrip()
-        parts.append(Markup('<div class="%s">%s</div>') % (kind, line_html(cell.under, pen)))
+        parts.append(Markup('<div class="%s">%s</div>') % (kind, line_html(cell.under, context)))
     return Markup("").join(parts)
 
 
@@ -278,14 +281,14 @@ def _title(text: str) -> Markup:
     return Markup(' title="%s"') % (text,) if text else Markup("")
 
 
-def _inline(piece: Inline, pen: Pen) -> Markup:
+def _inline(piece: Inline, context: HtmlContext) -> Markup:
     match piece:
         case str():
             return Markup("%s") % (piece,)
         case When():
-            return _time(piece, pen)
+            return _time(piece, context)
         case Link():
-            return _link(piece, pen)
+            return _link(piece, context)
         case Verdict():
             return _pill(piece)
         case Grade():
@@ -312,10 +315,10 @@ def _slug(verdict: Verdict) -> str:
     return verdict.name.lower().replace("_", "-")
 
 
-def _time(when: When, pen: Pen) -> Markup:
+def _time(when: When, context: HtmlContext) -> Markup:
     hover = [when.utc] if when.shown else []
-    if pen.local is not None:
-        hover.append(f"{when.moment.astimezone(pen.local):%Y-%m-%d %H:%M %Z}")
+    if context.local is not None:
+        hover.append(f"{when.moment.astimezone(context.local):%Y-%m-%d %H:%M %Z}")
     return Markup('<time datetime="%s"%s>%s</time>') % (
         when.moment.isoformat(),
         _title("\n".join(hover)),
@@ -323,8 +326,8 @@ def _time(when: When, pen: Pen) -> Markup:
     )
 
 
-def _link(link: Link, pen: Pen) -> Markup:
-    href = pen.href(link.to) if isinstance(link.to, Address) else _outside(link.to)
+def _link(link: Link, context: HtmlContext) -> Markup:
+    href = context.href(link.to) if isinstance(link.to, Address) else _outside(link.to)
     if href is None:
         return Markup('<span class="hw-link">%s</span>') % (link.text,)
     return Markup('<a class="hw-link" href="%s">%s</a>') % (href, link.text)

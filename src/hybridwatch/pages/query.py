@@ -15,7 +15,7 @@ _LONGEST: Final = 80
 """Characters of a refused value that are told."""
 
 
-class Asked:
+class ViewQuery:
     """An address as a screen reads it: each question gives something valid, always.
 
     What was read makes the whole address; what was never read is told as unknown.

@@ -23,7 +23,7 @@ from hybridwatch.pages.document import (
     Section,
     When,
 )
-from hybridwatch.pages.html import Pen, blocks_html, line_html
+from hybridwatch.pages.html import HtmlContext, blocks_html, line_html
 from hybridwatch.pages.markup import Markup
 from hybridwatch.pages.sheet import SHEET
 from hybridwatch.pages.style import STYLE
@@ -63,7 +63,7 @@ def static_page(document: Document, now: datetime, base: str | None = None) -> s
         base: Where the dashboard is to be found, with its last slash; links to other views lead
             there, and are no links without.
     """
-    pen = Pen(href=_links_to(base))
+    pen = HtmlContext(href=_links_to(base))
     drawn = any(isinstance(block, Chart) for block in _all(document.blocks))
     scripts = ([get_plotlyjs()] if drawn else []) + [_SCRIPT]
     return str(

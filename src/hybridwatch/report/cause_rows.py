@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis.cause import Area, Cause
+from hybridwatch.analysis.change_review import ChangeReview, Found
 from hybridwatch.analysis.death import Death, death_of, deaths_in
-from hybridwatch.analysis.findings import Findings, Found
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.report import numbers
@@ -49,7 +49,7 @@ class Row:
         return self.found is not None and self.found.cause.is_better
 
 
-def grouped(findings: Findings) -> tuple[tuple[Found, ...], ...]:
+def grouped(findings: ChangeReview) -> tuple[tuple[Found, ...], ...]:
     """Put causes of one kind together, whatever the scenario.
 
     Returns:
@@ -66,7 +66,7 @@ def grouped(findings: Findings) -> tuple[tuple[Found, ...], ...]:
     return tuple(tuple(sorted(groups[key], key=_weight)) for key in sorted(groups))
 
 
-def rows_of(findings: Findings) -> tuple[Row, ...]:
+def rows_of(findings: ChangeReview) -> tuple[Row, ...]:
     """List everything that there is to tell, the bad first.
 
     Of each group comes the first before any second, so that no group hides another.
@@ -89,7 +89,7 @@ def rows_of(findings: Findings) -> tuple[Row, ...]:
     return tuple(row for *_, row in sorted(numbered, key=lambda item: item[:3]))
 
 
-def render_rows(findings: Findings) -> str:
+def render_rows(findings: ChangeReview) -> str:
     """Write the first rows as Markdown: sentences, then a table, then how many more there are."""
     rows = rows_of(findings)
     shown = rows[:SHOWN]
@@ -101,7 +101,7 @@ def render_rows(findings: Findings) -> str:
     return "\n\n".join(filter(None, (sentences, table, more)))
 
 
-def first_death(findings: Findings) -> tuple[Report, Death] | None:
+def first_death(findings: ChangeReview) -> tuple[Report, Death] | None:
     """Find the first failure of an engine that left a log."""
     found = ((report, death) for report in findings.reports for death in deaths_in(report))
     return next(found, None)

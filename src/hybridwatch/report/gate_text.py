@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from hybridwatch.analysis.change_review import Found
 from hybridwatch.analysis.death import death_of
-from hybridwatch.analysis.findings import Found
 from hybridwatch.analysis.policy import Action
 from hybridwatch.report.cause_text import cause_sentence
 from hybridwatch.report.escape import last_lines, one_line

@@ -1,4 +1,4 @@
-"""The page of figures: Markdown of what ``analysis.evidence`` gathered.
+"""The page of figures: Markdown of what ``analysis.gpu_findings`` gathered.
 
 Every text that comes from a record passes through ``escape``.
 """
@@ -8,7 +8,7 @@ from typing import Final
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.analysis.cost import Cost
-from hybridwatch.analysis.evidence import QUANTITIES, Evidence, Figure, Judged, Quantity, Row
+from hybridwatch.analysis.gpu_findings import QUANTITIES, Evidence, Figure, Judged, Quantity, Row
 from hybridwatch.metric import Kind
 from hybridwatch.record.identity import Testbed
 from hybridwatch.report import numbers

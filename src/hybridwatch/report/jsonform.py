@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from hybridwatch.analysis.cause import Cause, causes_in
+from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control
 from hybridwatch.analysis.death import Death, death_of
-from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
@@ -105,7 +105,7 @@ def known_bad_to_json(control: KnownBad) -> dict[str, Any]:
     }
 
 
-def findings_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
+def findings_to_json(result: GateResult, findings: ChangeReview) -> dict[str, Any]:
     """Turn a gate's answer over many scenarios and what it is about into plain values."""
     return {
         "schema_version": REPORT_SCHEMA,
@@ -123,7 +123,7 @@ def findings_to_json(result: GateResult, findings: Findings) -> dict[str, Any]:
     }
 
 
-def _aged(report: Report, findings: Findings) -> dict[str, Any]:
+def _aged(report: Report, findings: ChangeReview) -> dict[str, Any]:
     age = _hours(findings.age_of(report))
     return {**comparison_to_json(report, findings.policy), "age_hours": age}
 

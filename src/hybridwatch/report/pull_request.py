@@ -15,7 +15,7 @@ from enum import Enum
 from importlib.metadata import version
 from typing import Final
 
-from hybridwatch.analysis.findings import Absent, Findings, Found, Told
+from hybridwatch.analysis.change_review import Absent, ChangeReview, Found, GatedComparison
 from hybridwatch.analysis.verdict import Report, Side, Verdict
 from hybridwatch.report import sentence
 from hybridwatch.report.blind_text import blind_sentence, settling
@@ -90,7 +90,7 @@ def news_in(body: str) -> News | None:
     return News(found[1]) if found and found[1] in {news.value for news in News} else None
 
 
-def render(findings: Findings, before: News | None = None, limit: int = LIMIT) -> Page:
+def render(findings: ChangeReview, before: News | None = None, limit: int = LIMIT) -> Page:
     """Write the comment.
 
     Args:
@@ -107,7 +107,7 @@ def render(findings: Findings, before: News | None = None, limit: int = LIMIT) -
     return page_of(parts, f"<!-- hybridwatch: {news.value} -->\n", limit)
 
 
-def _news(findings: Findings, before: News | None) -> News:
+def _news(findings: ChangeReview, before: News | None) -> News:
     if not findings.has_news:
         return News.GONE if before is None else before.over
     result = findings.gate
@@ -118,12 +118,12 @@ def _news(findings: Findings, before: News | None) -> News:
     return News.BLIND if before is None else before.blind
 
 
-def title_of(findings: Findings) -> str:
+def title_of(findings: ChangeReview) -> str:
     """Say in one plain line what was found: what changed, by how much, and what comes of it."""
     return one_line(_sentence(findings))
 
 
-def _parts(findings: Findings) -> Iterator[Part]:
+def _parts(findings: ChangeReview) -> Iterator[Part]:
     many = _many(findings)
     yield Part(f"**{escape(title_of(findings), 1000)}**", "the verdict", 0)
     yield Part(render_rows(findings), "what changed", 1)
@@ -144,18 +144,18 @@ def _parts(findings: Findings) -> Iterator[Part]:
     yield Part(_footer(findings.reports), "the footer", 1)
 
 
-def _many(findings: Findings) -> bool:
+def _many(findings: ChangeReview) -> bool:
     return len(findings.reports) + len(findings.absent) > 1
 
 
-def _sentence(findings: Findings) -> str:
+def _sentence(findings: ChangeReview) -> str:
     if not findings.controls:
         return _verdict(findings)
     caught = f"{bugs_caught(findings.controls)}."
     return caught if findings.only_controls else f"{_verdict(findings)} Controls: {caught}"
 
 
-def _changes(findings: Findings) -> Iterator[str]:
+def _changes(findings: ChangeReview) -> Iterator[str]:
     """One sentence for each kind of cause, the scenarios counted and the worst one named."""
     number = len(findings.absent)
     if number:
@@ -169,7 +169,7 @@ def _changes(findings: Findings) -> Iterator[str]:
         yield f"{len(groups) - _NAMED} more below"
 
 
-def _place(group: Sequence[Found], findings: Findings) -> str:
+def _place(group: Sequence[Found], findings: ChangeReview) -> str:
     """In which scenarios, or in how many and where it is worst."""
     if not _many(findings):
         return ""
@@ -183,7 +183,7 @@ def _place(group: Sequence[Found], findings: Findings) -> str:
     return f"{place}, {'most' if sized else 'for one'} in {worst.place}"
 
 
-def _verdict(findings: Findings) -> str:
+def _verdict(findings: ChangeReview) -> str:
     told, result, blindness = findings.gated, findings.gate, findings.blindness
     changes = "".join(f"{change}. " for change in _changes(findings))
     if not result.passed:
@@ -205,18 +205,18 @@ def _verdict(findings: Findings) -> str:
     return f"No regression shown, but not all settled: {_counts(findings)}."
 
 
-def _blind_sentence(findings: Findings) -> str:
+def _blind_sentence(findings: ChangeReview) -> str:
     return blind_sentence(findings.blindness, findings.name_of if _many(findings) else None)
 
 
-def _blind(findings: Findings) -> str:
+def _blind(findings: ChangeReview) -> str:
     """What could not be seen, where the first line is about something else."""
     if not findings.blindness.spots or not (findings.absent or findings.causes):
         return ""
     return escape(f"{_blind_sentence(findings)}.", 1000)
 
 
-def _counts(findings: Findings) -> str:
+def _counts(findings: ChangeReview) -> str:
     found = [one.comparison.verdict for one in findings.gated]
     if not found:
         return ""
@@ -224,7 +224,7 @@ def _counts(findings: Findings) -> str:
     return f"{_tally(found)} of {_gated(findings)} in {place}"
 
 
-def _gated(findings: Findings) -> str:
+def _gated(findings: ChangeReview) -> str:
     return sentence.plural(len(findings.gated), "gated comparison")
 
 
@@ -249,7 +249,7 @@ def _folded(report: Report, place: str, *, with_log: bool) -> Part:
     return Part(text, f"the report on {code(place)}", 4)
 
 
-def _next_steps(findings: Findings, ranked: Sequence[Report]) -> str:
+def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:
     bad = {id(told.report) for told in findings.gated if told.is_bad}
     bad |= set(map(id, findings.incomparable))
     blind = {id(spot.report) for spot in findings.blindness.spots}
@@ -280,7 +280,7 @@ def _next_steps(findings: Findings, ranked: Sequence[Report]) -> str:
     return "\n\n".join([f"**Next:** {hint}", *shown, *_more(commands, _COMMANDS)])
 
 
-def _unsettled(findings: Findings) -> list[Told]:
+def _unsettled(findings: ChangeReview) -> list[GatedComparison]:
     settled = {Verdict.EQUIVALENT, Verdict.IMPROVEMENT}
     return [told for told in findings.gated if told.comparison.verdict not in settled]
 
@@ -345,7 +345,7 @@ def _run(side: Side) -> str:
     return side.run_id if when is None else f"{side.run_id} of {when.date().isoformat()}"
 
 
-def _ranked(findings: Findings) -> list[Report]:
+def _ranked(findings: ChangeReview) -> list[Report]:
     """The reports, that with the worst verdict first."""
     ranks = {verdict: place for place, verdict in enumerate(sentence.MARKS)}
     bad = [told for told in findings.gated if told.is_bad]

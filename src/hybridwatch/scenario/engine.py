@@ -6,10 +6,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from hybridwatch.scenario.explain import quoted
 from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, Tokens
 from hybridwatch.scenario.pattern import MAX_RANKS
 from hybridwatch.scenario.speculation import Speculation
+from hybridwatch.scenario.validation_text import quoted
 
 _OF_PARTS: Final = frozenset({"PIECEWISE", "FULL_AND_PIECEWISE"})
 """Graph modes with graphs of a model's parts, which only a compiled model has."""

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenario.explain import closest, explain, quoted
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenario.validation_text import closest, explain, quoted
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
 

@@ -13,10 +13,10 @@ from pydantic_core import PydanticCustomError
 
 from hybridwatch.metric import Direction, Kind, Metric, metric_of
 from hybridwatch.scenario.engine import EngineArgs, contradictions_of_graphs
-from hybridwatch.scenario.explain import quoted
 from hybridwatch.scenario.fixes import FixId
 from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, Seed, Tokens, refuse
 from hybridwatch.scenario.pattern import Wave
+from hybridwatch.scenario.validation_text import quoted
 
 MIN_PERFORMANCE_TRIALS: Final = 7
 """Per side. An exact rank test of 7 against 7 can reach p = 2/3432, so a verdict survives the

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hybridwatch.scenario.explain import quoted
 from hybridwatch.scenario.part import Contradiction, Part, refuse
+from hybridwatch.scenario.validation_text import quoted
 
 
 class Speculation(Part):

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.scenario.explain import explain
+from hybridwatch.scenario.validation_text import explain
 
 
 @contextmanager

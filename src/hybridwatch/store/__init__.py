@@ -8,10 +8,9 @@ from hybridwatch.store.baselines import BASELINES, Baseline, read_baselines
 from hybridwatch.store.files import check_writable, write_run
 from hybridwatch.store.intake import Intake
 from hybridwatch.store.layout import find_record, list_records
-from hybridwatch.store.reading import read_file
-from hybridwatch.store.shelf import (
+from hybridwatch.store.reader import (
     Broken,
-    Shelf,
+    StoreContents,
     Stored,
     read_alike,
     read_all,
@@ -19,6 +18,7 @@ from hybridwatch.store.shelf import (
     read_newest,
     read_run,
 )
+from hybridwatch.store.reading import read_file
 from hybridwatch.store.tools import present_tools
 from hybridwatch.store.verdict_file import SideRef, StoredVerdict
 from hybridwatch.store.verdicts import (
@@ -36,8 +36,8 @@ __all__ = [
     "Baseline",
     "Broken",
     "Intake",
-    "Shelf",
     "SideRef",
+    "StoreContents",
     "Stored",
     "StoredVerdict",
     "check_writable",

@@ -14,8 +14,8 @@ from hybridwatch.record.naming import RECORD_SUFFIX
 from hybridwatch.record.run import Run
 from hybridwatch.store.files import write_all
 from hybridwatch.store.layout import folder_of, list_records, run_id_of
+from hybridwatch.store.reader import read_run
 from hybridwatch.store.reading import read_file
-from hybridwatch.store.shelf import read_run
 
 BATCH: Final = 100
 

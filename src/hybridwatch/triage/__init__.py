@@ -20,6 +20,7 @@ from hybridwatch.triage.act import (
     reopen,
     unmute,
 )
+from hybridwatch.triage.alert_key import CONTROL, Judged, Matter, Question
 from hybridwatch.triage.alerts import Alert, Status, alerts_of, answered
 from hybridwatch.triage.decisions import (
     UNDECIDED,
@@ -29,7 +30,6 @@ from hybridwatch.triage.decisions import (
     SeenPart,
     TriageConflict,
 )
-from hybridwatch.triage.matter import CONTROL, Judged, Matter, Question
 from hybridwatch.triage.story import Change, Ruling, Story, Turn, stories_of
 
 __all__ = [

@@ -14,8 +14,8 @@ from typing import Final
 from hybridwatch.analysis.cause import Area, Cause, Part
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.triage.act import CLOSING, Deed
+from hybridwatch.triage.alert_key import Judged, Matter, area_for
 from hybridwatch.triage.decisions import UNDECIDED, Decisions, Entry, Seen, SeenPart
-from hybridwatch.triage.matter import Judged, Matter, area_for
 from hybridwatch.triage.story import Ruling, Story, Turn, stories_of
 
 _GREW: Final = 2.0

@@ -38,6 +38,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import TriageError
 from hybridwatch.triage.act import Act, Deed, checked_name
 from hybridwatch.triage.alerts import Alert
+from hybridwatch.triage.database_url import secrets_of, shown, url_of
 from hybridwatch.triage.decisions import (
     UNDECIDED,
     Decisions,
@@ -46,7 +47,6 @@ from hybridwatch.triage.decisions import (
     SeenPart,
     TriageConflict,
 )
-from hybridwatch.triage.place import secrets_of, shown, url_of
 
 TRIAGE_SCHEMA: Final = 2
 """Version of the tables; they are made when the first act is kept.

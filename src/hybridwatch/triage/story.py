@@ -29,7 +29,7 @@ from hybridwatch.analysis.cause import Area, Cause, Part, causes_of
 from hybridwatch.analysis.gate import outcome
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.triage.matter import CONTROL, Judged, Matter, Question, area_for
+from hybridwatch.triage.alert_key import CONTROL, Judged, Matter, Question, area_for
 
 _Bad: TypeAlias = tuple[Judged, Action]
 _UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING, Verdict.NOT_COMPARABLE})

@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.findings import Absent, Findings
+from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError
@@ -79,7 +79,7 @@ class Plan:
     seconds: float
 
 
-def hold(plan: Plan, today: date, say: Say) -> tuple[Path, Findings]:
+def hold(plan: Plan, today: date, say: Say) -> tuple[Path, ChangeReview]:
     """Hold tonight's night, or what is left of it.
 
     Args:
@@ -146,7 +146,7 @@ class _Night:
                 lost[scenario] = reason
         return lost
 
-    def judged(self, lost: Mapping[str, str]) -> Findings:
+    def judged(self, lost: Mapping[str, str]) -> ChangeReview:
         """Judge and store what has a record; the rest is absent."""
         reports: list[Report] = []
         absent: list[Absent] = []
@@ -156,7 +156,7 @@ class _Night:
             except (HybridwatchError, OSError) as error:
                 first = str(error).partition("\n")[0]
                 absent.append(Absent(scenario, lost.get(scenario, first)))
-        return Findings(tuple(reports), tuple(absent), self.plan.policy)
+        return ChangeReview(tuple(reports), tuple(absent), self.plan.policy)
 
     def publish(self) -> None:
         """Make the dashboard's index, so that it opens at once, and the site of all nights."""

@@ -18,7 +18,7 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.engine.builds import BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.native import equipped_label
+from hybridwatch.engine.label_resolution import equipped_label
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import Progress, SessionRequest, run_session

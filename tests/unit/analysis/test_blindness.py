@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.analysis.blindness import FAR, blindness_of
-from hybridwatch.analysis.findings import Conclusion, Findings
+from hybridwatch.analysis.change_review import ChangeReview, Conclusion
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.report import report_of
 from tests.broken_engines import restless
@@ -13,11 +13,11 @@ from tests.situations import SITUATIONS
 
 def findings_of(spread: float, metric: str = "tpot", policy: Policy = STRICT, n: int = 10):
     sides = ({metric: noisy(1.0, n, spread, seed)} for seed in (1, 2))
-    return Findings((report_of(a_run(*sides)),), (), policy)
+    return ChangeReview((report_of(a_run(*sides)),), (), policy)
 
 
 def test_a_restless_machine_is_news_and_not_green():
-    found = Findings((report_of(restless()),))
+    found = ChangeReview((report_of(restless()),))
     assert found.has_news
     assert found.conclusion is Conclusion.NEUTRAL
     assert found.gate.passed
@@ -52,13 +52,13 @@ def test_what_cannot_stop_a_change_makes_no_noise(action):
 def test_a_tail_and_the_hosts_own_work_make_no_noise():
     assert not findings_of(0.3, "metadata_build_time").has_news
     sides = ({"ttft": noisy(1.0, 10, 0.2, seed)} for seed in (1, 2))
-    found = Findings((report_of(a_run(*sides)),))
+    found = ChangeReview((report_of(a_run(*sides)),))
     assert [spot.comparison.statistic for spot in found.blindness.spots] == ["median"]
 
 
 def test_answers_are_a_matter_of_the_scenario():
     side = {"accuracy.recall": "1" * 24}
-    assert not Findings((report_of(a_run(side, side)),)).has_news
+    assert not ChangeReview((report_of(a_run(side, side)),)).has_news
 
 
 def test_too_few_trials_could_have_seen_nothing():
@@ -69,7 +69,7 @@ def test_too_few_trials_could_have_seen_nothing():
 
 def test_trials_that_are_all_alike_hide_nothing():
     side = {"host_syncs_per_step": (3.0,)}
-    assert Findings((report_of(a_run(side, side)),)).blindness.spots == ()
+    assert ChangeReview((report_of(a_run(side, side)),)).blindness.spots == ()
 
 
 def test_the_worst_stands_last():
@@ -77,11 +77,11 @@ def test_the_worst_stands_last():
         {"tpot": noisy(1.0, 10, 0.3, seed), "ttft": noisy(1.0, 10, 0.12, seed + 20)}
         for seed in (1, 2)
     )
-    found = Findings((report_of(a_run(*sides)),))
+    found = ChangeReview((report_of(a_run(*sides)),))
     assert [spot.comparison.metric.id for spot in found.blindness.spots] == ["ttft", "tpot"]
     assert found.blindness.trials_needed == found.blindness.spots[-1].comparison.trials_needed
 
 
 @pytest.mark.parametrize("situation", ["equivalent", "nothing", "other_testbed", "unsure"])
 def test_other_situations_are_not_called_blind(situation):
-    assert Findings((SITUATIONS[situation](),)).blindness.spots == ()
+    assert ChangeReview((SITUATIONS[situation](),)).blindness.spots == ()

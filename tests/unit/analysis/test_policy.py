@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.findings import Absent, Conclusion, Findings
+from hybridwatch.analysis.change_review import Absent, ChangeReview, Conclusion
 from hybridwatch.analysis.gate import consequence, gate, gate_all
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule, covers
@@ -73,7 +73,7 @@ def test_missing_is_never_green(verdict, action, wanted) -> None:
     lost = replace(report.comparisons[0], verdict=verdict, p_holm=None)
     report = replace(report, comparisons=(lost,))
     assert consequence(lost, report, by(action)) is wanted
-    assert Findings((report,), (), by(action)).conclusion is not Conclusion.SUCCESS
+    assert ChangeReview((report,), (), by(action)).conclusion is not Conclusion.SUCCESS
 
 
 def test_a_margin_decides_what_matters_and_what_is_the_same() -> None:
@@ -124,12 +124,12 @@ def test_many_scenarios_pass_together_or_not_at_all() -> None:
     ],
 )
 def test_green_is_proven(situation, wanted) -> None:
-    assert Findings((SITUATIONS[situation](),)).conclusion is wanted
+    assert ChangeReview((SITUATIONS[situation](),)).conclusion is wanted
 
 
 def test_a_scenario_that_is_not_there_is_a_failure() -> None:
     good = SITUATIONS["equivalent"]()
-    found = Findings((good,), (Absent("smoke/x", "missing"),))
+    found = ChangeReview((good,), (Absent("smoke/x", "missing"),))
     assert found.conclusion is Conclusion.FAILURE
     assert found.has_news
 
@@ -150,8 +150,8 @@ def test_a_scenario_that_is_not_there_is_a_failure() -> None:
     ],
 )
 def test_what_is_news(situation, action, news) -> None:
-    assert Findings((SITUATIONS[situation](),), (), by(action)).has_news is news
+    assert ChangeReview((SITUATIONS[situation](),), (), by(action)).has_news is news
 
 
 def test_what_is_only_watched_makes_nothing_unsure() -> None:
-    assert Findings((report_of(SLOWER),), (), by(Action.WATCH)).conclusion is Conclusion.SUCCESS
+    assert ChangeReview((report_of(SLOWER),), (), by(Action.WATCH)).conclusion is Conclusion.SUCCESS

@@ -168,7 +168,7 @@ def test_only_like_runs_are_read_to_learn_noise(store, call, tmp_path, monkeypat
         parsed.append(record)
         return decode(record, bulk)
 
-    monkeypatch.setattr("hybridwatch.store.shelf.decode", watched)
+    monkeypatch.setattr("hybridwatch.store.reader.decode", watched)
     answer = call("compare", "1f0a9c3e", "00000009", "--json")
     told = json.loads(answer.stdout)
     noisy_ones = [one for one in told["comparisons"] if one["noise"] is not None]

@@ -17,7 +17,7 @@ from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.cli import run as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
-from hybridwatch.measure import gpus, session, surroundings
+from hybridwatch.measure import gpus, machine_state, session
 from hybridwatch.measure.phase import Measured, Station
 from hybridwatch.record.run import Looks, Phase, Run, Sample
 from hybridwatch.store import list_records, list_verdicts, read_run
@@ -82,7 +82,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
     monkeypatch.setattr(verb, "require_installed", lambda _: None)
     monkeypatch.setattr(session, "Bench", MadeUpBench)
-    monkeypatch.setattr(surroundings, "kernel_seconds", lambda: (0.01, 0.011, 0.012))
+    monkeypatch.setattr(machine_state, "kernel_seconds", lambda: (0.01, 0.011, 0.012))
     return tmp_path
 
 
@@ -201,9 +201,9 @@ def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(checkout, monkeypatch):
     card = Card(reasons=pynvml.nvmlClocksEventReasonHwThermalSlowdown)
     library = pretend(monkeypatch, card)
 
-    watches: list[surroundings.Watch] = []
+    watches: list[machine_state.Watch] = []
 
-    class Seen(surroundings.Watch):
+    class Seen(machine_state.Watch):
         def start(self) -> None:
             card.used = 40 * GIB
             super().start()

@@ -17,7 +17,7 @@ from pynvml import (
 from hybridwatch.errors import GpuError
 from hybridwatch.measure import gpus
 from hybridwatch.measure.gpus import Gpus, GpuWatch
-from hybridwatch.measure.surroundings import Watch
+from hybridwatch.measure.machine_state import Watch
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.process import nvidia
 from hybridwatch.record.run import GpuSurroundings
@@ -166,7 +166,7 @@ def test_a_driver_that_goes_away_ends_the_readings(monkeypatch: pytest.MonkeyPat
 
 def test_the_thread_reads_between_start_and_close_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "PERIOD_S", 0.001)
-    monkeypatch.setattr("hybridwatch.measure.surroundings.kernel_seconds", lambda: (0.01,) * 5)
+    monkeypatch.setattr("hybridwatch.measure.machine_state.kernel_seconds", lambda: (0.01,) * 5)
     card = Card()
     library = pretend(monkeypatch, card)
     watch = Watch(Gpus.of([side()]))
@@ -185,7 +185,7 @@ def test_the_thread_reads_between_start_and_close_and_ends(monkeypatch: pytest.M
 
 
 def test_what_was_read_before_the_trial_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybridwatch.measure.surroundings.kernel_seconds", lambda: (0.01,) * 5)
+    monkeypatch.setattr("hybridwatch.measure.machine_state.kernel_seconds", lambda: (0.01,) * 5)
     watch = Watch()
     watch._gpus._readings.append(())
     watch.start()
@@ -195,7 +195,7 @@ def test_what_was_read_before_the_trial_does_not_count(monkeypatch: pytest.Monke
 def test_without_gpus_there_is_no_thread_and_nothing_to_tell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hybridwatch.measure.surroundings.kernel_seconds", lambda: (0.01,) * 5)
+    monkeypatch.setattr("hybridwatch.measure.machine_state.kernel_seconds", lambda: (0.01,) * 5)
     watch = Watch()
     watch.start()
     assert watch._gpus._thread is None

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridwatch.pages.address import HOME, Address, address, read_href, read_query
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 
 OPTIONS = {"a": "first", "b": "second"}
 
 
-def asked(query: str) -> Asked:
-    return Asked(read_query("runs", query))
+def asked(query: str) -> ViewQuery:
+    return ViewQuery(read_query("runs", query))
 
 
 def test_an_address_is_written_relative_and_quoted() -> None:
@@ -79,7 +79,7 @@ def test_a_single_parameter_said_twice_is_told() -> None:
 
 @pytest.mark.parametrize("text", ["0", "6", "x", "-1", "1.5", "\u0661", "9" * 5000, ""])
 def test_a_number_out_of_range_is_told(text: str) -> None:
-    reader = Asked(address("runs", page=text))
+    reader = ViewQuery(address("runs", page=text))
     assert reader.whole("Page", "page", 1, 1, 5) == 1
     [complaint] = reader.complaints()
     assert complaint.endswith("expected a number from 1 to 5.")
@@ -104,7 +104,7 @@ def test_a_day_that_is_none_is_told() -> None:
 def test_resolved_opens_the_same_view_without_complaint() -> None:
     first = asked("x=zzz&m=a&m=nope&foo=1&page=99")
 
-    def read(reader: Asked) -> tuple[object, ...]:
+    def read(reader: ViewQuery) -> tuple[object, ...]:
         return (
             reader.one("L", "x", OPTIONS),
             reader.many("M", "m", OPTIONS),
@@ -112,6 +112,6 @@ def test_resolved_opens_the_same_view_without_complaint() -> None:
         )
 
     seen = read(first)
-    again = Asked(first.resolved())
+    again = ViewQuery(first.resolved())
     assert read(again) == seen
     assert again.complaints() == ()

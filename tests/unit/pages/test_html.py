@@ -34,11 +34,11 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.html import Pen, blocks_html, line_html
+from hybridwatch.pages.html import HtmlContext, blocks_html, line_html
 from hybridwatch.report.sentence import MARKS
 
 HOSTILE = '"><script>boom()</script><img src=x onerror="boom()"> {} {0} %s &amp;'
-PEN = Pen(href=Address.href)
+PEN = HtmlContext(href=Address.href)
 FIGURE = '<script type="application/json">'
 """What stands before a figure's numbers; a browser does not run it."""
 
@@ -102,7 +102,7 @@ def test_verdicts_are_told_by_word_symbol_and_colour() -> None:
 
 
 def test_hover_says_utc_and_the_readers_time() -> None:
-    pen = Pen(PEN.href, local=ZoneInfo("Europe/Berlin"))
+    pen = HtmlContext(PEN.href, local=ZoneInfo("Europe/Berlin"))
     moment = datetime(2026, 11, 21, 9, 15, tzinfo=UTC)
     aged = str(line_html(When(moment, "3 h ago"), pen))
     assert 'title="2026-11-21 09:15 UTC\n2026-11-21 10:15 CET"' in aged
@@ -111,7 +111,7 @@ def test_hover_says_utc_and_the_readers_time() -> None:
 
 
 def test_hover_says_the_whole_of_what_is_short_and_both_are_harmless() -> None:
-    written = line_html(Short("<b>", '"><b>/results'), Pen(href=Address.href))
+    written = line_html(Short("<b>", '"><b>/results'), HtmlContext(href=Address.href))
     assert written == '<span title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>'
 
 

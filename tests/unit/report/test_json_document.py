@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hybridwatch.analysis.change_point import ChangePoint, History, State
+from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control, ControlKind
-from hybridwatch.analysis.findings import Absent, Findings
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.report import report_of
@@ -36,7 +36,7 @@ from tests.builders import a_run
 from tests.situations import SITUATIONS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
-FOUND = Findings((), (Absent("smoke/x", "missing"),))
+FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
 REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
 CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED)
 DETECTED = Detection(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridwatch.analysis.findings import Absent, Findings
+from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Factor
 from hybridwatch.report import escape as escaping
@@ -98,12 +98,12 @@ def planted(found: Any, text: str) -> Any:
     return found
 
 
-def hostile() -> Iterator[Findings]:
+def hostile() -> Iterator[ChangeReview]:
     """Everything that a comment may tell, with a link in every text."""
     reports = [make() for make in SITUATIONS.values()]
     for report in (*reports, report_of(dead_contender())):
         for text in (HOSTILE, *ADDRESSES, *REFERENCES):
-            yield Findings((planted(report, text),), (Absent(text, text),))
+            yield ChangeReview((planted(report, text),), (Absent(text, text),))
 
 
 def test_no_field_of_a_record_makes_a_link_in_the_comment() -> None:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 import pytest
 from markdown_it import MarkdownIt
 
-from hybridwatch.analysis.findings import Absent, Findings
+from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.report import report_of
 from hybridwatch.record.run import Failure
 from hybridwatch.report.escape import in_html
@@ -87,7 +87,7 @@ def test_hostile_text_is_shown_wakes_nobody_and_links_nowhere() -> None:
 def test_a_stranger_cannot_write_our_marker() -> None:
     """The marker is a comment at the very end; a record's text is never that."""
     mark = "<!-- hybridwatch: good -->"
-    text = render(Findings((), (Absent(mark, mark),))).text
+    text = render(ChangeReview((), (Absent(mark, mark),))).text
     assert news_in(text) is News.BAD
     assert outside_fences(text).count("<!--") == 1
     assert news_in(f"{mark}\nlooks good to me") is None
@@ -126,11 +126,11 @@ def test_the_marker_says_what_was_told(case, news) -> None:
     ],
 )
 def test_news_that_is_over_is_called_by_its_name(before, after) -> None:
-    quiet = Findings((SITUATIONS["equivalent"](),))
+    quiet = ChangeReview((SITUATIONS["equivalent"](),))
     text = render(quiet, before).text
     assert news_in(text) is after
     assert text.startswith("**Recovered") is (after is News.RECOVERED)
-    loud = render(Findings((SITUATIONS["regression"](),)), before).text
+    loud = render(ChangeReview((SITUATIONS["regression"](),)), before).text
     assert news_in(loud) is News.BAD
     assert loud.startswith("**Answers were lost: ")
 
@@ -138,7 +138,7 @@ def test_news_that_is_over_is_called_by_its_name(before, after) -> None:
 def test_the_verdict_comes_first_then_what_is_lost_then_the_table_then_the_rest() -> None:
     lost = Absent("smoke/dummy-run", "missing: there is no record of it")
     reports = named("regression", "smoke/x"), named("failed", "smoke/y")
-    text = render(Findings(reports, (lost,))).text
+    text = render(ChangeReview(reports, (lost,))).text
     first = (
         "**1 scenario not judged: smoke/dummy-run. The engine hung for 60 s in smoke/y",
         "- smoke/dummy-run: not judged",
@@ -205,7 +205,7 @@ def test_a_cause_in_many_scenarios_is_told_once_and_listed_five_times() -> None:
 
 def test_bad_news_fills_the_rows_before_good_news_gets_one() -> None:
     worse = [named("regression", f"smoke/number-{at}") for at in range(2)]
-    text = render(Findings((*worse, named("improvement", "smoke/dummy-run")))).text
+    text = render(ChangeReview((*worse, named("improvement", "smoke/dummy-run")))).text
     rows = [line for line in text.partition("<details>")[0].splitlines() if "</code>" in line]
     assert len(rows) == 5
     assert not any("smoke/dummy-run" in row for row in rows)
@@ -217,7 +217,7 @@ def test_unlike_causes_of_one_area_are_not_counted_together() -> None:
         {"acceptance_length": noisy(1.5, 10, 0.01)},
     )
     slow = report_of(a_run(*drafts))
-    findings = Findings((slow, named("regression", "smoke/dummy-run")))
+    findings = ChangeReview((slow, named("regression", "smoke/dummy-run")))
     title = title_of(findings)
     assert "Slower in smoke/dummy-run: " in title
     assert "Fewer drafts are accepted in smoke/padded-graph-rows: " in title
@@ -242,7 +242,7 @@ def test_what_could_not_be_seen_names_the_metric_the_worst_and_what_settles_it()
 @pytest.mark.parametrize("log", [HOSTILE * 40, "```\n# x\n````\n</details>", "\x1b[31m@x"])
 def test_a_log_from_a_stranger_stays_inside_its_block(log) -> None:
     run = with_deaths(a_run(healthy(), {}), 1, Failure("it died", log, engine_died=True))
-    text = render(Findings((report_of(run),))).text
+    text = render(ChangeReview((report_of(run),))).text
     page = Elements(text)
     assert {tag for tag, _ in page.found} <= OURS
     assert not page.crossed
@@ -252,12 +252,12 @@ def test_a_log_from_a_stranger_stays_inside_its_block(log) -> None:
 
 
 def test_a_command_from_a_record_is_one_word_for_a_shell() -> None:
-    text = render(Findings((), (Absent("x; rm -rf ~", "missing"),))).text
+    text = render(ChangeReview((), (Absent("x; rm -rf ~", "missing"),))).text
     assert "\nhybridwatch run 'x; rm -rf ~'\n" in text
 
 
 def many(number: int):
-    return Findings(tuple(named("regression", f"smoke/number-{at}") for at in range(number)))
+    return ChangeReview(tuple(named("regression", f"smoke/number-{at}") for at in range(number)))
 
 
 @pytest.mark.parametrize("number", [1, 12, 60])
@@ -292,7 +292,7 @@ def test_hostile_floods_fit_too() -> None:
         )
         for at in range(50)
     )
-    page = render(Findings(worse, tuple(Absent(flood, flood) for _ in range(50))))
+    page = render(ChangeReview(worse, tuple(Absent(flood, flood) for _ in range(50))))
     assert len(page.text.encode()) <= LIMIT
     assert page.text.startswith("**50 scenarios not judged. ")
 

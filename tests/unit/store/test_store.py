@@ -16,7 +16,7 @@ from hybridwatch.errors import RecordError
 from hybridwatch.record.codec import decode, encode
 from hybridwatch.record.naming import safe_name
 from hybridwatch.store import (
-    Shelf,
+    StoreContents,
     check_writable,
     find_record,
     list_records,
@@ -206,7 +206,7 @@ def test_of_every_scenario_the_newest_run_is_read_and_no_older_one(tmp_path, mon
         parsed.append(record)
         return decode(record, bulk)
 
-    monkeypatch.setattr("hybridwatch.store.shelf.decode", watched)
+    monkeypatch.setattr("hybridwatch.store.reader.decode", watched)
     shelf = read_newest(tmp_path)
     assert len(parsed) == 3
     newest = {stored.run.scenario.id: stored for stored in read_all(tmp_path, bulk=False).runs}
@@ -270,7 +270,7 @@ def test_a_broken_record_is_told_unless_a_newer_one_of_its_scenario_is_whole(tmp
     assert [stored.path for stored in shelf.runs] == [good]
     assert [broken.path for broken in shelf.broken] == [nameless, newest]
     assert "cut short" in shelf.broken[1].reason
-    assert read_newest(tmp_path / "none") == Shelf((), ())
+    assert read_newest(tmp_path / "none") == StoreContents((), ())
 
 
 @pytest.mark.parametrize("name", ["../../etc", "/etc/passwd", "..", "", "a b/c\nd", "x" * 500])

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from hybridwatch.triage.database import open_triage
-from hybridwatch.triage.place import url_of
+from hybridwatch.triage.database_url import url_of
 from tests.unit.triage.builders import TEAM, TEST_VARIABLE
 
 

@@ -38,7 +38,7 @@ from hybridwatch.triage import (
     unmute,
 )
 from hybridwatch.triage.database import Triage, open_triage
-from hybridwatch.triage.place import url_of
+from hybridwatch.triage.database_url import url_of
 from tests.unit.triage.builders import MATTER, QUESTION, alert_of, nights, noon
 from tests.unit.triage.test_act import HOSTILE
 

@@ -11,7 +11,7 @@ from typing import Final
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Document, Kind, Notice
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Screen, Show, Source
 
 SCREENS: Final[Mapping[str, Screen]] = {
@@ -47,7 +47,7 @@ def open_view(source: Source, address: Address) -> Document:
     """
     screen = SCREENS[address.screen]
     show: Show = importlib.import_module(f"{__name__}.{screen.name}").show
-    asked = Asked(address)
+    asked = ViewQuery(address)
     try:
         document = show(source, asked)
     except HybridwatchError as error:

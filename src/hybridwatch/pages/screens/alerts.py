@@ -28,7 +28,7 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alert import alert_page
 from hybridwatch.pages.screens.alerting import LONGEST_LINE, alerts_here, engine_said, since
 from hybridwatch.pages.screens.empty import broken_in, empty_store
@@ -45,7 +45,7 @@ _ALL: Final = "all"
 _NONE: Final = "none picked"
 
 
-def show(source: Source, asked: Asked) -> Document:
+def show(source: Source, asked: ViewQuery) -> Document:
     """List the alerts that are asked for, or show one with its story."""
     alerts = alerts_here(source)
     by_key = {alert.matter.key: alert for alert in alerts}
@@ -69,7 +69,7 @@ def show(source: Source, asked: Asked) -> Document:
 
 def listed(source: Source, address: Address) -> tuple[Alert, ...]:
     """Give the alerts that the list at an address shows; none where it shows one of them."""
-    asked = Asked(address)
+    asked = ViewQuery(address)
     alerts = alerts_here(source)
     picked = asked.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
     filters = _filters(alerts, asked)
@@ -88,7 +88,7 @@ def _named(alerts: Iterable[Alert]) -> dict[str, str]:
     return {alert.matter.key: name_of(alert) for alert in alerts}
 
 
-def _filters(alerts: Sequence[Alert], asked: Asked) -> tuple[Choice, ...]:
+def _filters(alerts: Sequence[Alert], asked: ViewQuery) -> tuple[Choice, ...]:
     counts = {status.value: sum(a.status is status for a in alerts) for status in Status}
     standing = sum(alert.status not in _SETTLED for alert in alerts)
     statuses = {

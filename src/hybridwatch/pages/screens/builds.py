@@ -23,7 +23,7 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.identity import FixState
@@ -76,7 +76,7 @@ class Build:
         return bool({FixState.APPLIED, FixState.REVERTED} & set(self.fixes.values()))
 
 
-def show(source: Source, asked: Asked) -> Document:
+def show(source: Source, asked: ViewQuery) -> Document:
     """Show every fix in every build, and every build, measured or not."""
     checkout = source.checkout()
     builds = builds_of(source.index.runs())

@@ -19,7 +19,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pair import (
     Obstacle,
@@ -44,7 +44,7 @@ _DIFFERENCES: Final = "What differs between the two sides"
 """As ``notes_of`` calls it; here it is a table."""
 
 
-def show(source: Source, asked: Asked) -> Document:
+def show(source: Source, asked: ViewQuery) -> Document:
     """Compare the two sides that are asked for, else those of the newest run that has two."""
     pair = choose(rows_in(source.index), asked)
     if pair is None:

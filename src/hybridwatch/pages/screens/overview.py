@@ -39,7 +39,7 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.overview_grid import standings
@@ -59,7 +59,7 @@ _SINCE: Final[Mapping[str, str]] = {"1": "yesterday", "7": "a week ago", "30": "
 _TITLE: Final = "hybridwatch"
 
 
-def show(source: Source, asked: Asked) -> Document:
+def show(source: Source, asked: ViewQuery) -> Document:
     """Show what holds of the scenarios, builds and testbeds that are asked for."""
     index = source.index
     runs = index.runs()

@@ -9,7 +9,14 @@ import pandas as pd
 
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.overview_rows import COLUMNS, LOUDEST, GridRow, Standing, Told, since_when
+from hybridwatch.history.overview_rows import (
+    COLUMNS,
+    LOUDEST,
+    GridRow,
+    Standing,
+    VerdictRow,
+    since_when,
+)
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -67,7 +74,7 @@ def several(names: Iterable[str]) -> str:
     return f"{first} and {len(rest)} more" if rest else first
 
 
-def history_of(found: Told | Standing, names: Sequence[str]) -> Address:
+def history_of(found: VerdictRow | Standing, names: Sequence[str]) -> Address:
     """Lead to the history of some metrics of the two builds of a verdict."""
     builds = dict.fromkeys((found.baseline, found.contender))
     return address(

@@ -9,7 +9,7 @@ import pandas as pd
 from hybridwatch.analysis.cause import Part, area_of, causes_of
 from hybridwatch.analysis.gate import outcome
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.overview_rows import LOUDEST, Told, name_of, told_in
+from hybridwatch.history.overview_rows import LOUDEST, VerdictRow, name_of, verdict_rows
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -34,7 +34,7 @@ _SHOWN: Final = 12
 """Changes that are shown at once; a bad night has hundreds."""
 _FOLDED: Final = 100
 _NAMED: Final = 3
-_Change = tuple[Told, str]
+_Change = tuple[VerdictRow, str]
 """A verdict, and the one that held before."""
 
 
@@ -76,7 +76,7 @@ def news_section(news: pd.DataFrame, since: Choice, source: Source) -> Section:
 def _alike(news: pd.DataFrame) -> Iterator[list[_Change]]:
     """Put together what has one cause in one scenario on one testbed, the newest first."""
     found: dict[tuple[object, ...], list[_Change]] = {}
-    both = zip(told_in(news), news["before"].tolist(), strict=True)
+    both = zip(verdict_rows(news), news["before"].tolist(), strict=True)
     for told, before in reversed(list(both)):
         verdict = Verdict(told.verdict)
         moved = verdict.is_bad_news or verdict is Verdict.IMPROVEMENT
@@ -102,7 +102,7 @@ def _row(part: Sequence[_Change], source: Source) -> tuple[Any, ...]:
     )
 
 
-def _what(rows: Sequence[Told], names: Sequence[str], source: Source) -> str:
+def _what(rows: Sequence[VerdictRow], names: Sequence[str], source: Source) -> str:
     causes = causes_of(_part(row, source) for row in rows)
     if not causes:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -111,7 +111,7 @@ def _what(rows: Sequence[Told], names: Sequence[str], source: Source) -> str:
     return said or cause_text(causes[0]).sentence()
 
 
-def _part(row: Told, source: Source) -> Part:
+def _part(row: VerdictRow, source: Source) -> Part:
     verdict = Verdict(row.verdict)
     asked = source.checkout().policy.rule_for(row.scenario, row.metric).action
     effect = None if math.isnan(row.effect) else row.effect

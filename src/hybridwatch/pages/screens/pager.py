@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Inline, Link, Paragraph
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 
 _ROWS: Final = 50
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Part(Generic[T]):
         yield Paragraph(tuple(line), quiet=True)
 
 
-def part_of(rows: Sequence[T], asked: Asked) -> Part[T]:
+def part_of(rows: Sequence[T], asked: ViewQuery) -> Part[T]:
     """Give the part of a list that the address asks for, else the first."""
     pages = max(1, ceil(len(rows) / _ROWS))
     page = asked.whole("Page", "page", 1, 1, pages)

@@ -25,7 +25,7 @@ from hybridwatch.pages.document import (
     Section,
     When,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import repeat_command
 from hybridwatch.store import Broken, read_run
@@ -115,7 +115,7 @@ def rows_in(index: Index) -> Mapping[str, Row]:
     return rows_of(index)
 
 
-def choose(rows: Mapping[str, Row], asked: Asked) -> Pair | None:
+def choose(rows: Mapping[str, Row], asked: ViewQuery) -> Pair | None:
     """Read which two sides are asked for; else those of the newest run that has two.
 
     An engine that is bad on purpose is compared only if somebody asks for it.

@@ -33,7 +33,7 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alerting import stories_with
 from hybridwatch.pages.screens.empty import broken_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
@@ -52,7 +52,7 @@ _NUMBERS: Final = ("baseline", "contender", "change", "interval", "p adjusted", 
 ALL: Final = "all"
 
 
-def show(source: Source, asked: Asked) -> Document:
+def show(source: Source, asked: ViewQuery) -> Document:
     """Show the run that is asked for, or the newest that is not bad on purpose."""
     rows = rows_of(source.index)
     if not rows:
@@ -73,7 +73,7 @@ def show(source: Source, asked: Asked) -> Document:
     return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
 
 
-def _choose(rows: Mapping[str, Row], asked: Asked) -> Choice:
+def _choose(rows: Mapping[str, Row], asked: ViewQuery) -> Choice:
     wanted = asked.address.values("run")[-1:]
     seen = rows.get(wanted[0]) if wanted else None
     scenario = (seen or controls_last(rows.values())[0]).scenario
@@ -83,7 +83,7 @@ def _choose(rows: Mapping[str, Row], asked: Asked) -> Choice:
     return asked.one("Run", "run", {row.run: row.named for row in alike})
 
 
-def _metric(series: Collection[str], entry: Entry | None, asked: Asked) -> Choice:
+def _metric(series: Collection[str], entry: Entry | None, asked: ViewQuery) -> Choice:
     """Let the reader pick what is drawn; without a wish the worst, which a record never changes."""
     worst = worst_first(entry.report.comparisons) if entry and entry.report else []
     names = [*(name for name in map(name_of, worst) if name in series), *sorted(series)]

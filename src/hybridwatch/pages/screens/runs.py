@@ -23,7 +23,7 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
@@ -54,7 +54,7 @@ def _gpus(testbed: Testbed) -> str:
     return "; ".join(told) or "none"
 
 
-def show(source: Source, asked: Asked) -> Document:
+def show(source: Source, asked: ViewQuery) -> Document:
     """List the runs that are asked for, and all testbeds."""
     rows = list(rows_of(source.index).values())
     filters = (

@@ -40,7 +40,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.document import (
     Line as Words,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
 from hybridwatch.pages.screens.screen import Source
@@ -129,7 +129,7 @@ def _histories(index: Index) -> _Histories:
     return _Histories(index)
 
 
-def show(source: Source, asked: Asked) -> Document:
+def show(source: Source, asked: ViewQuery) -> Document:
     """Show the scenario that is asked for, or the one measured last."""
     cells = source.index.cells().sort_values("newest", ascending=False)
     scenario = asked.one("Scenario", "scenario", _first(cells["scenario"]))
@@ -229,7 +229,7 @@ def _default(subjects: Sequence[Subject], place: _Place, source: Source) -> tupl
 
 
 def _builds(
-    asked: Asked, runs: pd.DataFrame, *, over_releases: bool
+    asked: ViewQuery, runs: pd.DataFrame, *, over_releases: bool
 ) -> tuple[Choice, tuple[str, ...]]:
     """Read which builds are wanted; else the last measured, engines bad on purpose last.
 

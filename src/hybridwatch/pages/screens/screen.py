@@ -10,7 +10,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.index import Index
 from hybridwatch.pages.document import Document
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.store import Broken
 
 
@@ -36,7 +36,7 @@ class Source:
     checkout: Callable[[], Checkout] = Checkout
 
 
-Show: TypeAlias = Callable[[Source, Asked], Document]
+Show: TypeAlias = Callable[[Source, ViewQuery], Document]
 """A screen: what it says of a store, for one address. Leave ``address`` and ``complaints`` of the
 document alone: ``open_view`` fills them in."""
 

@@ -36,7 +36,7 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.role import Role
@@ -54,7 +54,7 @@ _ALARMS_SHOWN: Final = 20
 """A/A runs with an alarm that are listed, the newest."""
 
 
-def show(source: Source, asked: Asked) -> Document:  # noqa: ARG001 (nothing can be chosen)
+def show(source: Source, asked: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show what the controls, the runs of equal sides and the calibration say of the suite."""
     checkout = source.checkout()
     controls = controls_of(source.index, checkout.scenarios)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.figures.steps import figure_phases, figure_steps
-from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, Told, told_by
+from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, work_of
 from hybridwatch.history.judge import Judged
 from hybridwatch.index import Index
 from hybridwatch.pages.address import address
@@ -30,7 +30,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.query import Asked
+from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pair import (
     Pair,
@@ -51,7 +51,7 @@ _TITLE: Final = "CPU sync"
 _SIDES: Final = ("baseline", "contender")
 
 
-def show(source: Source, asked: Asked) -> Document:
+def show(source: Source, asked: ViewQuery) -> Document:
     """Show the two sides that are asked for, else those of the newest run that has two."""
     rows, watched = rows_in(source.index), _watched(source.index)
     pair = choose({run: row for run, row in rows.items() if run in watched}, asked)
@@ -59,7 +59,7 @@ def show(source: Source, asked: Asked) -> Document:
         return Document(_TITLE, _nothing() if rows else empty_store(source))
     found = judged(source, pair)
     if isinstance(found, Judged):
-        told = [told_by(side.one_side) for side in (found.baseline, found.contender)]
+        told = [work_of(side.one_side) for side in (found.baseline, found.contender)]
         blocks = (*chosen_blocks(pair, found), *_compared(found), *_told(told))
         end: tuple[Block, ...] = (_more(pair), repeat_section(pair, found))
     else:
@@ -93,7 +93,7 @@ def _alone(source: Source, pair: Pair) -> Iterator[Block]:
         return
     entry = source.read(source.results / pair.contender.row.record)
     if not isinstance(entry, Broken):
-        yield from _told([told_by(OneSide(entry.run, pair.contender.index))])
+        yield from _told([work_of(OneSide(entry.run, pair.contender.index))])
 
 
 def _compared(found: Judged) -> Iterator[Block]:
@@ -101,7 +101,7 @@ def _compared(found: Judged) -> Iterator[Block]:
     yield comparisons_table(replace(found.report, comparisons=tuple(of_host)))
 
 
-def _told(sides: list[Told]) -> Iterator[Block]:
+def _told(sides: list[SideWork]) -> Iterator[Block]:
     if any(not side.phases for side in sides):
         yield _unkept(sides)
     for title, blocks in (
@@ -115,7 +115,7 @@ def _told(sides: list[Told]) -> Iterator[Block]:
         yield Section("Step by step", (Columns(charts),))
 
 
-def _phases(sides: list[Told]) -> Iterator[Block]:
+def _phases(sides: list[SideWork]) -> Iterator[Block]:
     kept = {f"{name}: {s.build}": s.phases for name, s in zip(_SIDES, sides, strict=False)}
     kept = {name: phases for name, phases in kept.items() if phases}
     if not kept:
@@ -137,7 +137,7 @@ def _phases(sides: list[Told]) -> Iterator[Block]:
     )
 
 
-def _sites(sides: list[Told]) -> Iterator[Block]:
+def _sites(sides: list[SideWork]) -> Iterator[Block]:
     if not any(side.sites for side in sides):
         return
     elsewhere = [side.elsewhere for side in sides]
@@ -148,7 +148,7 @@ def _sites(sides: list[Told]) -> Iterator[Block]:
     yield _table_of_sites(sides)
 
 
-def _table_of_sites(sides: list[Told]) -> Table:
+def _table_of_sites(sides: list[SideWork]) -> Table:
     names = _SIDES[: len(sides)]
     columns = [Column("change", number=True, title="reads per step")] if len(sides) > 1 else []
     columns += [
@@ -163,7 +163,7 @@ def _table_of_sites(sides: list[Told]) -> Table:
     return Table(caption, tuple(columns), rows, visible=True)
 
 
-def _row(sides: list[Told], place: str) -> Iterator[Cell | Inline]:
+def _row(sides: list[SideWork], place: str) -> Iterator[Cell | Inline]:
     found = [side.sites.get(place, NO_READS) for side in sides]
     kept = [bool(side.sites) for side in sides]
     if len(sides) > 1:
@@ -182,16 +182,16 @@ def _row(sides: list[Told], place: str) -> Iterator[Cell | Inline]:
         yield Cell(shown, raw=site.seconds) if is_kept else ABSENT
 
 
-def _moved(sides: list[Told], place: str) -> float:
+def _moved(sides: list[SideWork], place: str) -> float:
     reads = [side.sites.get(place, NO_READS).reads for side in sides]
     return round(abs(reads[-1] - reads[0]), 2)
 
 
-def _most(sides: list[Told], place: str) -> float:
+def _most(sides: list[SideWork], place: str) -> float:
     return max(side.sites.get(place, NO_READS).reads for side in sides)
 
 
-def _unkept(sides: list[Told]) -> Notice:
+def _unkept(sides: list[SideWork]) -> Notice:
     """A record can be older than what it is asked for."""
     which = [name for name, side in zip(_SIDES, sides, strict=False) if not side.phases]
     whose = "" if len(which) == len(sides) else f" of the {which[0]}"
@@ -200,7 +200,7 @@ def _unkept(sides: list[Told]) -> Notice:
     return Notice(Kind.QUIET, told, (hint,))
 
 
-def _steps(sides: list[Told]) -> Iterator[Chart]:
+def _steps(sides: list[SideWork]) -> Iterator[Chart]:
     for title, metric, seconds in (
         ("Host reads, step by step", READS, False),
         ("Building metadata, step by step", BUILDS, True),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.arrangement import MEMORY, arrange, cuda_numbers
+from hybridwatch.engine.gpu_layout import MEMORY, arrange, cuda_numbers
 from hybridwatch.process.nvidia import Device
 from hybridwatch.scenario import Scenario, digest, load_scenario
 from hybridwatch.scenario.expansion import expand

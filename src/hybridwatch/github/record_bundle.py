@@ -1,7 +1,7 @@
 """What an untrusted job sends to the trusted one: a ZIP file of records.
 
-``python -m hybridwatch.github.parcel ZIP FOLDER`` unpacks it and prints the number of the pull
-request that it claims to be about. The job that packed it ran a stranger's code, so everything is
+``python -m hybridwatch.github.record_bundle ZIP FOLDER`` unpacks it and prints the
+number of the pull request that it claims to be about. The job that packed it ran a stranger's code, so everything is
 refused that a job of ours would not pack: other names, other places, links, a flood of data,
 records that do not decode. What is in the records stays a stranger's word all the same.
 
@@ -38,24 +38,24 @@ _DEPTH: Final = 3  # records/<testbed>/<name>
 _NUMBER: Final = re.compile(rb"[1-9]\d{0,8}\s*")
 
 
-def unpack(parcel: Path, folder: Path) -> int:
-    """Unpack a parcel into a new folder, which is then a results folder.
+def unpack(bundle: Path, folder: Path) -> int:
+    """Unpack a bundle into a new folder, which is then a results folder.
 
     Args:
-        parcel: The ZIP file.
+        bundle: The ZIP file.
         folder: Made here; nothing may be there yet.
 
     Returns:
-        The number of the pull request that the parcel claims to be about.
+        The number of the pull request that the bundle claims to be about.
 
     Raises:
-        GithubError: The parcel is not as described above; nothing of it must be used.
+        GithubError: The bundle is not as described above; nothing of it must be used.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(read_file(parcel, _MOST_ZIPPED))) as packed:
+        with zipfile.ZipFile(io.BytesIO(read_file(bundle, _MOST_ZIPPED))) as packed:
             entries = packed.infolist()
             if len(entries) > MOST_FILES:
-                raise GithubError(f"{parcel}: expected at most {MOST_FILES} files")
+                raise GithubError(f"{bundle}: expected at most {MOST_FILES} files")
             for entry in entries:
                 _check_entry(entry)
             folder.mkdir(parents=True)
@@ -63,11 +63,11 @@ def unpack(parcel: Path, folder: Path) -> int:
     except FileExistsError:
         raise GithubError(f"{folder}: expected no such folder yet") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise GithubError(f"{parcel}: expected a whole ZIP file: {error}") from error
+        raise GithubError(f"{bundle}: expected a whole ZIP file: {error}") from error
     except RecordError as error:
-        raise GithubError(f"{parcel}: {error}") from error
+        raise GithubError(f"{bundle}: {error}") from error
     except OSError as error:
-        raise GithubError(f"{parcel}: cannot be unpacked: {error.strerror or error}") from error
+        raise GithubError(f"{bundle}: cannot be unpacked: {error.strerror or error}") from error
     _check_records(folder)
     return _number(folder / NUMBER_FILE)
 
@@ -85,7 +85,7 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         plain = stat.S_IFMT(entry.external_attr >> 16) in {0, stat.S_IFREG}
         fits = plain and (record or name == NUMBER_FILE)
     if not fits:
-        raise GithubError(f"parcel: expected nothing but records, found {name[:100]!r}")
+        raise GithubError(f"bundle: expected nothing but records, found {name[:100]!r}")
 
 
 def _extract(packed: zipfile.ZipFile, entries: list[zipfile.ZipInfo], folder: Path) -> None:
@@ -105,7 +105,7 @@ def _copy(source: IO[bytes], target: IO[bytes], room: int) -> int:
     while piece := source.read(_MEBI):
         copied += len(piece)
         if copied > room:
-            raise GithubError(f"parcel: expected at most {MOST_BYTES} bytes of records")
+            raise GithubError(f"bundle: expected at most {MOST_BYTES} bytes of records")
         target.write(piece)
     return copied
 
@@ -117,7 +117,7 @@ def _check_records(folder: Path) -> None:
         try:
             read_run(record)
         except RecordError as error:
-            raise GithubError(f"parcel: {error}") from error
+            raise GithubError(f"bundle: {error}") from error
 
 
 def _check_bulk(bulk: Path) -> None:
@@ -131,16 +131,16 @@ def _check_bulk(bulk: Path) -> None:
                 piece = unzip.unconsumed_tail
                 if size > MOST_BULK_BYTES:
                     raise GithubError(
-                        f"parcel: {bulk.name}: expected at most {MOST_BULK_BYTES} bytes"
+                        f"bundle: {bulk.name}: expected at most {MOST_BULK_BYTES} bytes"
                     )
     if not unzip.eof or unzip.unused_data:
-        raise GithubError(f"parcel: {bulk.name}: expected one whole gzip member")
+        raise GithubError(f"bundle: {bulk.name}: expected one whole gzip member")
 
 
 def _number(path: Path) -> int:
     content = path.read_bytes() if path.is_file() else b""
     if not _NUMBER.fullmatch(content):
-        raise GithubError(f"parcel: {NUMBER_FILE}: expected a number, found {content[:20]!r}")
+        raise GithubError(f"bundle: {NUMBER_FILE}: expected a number, found {content[:20]!r}")
     return int(content)
 
 

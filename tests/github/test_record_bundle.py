@@ -1,4 +1,4 @@
-"""A parcel from a stranger: ours is taken, everything else is refused whole."""
+"""A bundle from a stranger: ours is taken, everything else is refused whole."""
 
 import gzip
 import json
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import GithubError
-from hybridwatch.github import parcel as parcels
-from hybridwatch.github.parcel import NUMBER_FILE, unpack
+from hybridwatch.github import record_bundle
+from hybridwatch.github.record_bundle import NUMBER_FILE, unpack
 from hybridwatch.record.seal import render_sealed
 from hybridwatch.store import list_records, read_run, write_run
 from tests.builders import a_run
@@ -31,7 +31,7 @@ def packed(tmp_path: Path) -> Callable[..., Path]:
         results = tmp_path / "measured"
         if not results.exists():
             write_run(results, RUN)
-        path = tmp_path / "parcel.zip"
+        path = tmp_path / "bundle.zip"
         files = {NUMBER_FILE: b"7\n"} | {
             file.relative_to(results).as_posix(): file.read_bytes()
             for file in sorted(results.rglob("*"))
@@ -45,7 +45,7 @@ def packed(tmp_path: Path) -> Callable[..., Path]:
     return pack
 
 
-def test_a_parcel_of_ours_becomes_a_results_folder(packed, tmp_path) -> None:
+def test_a_bundle_of_ours_becomes_a_results_folder(packed, tmp_path) -> None:
     assert unpack(packed(), tmp_path / "new") == 7
     (record,) = list_records(tmp_path / "new")
     assert read_run(record) == RUN
@@ -92,20 +92,20 @@ def test_no_link(packed, tmp_path) -> None:
 
 
 def test_no_flood_of_files(packed, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(parcels, "MOST_FILES", 2)
+    monkeypatch.setattr(record_bundle, "MOST_FILES", 2)
     with pytest.raises(GithubError, match="at most 2 files"):
         unpack(packed(), tmp_path / "new")
 
 
 def test_no_flood_of_data_whatever_the_sizes_say(packed, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(parcels, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(record_bundle, "MOST_BYTES", 100_000)
     with pytest.raises(GithubError, match="at most 100000 bytes"):
         unpack(packed(**{RECORD: b" " * 200_000}), tmp_path / "new")
 
 
 def test_no_flood_inside_the_answers(packed, tmp_path, monkeypatch) -> None:
     """Small in the ZIP file, small on the disk, and large once it is read."""
-    monkeypatch.setattr(parcels, "MOST_BULK_BYTES", 5_000_000)
+    monkeypatch.setattr(record_bundle, "MOST_BULK_BYTES", 5_000_000)
     flood = gzip.compress(b"\0" * 50_000_000)
     assert len(flood) < 100_000
     with pytest.raises(GithubError, match="at most 5000000 bytes"):
@@ -121,7 +121,7 @@ def test_answers_are_one_whole_gzip_member(packed, tmp_path, tail) -> None:
 
 @pytest.mark.parametrize("content", [b"{}", b"not json", b"[" * 100_000])
 def test_every_record_decodes(packed, tmp_path, content) -> None:
-    with pytest.raises(GithubError, match=r"parcel: .*x-1f0a9c3e\.json: "):
+    with pytest.raises(GithubError, match=r"bundle: .*x-1f0a9c3e\.json: "):
         unpack(packed(**{RECORD: content}), tmp_path / "new")
 
 
@@ -146,7 +146,7 @@ def test_a_record_out_of_bounds_is_refused_whatever_its_digest_says(
         record = json.loads(zipped.read(name))
     record["scenario" if key == "version" else "testbed"][key] = value
     path = packed(**{name: render_sealed(record).encode()})
-    with pytest.raises(GithubError, match=rf"parcel: .*\.{key}: expected .*, found ") as error:
+    with pytest.raises(GithubError, match=rf"bundle: .*\.{key}: expected .*, found ") as error:
         unpack(path, tmp_path / "new")
     assert len(str(error.value)) < 500
 
@@ -159,8 +159,8 @@ def test_a_damaged_record_is_refused(packed, tmp_path) -> None:
         unpack(packed(**{name: record.replace(b'"cores": 4', b'"cores": 8')}), tmp_path / "new")
 
 
-def test_a_parcel_of_gigabytes_or_a_pipe_is_refused_by_its_size(tmp_path) -> None:
-    path = tmp_path / "parcel.zip"
+def test_a_bundle_of_gigabytes_or_a_pipe_is_refused_by_its_size(tmp_path) -> None:
+    path = tmp_path / "bundle.zip"
     with path.open("wb") as file:
         file.truncate(2**40)
     with pytest.raises(GithubError, match="expected at most"):
@@ -179,7 +179,7 @@ def test_the_number_is_a_number(packed, tmp_path, content) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn"])
 def test_a_torn_file_is_refused(tmp_path, content) -> None:
-    path = tmp_path / "parcel.zip"
+    path = tmp_path / "bundle.zip"
     path.write_bytes(content)
     with pytest.raises(GithubError, match="a whole ZIP file"):
         unpack(path, tmp_path / "new")
@@ -195,8 +195,8 @@ def test_nothing_is_written_over(packed, tmp_path) -> None:
 def test_as_a_program_it_prints_the_number_and_nothing_else(packed, tmp_path, good) -> None:
     path = packed() if good else packed(**{"evil.sh": b""})
     done = subprocess.run(
-        [sys.executable, "-m", "hybridwatch.github.parcel", path, tmp_path / "new"],
+        [sys.executable, "-m", "hybridwatch.github.record_bundle", path, tmp_path / "new"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == ((0, "7\n") if good else (1, ""))
-    assert done.stderr.startswith("" if good else "hybridwatch: parcel: expected nothing but")
+    assert done.stderr.startswith("" if good else "hybridwatch: bundle: expected nothing but")

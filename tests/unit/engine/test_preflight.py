@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.fit import cuda_version, require_gpu, require_python, require_wheels
 from hybridwatch.engine.install import install
+from hybridwatch.engine.preflight import cuda_version, require_gpu, require_python, require_wheels
 from hybridwatch.errors import BuildError
 from tests.checkout import make_checkout
 from tests.pretended_nvml import Card, pretend

@@ -52,7 +52,7 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GatedComparison:
     """A comparison, and where it stands.
 
     Attributes:
@@ -92,7 +92,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class ChangeReview:
     """Reports on one change, one per scenario, testbed and pair of builds.
 
     Attributes:
@@ -143,7 +143,7 @@ class Findings:
         return None if self.now is None or started is None else self.now - started
 
     @property
-    def gated(self) -> tuple[Told, ...]:
+    def gated(self) -> tuple[GatedComparison, ...]:
         """Every comparison that the policy does not merely watch, in the order of the reports."""
         return tuple(self._gated())
 
@@ -188,10 +188,10 @@ class Findings:
             return Conclusion.NEUTRAL
         return Conclusion.SUCCESS
 
-    def _gated(self) -> Iterator[Told]:
+    def _gated(self) -> Iterator[GatedComparison]:
         for report in self.reports:
             for comparison in report.comparisons:
                 action = consequence(comparison, report, self.policy)
                 asked = self.policy.action_for(report.scenario.id, comparison.metric)
                 if {action, asked} != {Action.WATCH}:
-                    yield Told(report, comparison, action)
+                    yield GatedComparison(report, comparison, action)

@@ -34,7 +34,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class StoreContents:
     """Everything a store holds.
 
     Attributes:
@@ -129,7 +129,7 @@ def _is_alike(other: Run, run: Run, labels: Collection[str]) -> bool:
     )
 
 
-def read_newest(results: Path) -> Shelf:
+def read_newest(results: Path) -> StoreContents:
     """Read the newest run for every question: scenario, testbed and series of builds.
 
     An older record of a question that has been read is told by its heading and left unread: nothing
@@ -155,10 +155,10 @@ def read_newest(results: Path) -> Shelf:
             broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
         else:
             newest.setdefault(question_of(run), Stored(path, run))
-    return Shelf(tuple(reversed(newest.values())), tuple(reversed(broken)))
+    return StoreContents(tuple(reversed(newest.values())), tuple(reversed(broken)))
 
 
-def read_all(results: Path, bulk: bool = True) -> Shelf:
+def read_all(results: Path, bulk: bool = True) -> StoreContents:
     """Read every record of a store.
 
     Args:
@@ -175,4 +175,4 @@ def read_all(results: Path, bulk: bool = True) -> Shelf:
             runs.append(Stored(path, read_run(path, bulk)))
         except RecordError as error:
             broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
-    return Shelf(tuple(runs), tuple(broken))
+    return StoreContents(tuple(runs), tuple(broken))
