@@ -1,9 +1,10 @@
 """What an untrusted job sends to the trusted one: a ZIP file of records.
 
 ``python -m hybridwatch.github.record_bundle ZIP FOLDER`` unpacks it and prints the
-number of the pull request that it claims to be about. The job that packed it ran a stranger's code, so everything is
-refused that a job of ours would not pack: other names, other places, links, a flood of data,
-records that do not decode. What is in the records stays a stranger's word all the same.
+number of the pull request that it claims to be about. The job that packed it ran a stranger's code,
+so everything is refused that a job of ours would not pack: other names, other places, links, a
+flood of data, records that do not decode. What is in the records stays a stranger's word all the
+same.
 
 Packed are ``pull-request.txt`` (its number) and ``records/<testbed>/<name>`` as ``results`` has it.
 """
