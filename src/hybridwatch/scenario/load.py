@@ -1,6 +1,6 @@
 """Reads scenario files.
 
-A file that is wrong is told in full: every wrong key, one line each, and no file hides another.
+A wrong file is reported in full: every wrong key, one line each, and no file hides another.
 """
 
 import re
@@ -73,7 +73,7 @@ def load_all(root: Path) -> list[Scenario]:
     """Read every file below a folder, in order of their ids.
 
     Raises:
-        ScenarioError: At least one file is wrong; every wrong file is told.
+        ScenarioError: At least one file is wrong; every wrong file is named.
     """
     found = survey(root)
     if found.problems:
@@ -151,7 +151,7 @@ def _completed(content: dict[str, Any], root: Path, name: str) -> dict[str, Any]
         raise ScenarioError(
             f"{name}: like: expected a scenario that says everything itself, found {quoted(like)}"
         )
-    load_scenario(path, root)  # what is wrong there is told of that file
+    load_scenario(path, root)  # what is wrong there is reported for that file
     own = {key: value for key, value in content.items() if key != "like"}
     if "expect" in own:
         model.pop("expect", None)

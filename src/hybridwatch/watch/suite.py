@@ -2,7 +2,7 @@
 
 asv runs every benchmark in a process of its own and knows no direction but down. So a session is
 made once, in ``setup_cache``, and each ``track_*`` hands out a part of it; every rate has a twin in
-seconds, answers are told as the share of wrong ones, and broken contracts are counted. Which
+seconds, answers become the share of wrong ones, and broken contracts are counted. Which
 benchmarks a class has follows from its scenario.
 
 Imported anew for each benchmark, so what measures is imported only where it is measured.
@@ -77,7 +77,7 @@ def _session(suite: type[Suite]) -> Callable[[Suite], "Values"]:
 
         return measured(self.scenario, self.tracked)
 
-    # asv tells sessions apart by module and line. The line is the same for all; the module must
+    # asv distinguishes sessions by module and line. The line is the same for all; the module must
     # not be, or the first class would measure for every other.
     setup_cache.__module__ = suite.__module__
     setup_cache.timeout = _SESSION_S  # type: ignore[attr-defined]  # asv reads it from the function
