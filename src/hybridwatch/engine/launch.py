@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -84,10 +84,6 @@ class Launch:
         """
         ahead = self.accelerator != "cpu" and self.engine.async_scheduling is not False
         return self.engine.speculation is not None and not ahead
-
-    def with_engine(self, engine: EngineArgs, *, graph_replay: bool) -> "Launch":
-        """The same with other engine arguments."""
-        return replace(self, engine=engine, graph_replay=graph_replay)
 
     def command(self, port: int) -> list[str]:
         """The command line of the engine."""
