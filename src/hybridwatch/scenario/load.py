@@ -32,6 +32,17 @@ class Survey:
     problems: tuple[str, ...]
 
 
+def scenario_files(root: Path) -> Iterator[Path]:
+    """Find every scenario file below a folder, good or bad, in order of their ids.
+
+    Raises:
+        ScenarioError: The folder does not exist.
+    """
+    if not root.is_dir():
+        raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
+    yield from sorted(root.rglob("*.toml"))
+
+
 def load_scenario(path: Path, root: Path) -> Scenario:
     """Read one file, and the one that it is ``like``.
 
@@ -61,7 +72,7 @@ def survey(root: Path) -> Survey:
         ScenarioError: The folder does not exist.
     """
     scenarios, problems = [], []
-    for path in _files(root):
+    for path in scenario_files(root):
         try:
             scenarios.append(load_scenario(path, root))
         except ScenarioError as error:
@@ -94,7 +105,9 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
     Raises:
         ScenarioError: A pattern names nothing, or a named file is wrong.
     """
-    paths = {path.relative_to(root).with_suffix("").as_posix(): path for path in _files(root)}
+    paths = {
+        path.relative_to(root).with_suffix("").as_posix(): path for path in scenario_files(root)
+    }
     chosen: dict[str, Path] = {}
     problems = []
     for pattern in patterns or sorted(_groups(paths)):
@@ -114,12 +127,6 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
 
 def _groups(ids: dict[str, Path]) -> set[str]:
     return {scenario_id.partition("/")[0] for scenario_id in ids}
-
-
-def _files(root: Path) -> Iterator[Path]:
-    if not root.is_dir():
-        raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
-    yield from sorted(root.rglob("*.toml"))
 
 
 def _parse(path: Path, name: str) -> dict[str, Any]:
