@@ -58,19 +58,20 @@ _MEASURE: Final = (
         "hybridwatch findings --out docs/findings-gpu.md",
     ),
 )
-@takes_results("Folder whose records are told.")
+@takes_results("Folder whose records are used.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     help="File to write; without it the page is printed.",
 )
 def command(results: Path, out: Path | None) -> None:
-    """Write the page of figures measured on GPUs, each with the record it is from.
+    """Write the page of figures measured on GPUs, each with its record.
 
-    Accuracy, tokens per second, host syncs per step and step time of every scenario of the group
-    gpu on vLLM 0.21.0 and 0.23.0, as released and with the scenario's fix; whether the known-bad
-    control is told apart and the A/A control is clean. What no record holds is called owed.
-    Besides, what things cost on a GPU, as the studies of `hybridwatch gpu campaign` measured it.
+    The page has accuracy, tokens per second, host syncs per step and step time of every scenario
+    of the group gpu on vLLM 0.21.0 and 0.23.0, as released and with the scenario's fix. It says
+    whether the known-bad control was caught and the A/A control is clean. A figure without a record
+    is called owed. The page also has the costs that the studies of `hybridwatch gpu campaign`
+    measured.
     """
     scenarios = find(home() / "scenarios", [_GROUP])
     out_of_reach = {one.id: tuple(_out_of_reach(one)) for one in scenarios}
