@@ -128,7 +128,7 @@ def summarize(subject: Subject, side: OneSide) -> Summary | None:
 def _effect(kind: Kind, left: Summary | None, right: Summary | None) -> float | None:
     if left is None or right is None:
         return None
-    if kind in {Kind.EXACT, Kind.PROPORTION}:
+    if not kind.has_noise:
         return right.center - left.center
     return right.center / left.center - 1 if left.center else None
 
@@ -163,7 +163,7 @@ def _compare_exact(draft: Comparison, left: Summary, right: Summary) -> Comparis
     elif left.center and right.center and _varies(left, right):
         doubts.append(doubt.about_varying_breach(left.center, right.center))
         verdict = Verdict.INCONCLUSIVE
-    elif (right.center > left.center) is (draft.metric.better is Direction.LOWER):
+    elif draft.metric.better.is_worse(right.center - left.center):
         verdict = Verdict.REGRESSION
     else:
         verdict = Verdict.IMPROVEMENT

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
-from hybridwatch.metric import Direction, Kind, Metric
+from hybridwatch.metric import Kind, Metric
 
 REPEATS: Final = 3
 """Trials a side from which on a count is taken to repeat: two may agree by luck."""
@@ -61,5 +61,5 @@ def _verdict(draft: Comparison, old: float, new: float) -> Verdict:
     if size is not None and size <= draft.relevance:
         # Runs of these builds differ by so much without a change, a doubt already.
         return Verdict.INCONCLUSIVE
-    worse = (new > old) is (draft.metric.better is Direction.LOWER)
+    worse = draft.metric.better.is_worse(new - old)
     return Verdict.REGRESSION if worse else Verdict.IMPROVEMENT

@@ -102,7 +102,7 @@ def about_setting(
             f"Measured by different harnesses ({left.harness.version} at {left.harness.revision} "
             f"-> {right.harness.version} at {right.harness.revision}): repeat both with one."
         )
-    noisy = not exact and subject.metric.kind not in {Kind.EXACT, Kind.PROPORTION}
+    noisy = not exact and subject.metric.kind.has_noise
     if noisy and left.id != right.id:
         yield (
             "The sides were not measured interleaved, so drift of the machine counts as change: "

@@ -22,7 +22,6 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.analysis.trend import trend_p, typical_step
-from hybridwatch.metric import Kind
 from hybridwatch.record.run import Run, Surroundings, Trial
 
 _LEVEL: Final = 0.01
@@ -136,7 +135,7 @@ def about_surroundings(baseline: OneSide, contender: OneSide, subject: Subject) 
         contender: The second side.
         subject: What is compared; only times, rates and counts depend on the machine.
     """
-    if subject.metric.kind in {Kind.EXACT, Kind.PROPORTION}:
+    if not subject.metric.kind.has_noise:
         return
     left, right = baseline.trials(subject.phase), contender.trials(subject.phase)
     in_turn = blocks_of(baseline, contender, subject) is not None

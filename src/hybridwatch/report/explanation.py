@@ -17,6 +17,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
+from hybridwatch.history.severity import ORDER
 from hybridwatch.metric import Direction, Kind
 from hybridwatch.report import numbers, sentence
 from hybridwatch.report.escape import one_line
@@ -105,7 +106,7 @@ def print_reasons(report: Report, console: Console) -> None:
         report: Bad news comes first.
         console: Lines are wrapped to its width, never cut.
     """
-    for verdict in sentence.MARKS:
+    for verdict in ORDER:
         alike = [c for c in report.comparisons if c.verdict is verdict]
         told = alike[:_TOLD] if verdict in _LOUD else []
         for comparison in told:
