@@ -41,7 +41,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "load_*": "named in the tasks' YAML for lm-eval",
     "process_bind_param": "SQLAlchemy calls it",
     "process_result_value": "SQLAlchemy calls it",
-    "__init_subclass__": "Python calls it",
+    "run_href": "a template of a page calls it",
     "refuted": "the tests ask it of every figure that is promised",
     "read_href": "the tests follow links with it",
     "read_documents": "the recipes of the models and the tests read tasks with it",
