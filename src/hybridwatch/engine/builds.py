@@ -24,7 +24,7 @@ DEFAULT_BUILD: Final = "cpu-0.27.1"
 """What is measured when nobody names a build; runs everywhere."""
 
 FAULTS: Final = ("slow-step", "slow-step-2", "slow-step-5", "slow-step-10", "unzeroed-state")
-"""What a label may plant; what each does is told by the plugin (``hybridwatch_engine.planted``)."""
+"""What a label may plant; the plugin says what each does (``hybridwatch_engine.planted``)."""
 
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
 _OWN_CHECKOUT: Final = Path(__file__).parents[3]  # src/hybridwatch/engine/builds.py
@@ -237,7 +237,7 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
 
 
 def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
-    """Say of each part what is said of the whole; what is said of a part itself wins."""
+    """Apply the settings of the whole to each part; a part's own settings win."""
     wholes = {part: wanted for fix, wanted in switched.items() for part in FIX_PARTS.get(fix, ())}
     return wholes | {fix: wanted for fix, wanted in switched.items() if fix not in FIX_PARTS}
 

@@ -125,7 +125,7 @@ class Station:
         return self.bench.client(self.side)
 
     def ask(self, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
-        """Send requests, and bring back the tokens said to each."""
+        """Send requests, and bring back the tokens of each answer."""
         return drive(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
 
 
@@ -185,7 +185,7 @@ def _contract(station: Station) -> Measured:
     # The prelude is watched too: what finished in it may be written to before the first wave.
     with _watching(station, "contract") as counts:
         _prelude(station)
-        said = station.ask(waves)
+        answered = station.ask(waves)
     unwatched = counts.get(UNSUPPORTED, {})
     if station.engine.server.launch.graph_replay:
         _require_replayed_layers(counts, unwatched)
@@ -197,7 +197,7 @@ def _contract(station: Station) -> Measured:
         )
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     if right is not None:
-        pairs = zip(said, right, strict=True)
+        pairs = zip(answered, right, strict=True)
         values[WRONG_TOKENS] = sum(one != other for one, other in pairs)
     unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
     if not values:
@@ -239,9 +239,9 @@ def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Token
         return None
     own = engine.setting
     engine.settle(station.bench.reference(station.side))
-    said = station.ask(waves)
+    answered = station.ask(waves)
     engine.settle(own)
-    return said
+    return answered
 
 
 def _accuracy(station: Station) -> Measured:

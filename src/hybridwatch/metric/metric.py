@@ -36,7 +36,7 @@ class Kind(Enum):
     TIME = "time"
     RATE = "rate"
     PROPORTION = "proportion"
-    """Right answers out of questions asked; compared question by question."""
+    """Right answers out of all questions; compared question by question."""
 
 
 @dataclass(frozen=True, slots=True)

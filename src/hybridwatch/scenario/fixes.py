@@ -1,6 +1,6 @@
 """The fixes that scenarios and engine builds can name, and how they hang together.
 
-What each of them does is told by the plugin in the engine (``hybridwatch_engine.fixes``); a test
+The plugin in the engine says what each of them does (``hybridwatch_engine.fixes``); a test
 holds the two lists against each other.
 """
 

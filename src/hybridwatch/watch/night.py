@@ -102,8 +102,8 @@ def hold(plan: Plan, today: date, say: Say) -> tuple[Path, ChangeReview]:
         night = _Night(plan, folder, deadline, _logged(say, folder / LOG))
         findings = night.judged(night.measured())
         _write(folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text)
-        told = findings_to_json(findings.gate, findings)
-        _write(folder / GATE, json.dumps(told, indent=2, allow_nan=False) + "\n")
+        document = findings_to_json(findings.gate, findings)
+        _write(folder / GATE, json.dumps(document, indent=2, allow_nan=False) + "\n")
         night.publish()
     return folder, findings
 
@@ -140,8 +140,8 @@ class _Night:
         lost = {}
         for number, scenario in enumerate(self.plan.scenarios, 1):
             reason = "" if self._marked(scenario) else self._measure(scenario)
-            told = f"lost: {reason}" if reason else "measured"
-            self.say(f"[{number}/{len(self.plan.scenarios)}] {scenario}: {told}")
+            outcome = f"lost: {reason}" if reason else "measured"
+            self.say(f"[{number}/{len(self.plan.scenarios)}] {scenario}: {outcome}")
             if reason:
                 lost[scenario] = reason
         return lost

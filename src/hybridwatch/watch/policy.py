@@ -1,6 +1,6 @@
 """Reads the policy of a gate, ``ci/gate.toml``.
 
-As with scenarios, a file that is wrong is told in full: every wrong key, one line each.
+As with scenarios, a wrong file is reported in full: every wrong key, one line each.
 """
 
 import tomllib
