@@ -49,7 +49,7 @@ def of_detector(lab: Laboratory, detector: Detector = ours) -> Section:
         "One call on a finished series of lognormal values, CV 3 %, without a change and with "
         "one of 5 % at two thirds, each series a new one, beside a plain pass over the same "
         f"series (the median of every {_WINDOW} points), timed in turn. Milliseconds are of the "
-        "machine that wrote this file and whatever else it did; the ratio travels better."
+        "machine that wrote this file and of its other work; the ratio depends on them less."
     )
     return Section("Time", text, tuple(figures))
 

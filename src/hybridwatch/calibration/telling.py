@@ -75,9 +75,9 @@ def of_telling(lab: Laboratory) -> Section:
         f"random place, {times * len(_LENGTHS)} of each. A disturbed run is the mean of "
         f"{_REPEATS} repeats at CV {percent(_DISTURBED)}, any other at {percent(_CALM)}."
     )
-    header = ("series", "told", "hit", "luck", "null alerting")
-    table = Table("The same series, asked about in two ways", header, tuple(rows))
-    return Section("Histories, what telling more is worth", text, (), (table,))
+    header = ("series", "given", "hit", "luck", "null alerting")
+    table = Table("The same series, given to the detector in two ways", header, tuple(rows))
+    return Section("Histories, what more information is worth", text, (), (table,))
 
 
 def _asked(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bool, bool]:
