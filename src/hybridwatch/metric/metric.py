@@ -73,3 +73,8 @@ class Metric:
     margin: float
     doc: str
     relevance: float | None = None
+
+    @property
+    def bound(self) -> float:
+        """What a change must exceed to matter."""
+        return self.margin if self.relevance is None else self.relevance

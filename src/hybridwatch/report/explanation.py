@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.analysis.blocks import Blocks, blocks_of
+from hybridwatch.analysis.blocks import Blocks
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
@@ -83,7 +84,7 @@ def print_explanation(
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     subject = Subject(comparison.metric, comparison.statistic)
-    blocks = blocks_of(*sides, subject) if comparison.design is Design.PAIRED else None
+    blocks = pair_of(subject, *sides).blocks if comparison.design is Design.PAIRED else None
     rows = [
         *_what(comparison),
         *_inputs(comparison, blocks),
