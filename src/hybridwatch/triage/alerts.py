@@ -85,11 +85,6 @@ class Alert:
         return self.story.opened_by
 
     @property
-    def resolved_by(self) -> Ruling | None:
-        """The run that resolved it last, if nothing bad came since."""
-        return self.turns[-1].by if self.story.is_over else None
-
-    @property
     def seen(self) -> Seen:
         """What whoever acts on the alert has before the eyes."""
         newest, lead = self.newest, self.cause.lead
