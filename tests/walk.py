@@ -59,7 +59,7 @@ def _properties() -> Iterator[CodeType]:
                 if isinstance(kind, type):
                     members = vars(kind).values()
                     getters = (one.fget for one in members if isinstance(one, property))
-                    yield from (get.__code__ for get in getters if hasattr(get, "__code__"))
+                    yield from (code for get in getters if (code := getattr(get, "__code__", None)))
 
 
 def follow(results: Path) -> list[str]:
