@@ -41,7 +41,6 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
     left, right = pair.baseline.summary, pair.contender.summary
     if left is None or right is None:
         return _compare_absent(draft, pair)
-    draft = doubt.added(draft, *doubt.about_failures(pair))
     match pair.subject.metric.kind:
         case Kind.EXACT:
             return _compare_exact(draft, left, right)

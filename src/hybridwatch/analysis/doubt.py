@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from hybridwatch.analysis.answers import Answers
+from hybridwatch.analysis.blocks import Blocks
 from hybridwatch.analysis.machine_state import about_surroundings
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
@@ -80,7 +81,7 @@ def _differing(*pairs: tuple[str, object, object, str]) -> tuple[str, ...]:
 
 
 def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
-    """Everything to hold against two sides, whatever their values say.
+    """Everything to hold against two sides but what their values say.
 
     Args:
         pair: What is compared.
@@ -93,6 +94,8 @@ def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
         yield from about_surroundings(pair)
     yield from _about_broken(sum(side.broken for side in pair.sides))
     yield from _about_unsupported(pair)
+    if all(side.summary is not None for side in pair.sides):
+        yield from _about_trials(pair)
 
 
 def _about_setting(pair: Pair) -> Iterator[str]:
@@ -161,9 +164,17 @@ def _about_unsupported(pair: Pair) -> Iterator[str]:
             )
 
 
-def about_trials(n_baseline: int, n_contender: int) -> Iterator[str]:
+def _about_trials(pair: Pair) -> Iterator[str]:
+    """Doubts that come from the trials of two sides that have values: failed, few, unpaired."""
+    yield from about_failures(pair)
+    if pair.subject.metric.kind.has_noise and not pair.repeats:
+        yield from _about_few(pair)
+        yield from _about_blocks(pair.blocks)
+
+
+def _about_few(pair: Pair) -> Iterator[str]:
     """Doubts that come from too few trials."""
-    fewest = min(n_baseline, n_contender)
+    fewest = min(side.summary.n if side.summary else 0 for side in pair.sides)
     if fewest < SETTLING_TRIALS:
         yield (
             f"Fewer than {SETTLING_TRIALS} trials a side: no difference can ever be significant; "
@@ -176,12 +187,12 @@ def about_trials(n_baseline: int, n_contender: int) -> Iterator[str]:
         )
 
 
-def about_blocks(whole: int, planned: int) -> Iterator[str]:
+def _about_blocks(blocks: Blocks | None) -> Iterator[str]:
     """Doubts that come from blocks of which only one side can be used."""
-    if whole < planned:
+    if blocks is not None and blocks.n < blocks.planned:
         yield (
-            f"{planned - whole} of {planned} blocks left out, because a side failed or gave no "
-            "finite value in them: read the failures, then repeat."
+            f"{blocks.planned - blocks.n} of {blocks.planned} blocks left out, because a side "
+            "failed or gave no finite value in them: read the failures, then repeat."
         )
 
 

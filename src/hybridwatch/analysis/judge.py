@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.families import family_of
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust, holm
+from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metric import Kind, Metric
@@ -41,8 +41,8 @@ def judge_together(
     judged = list(drafts)
     for name, members in families.items():
         p_values = [p_value for _, p_value in members]
-        controlled = zip(members, adjust(p_values), holm(p_values), strict=True)
-        for (place, p_value), p_adjusted, p_holm in controlled:
+        both = zip(members, controlled(p_values), strict=True)
+        for (place, p_value), (p_adjusted, p_holm) in both:
             draft = replace(drafts[place], family=name, p_adjusted=p_adjusted, p_holm=p_holm)
             judged[place] = _judge(draft, p_value, p_adjusted, len(members))
     return tuple(judged), sum(map(len, families.values()))

@@ -91,11 +91,11 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
             compare(pair, terms.noise.get((pair.subject.metric.id, pair.subject.statistic)))
             for pair in pairs
         ]
-    failed = failed_trials_of(baseline, contender)
     level = level_of(looks) if terms.level is None else terms.level
     comparisons, tests = judge_together(
         drafts, level, lambda metric: terms.policy.action_for(scenario.id, metric)
     )
+    failed = failed_trials_of(baseline, contender)
     return Report(
         scenario=scenario,
         baseline=baseline.identity(),

@@ -68,7 +68,6 @@ class Outcome:
             none did.
         delay_confirmed: The same of confirmed alarms.
         luck: Whether an alarm named the place in the block without the step.
-        luck_confirmed: The same of confirmed alarms.
         false_alarms: Distinct alarms in the block without the step.
         false_confirmed: The same of confirmed alarms.
     """
@@ -76,7 +75,6 @@ class Outcome:
     delay: int | None
     delay_confirmed: int | None
     luck: bool
-    luck_confirmed: bool
     false_alarms: int
     false_confirmed: int
 
@@ -120,7 +118,6 @@ def examine_block(detector: Detector, quiet: Array, stepped: Array, place: int =
         delay=first_naming(loud, place, confirmed=False),
         delay_confirmed=first_naming(loud, place, confirmed=True),
         luck=first_naming(still, place, confirmed=False) is not None,
-        luck_confirmed=first_naming(still, place, confirmed=True) is not None,
         false_alarms=distinct(still, confirmed=False),
         false_confirmed=distinct(still, confirmed=True),
     )

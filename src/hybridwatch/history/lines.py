@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,6 @@ _FEWEST: Final = 2
 _TAIL: Final = 0.025
 _NUMBER: Final = re.compile(r"\d+")
 _ANY_RELEASE: Final = "*"
-
-Order = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)

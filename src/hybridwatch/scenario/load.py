@@ -80,18 +80,6 @@ def survey(root: Path) -> Survey:
     return Survey(tuple(scenarios), tuple(dict.fromkeys(problems)))
 
 
-def load_all(root: Path) -> list[Scenario]:
-    """Read every file below a folder, in order of their ids.
-
-    Raises:
-        ScenarioError: At least one file is wrong; every wrong file is named.
-    """
-    found = survey(root)
-    if found.problems:
-        raise ScenarioError("\n".join(found.problems))
-    return list(found.scenarios)
-
-
 def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
     """Read the scenarios that are named; files nobody named are not opened.
 

@@ -1,6 +1,6 @@
 """Runs and verdicts on disk: append-only, each written whole or not at all.
 
-``layout`` says where a record lies, ``files`` writes, ``shelf`` reads and finds. What is inside a
+``layout`` says where a record lies, ``files`` writes, ``reader`` reads and finds. What is inside a
 file is ``record.codec``'s business. ``verdicts`` keeps what was judged beside what was measured.
 """
 
@@ -13,7 +13,6 @@ from hybridwatch.store.reader import (
     StoreContents,
     Stored,
     read_alike,
-    read_all,
     read_bulk,
     read_newest,
     read_run,
@@ -45,7 +44,6 @@ __all__ = [
     "list_records",
     "list_verdicts",
     "read_alike",
-    "read_all",
     "read_baselines",
     "read_bulk",
     "read_file",

@@ -156,23 +156,3 @@ def read_newest(results: Path) -> StoreContents:
         else:
             newest.setdefault(question_of(run), Stored(path, run))
     return StoreContents(tuple(reversed(newest.values())), tuple(reversed(broken)))
-
-
-def read_all(results: Path, bulk: bool = True) -> StoreContents:
-    """Read every record of a store.
-
-    Args:
-        results: The results folder; one that does not exist is an empty store.
-        bulk: As for ``read_run``.
-
-    Returns:
-        The runs that could be read, and the records that could not.
-    """
-    runs: list[Stored] = []
-    broken: list[Broken] = []
-    for path in list_records(results):
-        try:
-            runs.append(Stored(path, read_run(path, bulk)))
-        except RecordError as error:
-            broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
-    return StoreContents(tuple(runs), tuple(broken))

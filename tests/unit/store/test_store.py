@@ -21,13 +21,12 @@ from hybridwatch.store import (
     find_record,
     list_records,
     read_alike,
-    read_all,
     read_newest,
     read_run,
     write_run,
 )
 from hybridwatch.store.files import write_all
-from tests.store_builders import STARTED, TESTBED, Plan, as_version_1, run, scenario
+from tests.store_builders import STARTED, TESTBED, Plan, as_version_1, read_all, run, scenario
 
 ROOT = Path(__file__).parents[3]
 SMALL = Plan(documents=3, performance_trials=1)

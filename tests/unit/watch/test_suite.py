@@ -21,7 +21,7 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import ScenarioError
 from hybridwatch.metric import Direction, Kind
-from hybridwatch.scenario.load import load_all, load_scenario
+from hybridwatch.scenario.load import find, load_scenario
 from hybridwatch.watch.suite import suites as suites_of
 from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, BUILD_VARIABLE, can_run
 from hybridwatch.watch.suite_session import enough_trials, values_of
@@ -29,7 +29,7 @@ from hybridwatch.watch.tracked import Form, Tracked, tracked
 from tests.builders import a_run, noisy
 
 ROOT = Path(__file__).parents[3]
-SCENARIOS = load_all(ROOT / "scenarios")
+SCENARIOS = find(ROOT / "scenarios", ())
 EVERY = {one.name: one for scenario in SCENARIOS for one in tracked(scenario)}
 BACKWARDS = {name for name, one in EVERY.items() if one.unit.endswith("higher is better")}
 
