@@ -13,30 +13,13 @@ from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import Station, measure
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
+from hybridwatch.scenario.fixes import CATALOGUE
 from hybridwatch.scenario.load import find
 from tests.engine.conftest import BUILD, HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen
 from tests.engine.unzeroed import wrong_tokens_with_unzeroed_state
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
-
-BREAKS = {
-    "single-token-extend": "contract.prefills_in_decode_graph",
-    "stale-block-table": "contract.blocks_in_dummy_runs",
-    "stale-block-table-finished-rows": "contract.blocks_in_dummy_runs",
-    "stale-block-table-vacated-rows": "contract.blocks_in_dummy_runs",
-    "dummy-run-padding": "contract.blocks_in_dummy_runs",
-    "one-token-prompt": "contract.prefills_in_decode_graph",
-    "all-cache-spec-decode-anchor": "contract.states_off",
-    "all-cache-spec-decode-memory": "contract.slots_short",
-    "draft-max-seq-len": "contract.max_seq_len_excess_target",
-    "accepted-counts": "contract.states_off",
-    "conv-anchor": "contract.states_off",
-    "cpu-speculative-states": "contract.token_states_off",
-    "block-end-states": "contract.block_ends_off",
-    "draft-model-cache-group": "contract.mamba_blocks_overwritten",
-}
-"""Fix to the contract that breaks without it."""
 
 DRAFTS_COME_AND_GO = "reported/i39273-draftless-step"
 """Its engine also shows that steps are counted rightly while it speculates."""
@@ -70,7 +53,7 @@ def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
         if scenario_id == DRAFTS_COME_AND_GO:
             _assert_accepted_drafts_are_no_shares(bench, tmp_path)
     assert set(healthy.values()) == {0.0}
-    assert broken[BREAKS[scenario.fix]] > 0
+    assert broken[CATALOGUE[scenario.fix].breaks] > 0
     assert (broken[WRONG_TOKENS] > 0) == (scenario.harm == "answers")
 
 

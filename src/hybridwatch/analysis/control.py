@@ -18,9 +18,6 @@ from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
 
-_TELLING: Final = frozenset({Kind.EXACT, Kind.PROPORTION})
-"""Kinds of metrics by which controls are judged; times of two equal engines differ by chance."""
-
 ENGINE_DIED: Final = "engine_died"
 """Stands where the metric stands in the answer of a control whose engine did not live."""
 
@@ -138,7 +135,8 @@ def _death_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Cont
 
 
 def _telling(report: Report) -> Iterator[Comparison]:
-    return (c for c in report.comparisons if c.metric.kind in _TELLING)
+    # Times of two equal engines differ by chance.
+    return (c for c in report.comparisons if not c.metric.kind.has_noise)
 
 
 def _blind(

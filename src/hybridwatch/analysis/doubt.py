@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from hybridwatch.analysis.answers import Answers
-from hybridwatch.analysis.blocks import Blocks
+from hybridwatch.analysis.machine_state import about_surroundings
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import Pair
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
-from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metric import Kind
-from hybridwatch.record.run import UNKNOWN, Phase
+from hybridwatch.record.run import UNKNOWN
 
 ADVISED_TRIALS = ENOUGH
 """From ten blocks on sides are tested within blocks, where drift of the machine hides nothing."""
@@ -79,36 +79,38 @@ def _differing(*pairs: tuple[str, object, object, str]) -> tuple[str, ...]:
     )
 
 
-def about_setting(
-    baseline: OneSide,
-    contender: OneSide,
-    subject: Subject,
-    blocks: Blocks | None,
-    *,
-    exact: bool = False,
-) -> Iterator[str]:
-    """Doubts that come from how the two sides were measured.
+def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
+    """Everything to hold against two sides, whatever their values say.
 
     Args:
-        baseline: First side.
-        contender: Second side.
-        subject: What is compared.
-        blocks: How the trials pair; ``None`` when they do not.
-        exact: Whether the values never vary within a side, so that no drift reaches them.
+        pair: What is compared.
+        draft: Knows the noise between runs, if that counts, and the bound that it makes.
     """
-    left, right = baseline.run, contender.run
+    yield from _about_setting(pair)
+    if draft.noise is not None:
+        yield from _about_noise(draft.noise, draft.relevance, draft.metric.bound)
+    if not pair.repeats:
+        yield from about_surroundings(pair)
+    yield from _about_broken(sum(side.broken for side in pair.sides))
+    yield from _about_unsupported(pair)
+
+
+def _about_setting(pair: Pair) -> Iterator[str]:
+    """Doubts that come from how the two sides were measured."""
+    left, right = (side.side.run for side in pair.sides)
     if left.harness != right.harness:
         yield (
             f"Measured by different harnesses ({left.harness.version} at {left.harness.revision} "
             f"-> {right.harness.version} at {right.harness.revision}): repeat both with one."
         )
-    noisy = not exact and subject.metric.kind not in {Kind.EXACT, Kind.PROPORTION}
+    # No drift reaches values that never vary within a side.
+    noisy = pair.subject.metric.kind.has_noise and not pair.repeats
     if noisy and left.id != right.id:
         yield (
             "The sides were not measured interleaved, so drift of the machine counts as change: "
             "confirm by one run with both builds."
         )
-    elif noisy and blocks is None:
+    elif noisy and pair.blocks is None:
         yield (
             "The sides were not measured in turn, so drift of the machine counts as change: "
             "confirm by one run with both builds."
@@ -129,10 +131,11 @@ def about_setting(
             )
 
 
-def about_failures(baseline: OneSide, contender: OneSide, phase: Phase) -> Iterator[str]:
+def about_failures(pair: Pair) -> Iterator[str]:
     """Doubts that come from trials that gave no measurement."""
-    for name, side in (("baseline", baseline), ("contender", contender)):
-        failed, good = len(side.failures(phase)), len(side.trials(phase))
+    phase = pair.subject.phase
+    for side in pair.sides:
+        name, failed, good = side.name, side.failures, len(side.trials)
         if failed and good:
             yield (
                 f"{failed} of {failed + good} {phase.value} trials of the {name} failed and the "
@@ -145,15 +148,12 @@ def about_failures(baseline: OneSide, contender: OneSide, phase: Phase) -> Itera
             )
 
 
-def about_unsupported(baseline: OneSide, contender: OneSide, subject: Subject) -> Iterator[str]:
+def _about_unsupported(pair: Pair) -> Iterator[str]:
     """Doubts that come from trials whose engine a probe could not watch."""
-    for name, side in (("baseline", baseline), ("contender", contender)):
-        trials = side.trials(subject.phase)
-        reasons = [
-            trial.unsupported[subject.metric.id]
-            for trial in trials
-            if subject.metric.id in trial.unsupported
-        ]
+    metric = pair.subject.metric.id
+    for side in pair.sides:
+        name, trials = side.name, side.trials
+        reasons = [trial.unsupported[metric] for trial in trials if metric in trial.unsupported]
         if reasons:
             yield (
                 f"The probe does not support the engine of the {name} ({len(reasons)} of "
@@ -185,7 +185,7 @@ def about_blocks(whole: int, planned: int) -> Iterator[str]:
         )
 
 
-def about_noise(noise: float, relevance: float, margin: float) -> Iterator[str]:
+def _about_noise(noise: float, relevance: float, margin: float) -> Iterator[str]:
     """Doubts that come from what earlier runs of the same builds tell."""
     if relevance > margin:
         yield (
@@ -195,7 +195,7 @@ def about_noise(noise: float, relevance: float, margin: float) -> Iterator[str]:
         )
 
 
-def about_broken(broken: int) -> Iterator[str]:
+def _about_broken(broken: int) -> Iterator[str]:
     """Doubts that come from values that are no numbers."""
     if broken:
         yield (

@@ -13,7 +13,7 @@ from hybridwatch.analysis.families import family_of
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust, holm
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metric import Direction, Kind, Metric
+from hybridwatch.metric import Kind, Metric
 
 
 def judge_together(
@@ -84,8 +84,7 @@ def _is_relevant(draft: Comparison) -> bool:
 def _is_worse(draft: Comparison) -> bool:
     if draft.baseline is None or draft.contender is None:
         raise ValueError("a comparison with a p-value has two sides")
-    if draft.effect is None:
-        higher = draft.contender.center > draft.baseline.center
-    else:
-        higher = draft.effect > 0
-    return higher is (draft.metric.better is Direction.LOWER)
+    change = draft.effect
+    if change is None:
+        change = draft.contender.center - draft.baseline.center
+    return draft.metric.better.is_worse(change)

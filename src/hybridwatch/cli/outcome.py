@@ -16,13 +16,14 @@ from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.say import as_text
+from hybridwatch.history.severity import verdict_of
 from hybridwatch.plain_text import visible
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
 from hybridwatch.report.caught import bugs_caught, readings_of, seen_by
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.jsonform import known_bad_to_json, to_json
-from hybridwatch.report.sentence import MARKS, plural
+from hybridwatch.report.sentence import plural
 from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenario.scenario import Scenario
 
@@ -86,8 +87,7 @@ class Outcome:
             )
         if self._report is None:
             return "measured", "", plural(len(self.run.trials), "trial")
-        present = {comparison.verdict for comparison in self._report.comparisons}
-        loudest = next((verdict for verdict in MARKS if verdict in present), Verdict.MISSING)
+        loudest = verdict_of(self._report)
         alike = [c for c in self._report.comparisons if c.verdict is loudest]
         by = plural(len(alike), "comparison")
         if loudest not in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:

@@ -12,7 +12,7 @@ from hybridwatch.analysis.change_point import ChangePoint, State
 from hybridwatch.figures.base import base_figure, escaped, faint
 from hybridwatch.figures.release_marks import AXIS, Mark, fitting, labels, marks_of, rules, short
 from hybridwatch.figures.trials import COLOURS, HOVERS, SIDES, SYMBOLS, room_of, upright_axis
-from hybridwatch.history.lines import Line, is_worse, releases_in_order
+from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metric import Metric
 from hybridwatch.report import numbers
 
@@ -174,7 +174,7 @@ def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[s
         return
     found = list(line.history.points)
     at = line.levels.iloc[[point.index for point in found]]
-    colours = [_WORSE if is_worse(point, metric) else _BETTER for point in found]
+    colours = [_WORSE if metric.better.is_worse(point.effect) else _BETTER for point in found]
     yield {
         "type": "scatter",
         "x": _x(at, over_releases),

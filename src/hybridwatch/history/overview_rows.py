@@ -12,20 +12,10 @@ import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.series import label_of
+from hybridwatch.history.severity import ORDER
 from hybridwatch.index import Index
 from hybridwatch.index.queries import STANDING
 from hybridwatch.metric import Metric, metric_of
-
-LOUDEST: Final = (
-    Verdict.FAILED,
-    Verdict.MISSING,
-    Verdict.REGRESSION,
-    Verdict.NOT_COMPARABLE,
-    Verdict.INCONCLUSIVE,
-    Verdict.IMPROVEMENT,
-    Verdict.EQUIVALENT,
-)
-"""What a person on duty must see first: what gave no number is louder than what got slow."""
 
 COLUMNS: Final[Mapping[str, str]] = {
     "contracts": "contract.*",
@@ -220,7 +210,7 @@ def _standing(row: VerdictRow, medians: Sequence[float]) -> Standing:
 def _loudness(standing: Standing) -> tuple[int, float]:
     """Order by verdict, then by size; a size that is not there comes last."""
     size = abs(standing.effect)
-    return LOUDEST.index(standing.verdict), -size if size == size else 0.0
+    return ORDER.index(standing.verdict), -size if size == size else 0.0
 
 
 @lru_cache(maxsize=1)  # what an index says never changes

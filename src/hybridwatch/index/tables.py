@@ -16,6 +16,10 @@ RUNS: Final = "runs"
 VALUES: Final = "values"
 VERDICTS: Final = "verdicts"
 
+ROWS_VERSION: Final = 1
+"""Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns,
+other numbers of a trial, other words of a headline. Every index is then made again."""
+
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 """Texts repeat a thousand times; each is kept once."""
 

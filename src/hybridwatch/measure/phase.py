@@ -18,7 +18,7 @@ from hybridwatch.quality.harness import TaskRequest, run_tasks
 from hybridwatch.record.client import CLOCK_DIGITS, accepted_drafts, latencies
 from hybridwatch.record.run import Answer, CallSite, HostWork, Phase, Sample, StepPhase
 from hybridwatch.scenario.expansion import PlannedWave, expand
-from hybridwatch.scenario.fixes import FixId
+from hybridwatch.scenario.fixes import CATALOGUE
 from hybridwatch.scenario.scenario import Scenario
 
 LOAD_TIMEOUT_S: Final = 120.0
@@ -44,29 +44,7 @@ CONTRACTS: Final = (
 """Counters of the contract probe that must stay 0; each is the metric ``contract.<name>``. A probe
 has those that mean something on the engine's model runner."""
 
-OCCASIONS: Final[Mapping[FixId, str]] = {
-    "padded-rows-prefilling": "padded_replays",
-    "single-token-extend": "one_token_extends",
-    "stale-block-table": "dummy_replays",
-    "stale-block-table-finished-rows": "dummy_replays",
-    "stale-block-table-vacated-rows": "dummy_replays",
-    "dummy-run-padding": "dummy_replays",
-    "one-token-prompt": "first_tokens",
-    "draft-max-seq-len": "draft_metadata_builds",
-    "draft-max-seq-len-target": "target_metadata_builds",
-    "draft-max-seq-len-draft": "draft_metadata_builds",
-    "all-cache-spec-decode": "crossed_rejections",
-    "all-cache-spec-decode-slots": "states_compared",
-    "all-cache-spec-decode-graph-rows": "states_compared",
-    "all-cache-spec-decode-anchor": "crossed_rejections",
-    "all-cache-spec-decode-memory": "states_compared",
-    "prev-step-anchor": "draftless_rows",
-    "accepted-counts": "draftless_rows",
-    "conv-anchor": "crossed_rejections",
-    "block-end-states": "blocks_completed",
-    "cpu-speculative-states": "token_states",
-    "draft-model-cache-group": "draft_passes",
-}
+OCCASIONS: Final[Mapping[str, str]] = {fix_id: fix.occasion for fix_id, fix in CATALOGUE.items()}
 """Counters without which a fix had nothing to mend: a rule never put to the test proves nothing."""
 
 

@@ -12,11 +12,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.analysis.blocks import Blocks, blocks_of
+from hybridwatch.analysis.blocks import Blocks
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
+from hybridwatch.history.severity import ORDER
 from hybridwatch.metric import Direction, Kind
 from hybridwatch.report import numbers, sentence
 from hybridwatch.report.escape import one_line
@@ -82,7 +84,7 @@ def print_explanation(
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     subject = Subject(comparison.metric, comparison.statistic)
-    blocks = blocks_of(*sides, subject) if comparison.design is Design.PAIRED else None
+    blocks = pair_of(subject, *sides).blocks if comparison.design is Design.PAIRED else None
     rows = [
         *_what(comparison),
         *_inputs(comparison, blocks),
@@ -105,7 +107,7 @@ def print_reasons(report: Report, console: Console) -> None:
         report: Bad news comes first.
         console: Lines are wrapped to its width, never cut.
     """
-    for verdict in sentence.MARKS:
+    for verdict in ORDER:
         alike = [c for c in report.comparisons if c.verdict is verdict]
         told = alike[:_TOLD] if verdict in _LOUD else []
         for comparison in told:

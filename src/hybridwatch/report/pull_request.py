@@ -17,6 +17,7 @@ from typing import Final
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview, Found, GatedComparison
 from hybridwatch.analysis.verdict import Report, Side, Verdict
+from hybridwatch.history.severity import ORDER
 from hybridwatch.report import sentence
 from hybridwatch.report.blind_text import blind_sentence, settling
 from hybridwatch.report.caught import bugs_caught
@@ -347,7 +348,7 @@ def _run(side: Side) -> str:
 
 def _ranked(findings: ChangeReview) -> list[Report]:
     """The reports, that with the worst verdict first."""
-    ranks = {verdict: place for place, verdict in enumerate(sentence.MARKS)}
+    ranks = {verdict: place for place, verdict in enumerate(ORDER)}
     bad = [told for told in findings.gated if told.is_bad]
 
     def worst(report: Report) -> int:

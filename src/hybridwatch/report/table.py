@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.analysis.compare import summarize
 from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.record.run import Run

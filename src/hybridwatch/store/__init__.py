@@ -19,7 +19,6 @@ from hybridwatch.store.reader import (
     read_run,
 )
 from hybridwatch.store.reading import read_file
-from hybridwatch.store.tools import present_tools
 from hybridwatch.store.verdict_file import SideRef, StoredVerdict
 from hybridwatch.store.verdicts import (
     find_verdict,
@@ -45,7 +44,6 @@ __all__ = [
     "find_verdict",
     "list_records",
     "list_verdicts",
-    "present_tools",
     "read_alike",
     "read_all",
     "read_baselines",

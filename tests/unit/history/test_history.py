@@ -8,9 +8,10 @@ import pytest
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.figures.trials import figure_history
-from hybridwatch.history.entry import Entry, entry_of, stamps_of
+from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.series import Series, label_of, levels_by_build, series_of
-from hybridwatch.history.severity import SEVERITY, verdict_of, worst_first
+from hybridwatch.history.severity import ORDER, verdict_of, worst_first
+from hybridwatch.index.stamps import stamp_of
 from hybridwatch.report.numbers import age
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
 from hybridwatch.store import Broken, write_run
@@ -42,10 +43,10 @@ def series_named(entries: list[Entry], name: str) -> Series:
     return next(s for s in everything if label_of(s.metric, s.statistic) == name)
 
 
-def test_severity_names_every_verdict_and_green_is_last() -> None:
-    assert set(SEVERITY) == set(Verdict)
-    assert SEVERITY[0] is Verdict.REGRESSION
-    assert SEVERITY[-1] is Verdict.EQUIVALENT
+def test_what_gave_no_number_is_worse_than_a_regression_and_green_is_last() -> None:
+    assert set(ORDER) == set(Verdict)
+    assert ORDER[:3] == (Verdict.FAILED, Verdict.MISSING, Verdict.REGRESSION)
+    assert ORDER[-1] is Verdict.EQUIVALENT
 
 
 def test_worst_verdict_speaks_for_the_run() -> None:
@@ -54,7 +55,7 @@ def test_worst_verdict_speaks_for_the_run() -> None:
     assert verdict_of(report) is Verdict.REGRESSION
     assert verdict_of(replace(report, comparisons=())) is Verdict.MISSING
     order = [comparison.verdict for comparison in worst_first(report.comparisons)]
-    assert order == sorted(order, key=SEVERITY.index)
+    assert order == sorted(order, key=ORDER.index)
 
 
 def test_history_holds_every_trial_value_and_its_median() -> None:
@@ -165,13 +166,13 @@ def test_figure_has_a_point_per_trial_with_its_record_in_the_hover() -> None:
 
 def test_a_record_is_an_entry_without_its_answers_until_it_breaks(tmp_path: Path) -> None:
     path = write_run(tmp_path, run(REGRESSED))
-    kept, before = entry_of(path), stamps_of(path)
+    kept, before = entry_of(path), stamp_of(path)
     assert isinstance(kept, Entry)
     assert not any(trial.answers for trial in kept.run.trials)
     assert kept.report is not None
     assert next(flips_of(kept.report))
     path.write_bytes(path.read_bytes()[:99])
-    assert stamps_of(path) != before
+    assert stamp_of(path) != before
     assert isinstance(entry_of(path), Broken)
 
 

@@ -17,15 +17,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hybridwatch_engine.fixes.headers import headers
 from hybridwatch_engine.studies.stepping import SETTINGS, SETTINGS_OF_CPU
 
-FIXES: Final = (
-    "accepted-counts",
-    "prev-step-anchor",
-    "conv-anchor",
-    "block-end-states",
-    "draft-model-cache-group",
-)
+FIXES: Final = tuple(fix_id for fix_id, entry in headers().items() if entry.lossless)
 """Without these no released engine of the mode is lossless; put in where a release lacks them."""
 
 _ROWS: Final = 8
