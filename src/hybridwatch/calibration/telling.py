@@ -65,11 +65,11 @@ def of_telling(lab: Laboratory) -> Section:
     times = lab.times(200, 3)
     for name, (draw, finders) in _SETTINGS.items():
         lab.tell(f"histories: {name}, told more and less")
-        for told, find in finders.items():
+        for knowledge, find in finders.items():
             rng = lab.rng(f"telling {name}")
-            cells = [_asked(draw, find, n, rng) for n, _ in product(_LENGTHS, range(times))]
+            cells = [_outcome(draw, find, n, rng) for n, _ in product(_LENGTHS, range(times))]
             hits, lucks, alarms = (list(column) for column in zip(*cells, strict=True))
-            rows.append((name, told, part(hits), part(lucks), part(alarms)))
+            rows.append((name, knowledge, part(hits), part(lucks), part(alarms)))
     text = (
         f"Finished series of {', '.join(map(str, _LENGTHS))} points, ±{percent(_CHANGE)} at a "
         f"random place, {times * len(_LENGTHS)} of each. A disturbed run is the mean of "
@@ -80,7 +80,7 @@ def of_telling(lab: Laboratory) -> Section:
     return Section("Histories, what more information is worth", text, (), (table,))
 
 
-def _asked(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bool, bool]:
+def _outcome(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bool, bool]:
     """Ask about one series with a step and without: hit, luck, any alarm without."""
     place = int(rng.integers(_EDGE, n - _EDGE + 1))
     level = noise.step(n, place, float(rng.choice((-_CHANGE, _CHANGE))))
