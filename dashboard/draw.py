@@ -1,6 +1,6 @@
 """A document on the live page.
 
-What it says goes through ``fragment``, which escapes, and is the same as in the saved page. What
+What it says goes through the templates, which escape, and is the same as in the saved page. What
 picks among it is a widget of Streamlit. The address is the only state: a widget shows what it says
 and writes into it, so links, reloads and the browser's back button just work. A choice is one step
 of the browser's history; what a screen fills in by itself is none.
@@ -18,8 +18,7 @@ from sheet import draw_sheet
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.csv_export import file_name
 from hybridwatch.pages.document import Block, Choice, Document, Filters, Search, Section
-from hybridwatch.pages.html import HtmlContext, blocks_html, line_html
-from hybridwatch.pages.markup import Markup
+from hybridwatch.pages.html import HtmlContext, blocks_html, title_html
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.plain_text import visible
 
@@ -40,8 +39,7 @@ def draw(document: Document, now: datetime) -> None:
     """
     pen = _pen()
     with st.container(horizontal=True, vertical_alignment="top"):
-        heading = Markup('<h1 class="hw-title">{}</h1><p class="hw-lead">{}</p>')
-        html = heading.format(document.title, line_html(document.lead, pen))
+        html = title_html(document, pen)
         draw_sheet(html, "sheet title", document.address.href() if document.address.screen else "")
         _save(document, now)
     _draw((*document.warnings, *document.blocks), pen, 2, "0")

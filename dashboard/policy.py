@@ -1,4 +1,4 @@
-"""What may run on the live page: a second wall behind ``fragment``, which escapes.
+"""What may run on the live page: a second wall behind the templates, which escape.
 
 Scripts are those that this server serves and those of Streamlit's own first page, named by their
 digests (Content Security Policy, level 3). A text of a record that became markup by mistake could

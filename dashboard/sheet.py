@@ -38,7 +38,7 @@ _SHEET: Final = st.components.v2.component(
 
 
 def draw_sheet(html: Markup, key: str, address: str = "") -> None:
-    """Draw what ``fragment`` wrote.
+    """Draw the HTML of blocks.
 
     Args:
         html: Of blocks.

@@ -29,9 +29,9 @@ _BAD_NEWS = 1
 
 @click.command(
     "gate",
-    help="Pass or fail: exit status 1 on a regression that stands under Holm's control and that "
-    "the policy blocks, on anything missing or failed. A known-bad control passes when its bug was "
-    "caught and the healthy engine was clean.\n\n"
+    help="Pass or fail. The exit status is 1 on a regression that stands under Holm's control and "
+    "that the policy blocks, and on anything missing or failed. A known-bad control passes when "
+    "its bug was caught and the healthy engine was clean.\n\n"
     f"{RECORDS_HELP}\n\n{MANY_HELP}",
     epilog=examples(
         "hybridwatch gate latest",

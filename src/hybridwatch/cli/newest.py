@@ -21,9 +21,9 @@ from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
 from hybridwatch.store import Baseline, Stored, read_baselines, read_newest
 
-MANY_HELP = """With no RECORD, the newest record of every scenario, testbed and pair of builds in
-the results folder is judged, one of one build against the pinned baseline; what the policy expects
-and what has no record, or only one older than its max_age_days, is missing."""
+MANY_HELP = """Without RECORD, the newest record of every scenario, testbed and pair of builds in
+the results folder is judged; a record of one build is compared with the pinned baseline. A scenario
+that the policy expects is missing if it has no record, or only one older than max_age_days."""
 
 _CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
 

@@ -174,7 +174,7 @@ def _troubles(scenario: Scenario, run: Run, control: KnownBad | None) -> Iterato
             reason = trial.failure.reason
             yield f"trial {trial.index} ({trial.phase.value}) failed: {reason}"
     if run.looks is not None and not run.looks.made:
-        yield "no timed trial fitted into the time: give more of --max-minutes"
+        yield "no timed trial fitted into the time; give a larger --max-minutes"
     needed = {run.builds[0].fixes.get(fix) for fix in (scenario.fix, *scenario.requires)}
     if needed <= _AT_WORK:
         for line in broken_expectations(run, 0, scenario.expect):

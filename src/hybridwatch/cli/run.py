@@ -115,7 +115,7 @@ class _FailedScenarios:
 @click.option(
     "--trials",
     type=click.IntRange(7, 1000),
-    help="Timed trials a side; at the first look with --until-decided.",
+    help="Number of timed trials on each side; with --until-decided, at the first look.",
 )
 @takes_documents
 @click.option(
@@ -147,12 +147,13 @@ def command(
     as_json: bool,
     **wish: Any,
 ) -> None:
-    """Measure each SCENARIO (an id or a group such as smoke; else all that the builds can run).
+    """Measure each SCENARIO and show what changed.
 
-    One scenario ends with its verdicts, several with a line for each; then come the place of the
-    records and what to do next. The exit status is 1 when a trial failed, an engine did not come
-    up, a known bug was not caught, or the baseline is not what the scenario expects of a healthy
-    engine; any other regression is an answer, and `hybridwatch gate` turns it into a status.
+    SCENARIO is an id or a group such as smoke; without one, all that the builds can run. One
+    scenario ends with its verdicts, several with a line for each; then the output names the records
+    and the next commands. The exit status is 1 when a trial failed, an engine did not start, a
+    known bug was not caught, or the baseline is not what the scenario expects of a healthy engine.
+    Any other regression is an answer; `hybridwatch gate` turns it into an exit status.
     """
     wanted = _RunOptions(**wish)
     asked = [

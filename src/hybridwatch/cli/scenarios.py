@@ -25,7 +25,7 @@ _WRONG = 2  # exit status: a file says something we do not understand
     ),
 )
 @click.option("--check", is_flag=True, help="Only validate every file.")
-@click.option("--all", "everything", is_flag=True, help="Say of each why it is there.")
+@click.option("--all", "everything", is_flag=True, help="Also show the reason for each scenario.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
     "--root",
@@ -35,7 +35,7 @@ _WRONG = 2  # exit status: a file says something we do not understand
 def command(*, check: bool, everything: bool, as_json: bool, root: Path | None) -> None:
     """List and validate every scenario file.
 
-    Ends with status 2 if any file is wrong; every wrong file is told.
+    The exit status is 2 if any file is wrong; each wrong file is named.
     """
     found = survey(root or home() / "scenarios")
     if as_json:

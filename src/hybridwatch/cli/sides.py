@@ -23,9 +23,9 @@ _MARK: Final = "#"
 
 RECORDS_HELP: Final = """RECORD is a record file, the id of a run, or "latest"; ids and "latest" are
 looked up in the results folder.
-One RECORD of two builds compares these. Two are BASELINE and CONTENDER; of a record of two builds
-add which side is meant: RECORD#0 or RECORD#1. One RECORD of one build, or one side, is compared
-with the baseline that results/baselines.toml pins for its scenario and testbed."""
+One RECORD with two builds compares these two. Two RECORDs are BASELINE and CONTENDER; for a record
+with two builds add the side: RECORD#0 or RECORD#1. One RECORD with one build, or one side, is
+compared with the baseline that results/baselines.toml pins for its scenario and testbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def takes_baseline(verb: Callable[..., Any]) -> Callable[..., Any]:
     wrapped = click.option(
         "--across-testbeds",
         is_flag=True,
-        help="Compare all the same what different machines measured.",
+        help="Compare sides even if different machines measured them.",
     )(wrapped)
     return click.option(
         "--baseline",
@@ -124,8 +124,8 @@ def judge_asked(
     left, right = sides_for(records, results, asked)
     if (left.run.id, left.side) == (right.run.id, right.side):
         raise ComparisonError(
-            f"run {left.run.id}{_MARK}{left.side}: would be compared with itself, which shows "
-            "nothing: measure another run to compare with it"
+            f"run {left.run.id}{_MARK}{left.side}: would be compared with itself; "
+            "measure another run to compare with it"
         )
     if asked.across_testbeds is False:
         _refuse_across(left, right)
@@ -199,8 +199,8 @@ def _refuse_across(baseline: Chosen, contender: Chosen) -> None:
         return
     told = "\n".join(f"  {line}" for line in differing)
     raise ComparisonError(
-        f"refused, since a difference would be the machines' as much as the engines':\n{told}\n"
-        "measure both on one machine, or compare all the same with --across-testbeds"
+        f"refused: different machines measured the sides, so a difference may be theirs:\n{told}\n"
+        "measure both on one machine, or compare anyway with --across-testbeds"
     )
 
 
@@ -219,6 +219,4 @@ def _side(run: Run, wanted: _Wanted) -> int:
     if len(run.builds) == 1:
         return 0
     labels = ", ".join(f"{_MARK}{at} is {build.label}" for at, build in enumerate(run.builds))
-    raise ComparisonError(
-        f"{wanted.name}: holds {len(run.builds)} builds; say which one is meant: {labels}"
-    )
+    raise ComparisonError(f"{wanted.name}: holds {len(run.builds)} builds; add the side: {labels}")

@@ -1,4 +1,4 @@
-"""What a run has to tell, a point for each metric, statistic and side."""
+"""What a run says: a point for each metric, statistic and side."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a segment holds, column by column; ``docs/index.md`` says what each means."""
+"""What a segment holds, column by column; ``docs/record-index.md`` says what each means."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias

@@ -40,7 +40,7 @@ class Kind(Enum):
     TIME = "time"
     RATE = "rate"
     PROPORTION = "proportion"
-    """Right answers out of questions asked; compared question by question."""
+    """Right answers out of all questions; compared question by question."""
 
     @property
     def has_noise(self) -> bool:

@@ -1,6 +1,6 @@
 """A view as one HTML file that needs nothing else: no server, no network.
 
-It is the document that the live page shows, drawn by the same ``fragment``. Its policy lets only
+It is the document that the live page shows, written by the same templates. Its policy lets only
 our own scripts run, named by their digests: a text that became markup by mistake could do nothing.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Final
 
+from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from hybridwatch.pages.address import Address
@@ -23,8 +24,7 @@ from hybridwatch.pages.document import (
     Section,
     When,
 )
-from hybridwatch.pages.html import HtmlContext, blocks_html, line_html
-from hybridwatch.pages.markup import Markup
+from hybridwatch.pages.html import HtmlContext, page_html
 from hybridwatch.pages.sheet import SHEET
 from hybridwatch.pages.style import STYLE
 
@@ -63,27 +63,17 @@ def static_page(document: Document, now: datetime, base: str | None = None) -> s
         base: Where the dashboard is to be found, with its last slash; links to other views lead
             there, and are no links without.
     """
-    pen = HtmlContext(href=_links_to(base))
     drawn = any(isinstance(block, Chart) for block in _all(document.blocks))
     scripts = ([get_plotlyjs()] if drawn else []) + [_SCRIPT]
-    return str(
-        Markup(
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta http-equiv="Content-Security-Policy" content="{policy}">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            '<meta name="generator" content="hybridwatch page">'
-            "<title>{title} - hybridwatch</title><style>{style}</style></head><body>\n"
-            '<main><h1 class="hw-title">{title}</h1><p class="hw-lead">{lead}</p>\n{body}</main>\n'
-            '<footer class="hw-quiet">{foot}</footer>\n{scripts}</body></html>\n'
-        ).format(
-            policy=_policy(scripts),
-            title=document.title,
-            style=Markup(_GROUND + STYLE),  # noqa: S704 (our own)
-            lead=line_html(document.lead, pen),
-            body=blocks_html((*document.warnings, *document.blocks), pen),
-            foot=line_html(_foot(document, now), pen),
-            scripts=Markup("").join(map(_script, scripts)),
-        )
+    return page_html(
+        {
+            "context": HtmlContext(href=_links_to(base)),
+            "document": document,
+            "foot": _foot(document, now),
+            "policy": _policy(scripts),
+            "scripts": [Markup(script) for script in scripts],  # noqa: S704 (plotly's and our own)
+            "style": Markup(_GROUND + STYLE),  # noqa: S704 (our own)
+        }
     )
 
 
@@ -96,10 +86,6 @@ def _foot(document: Document, now: datetime) -> tuple[str | When, ...]:
 
 def _links_to(base: str | None) -> Callable[[Address], str | None]:
     return lambda address: None if base is None else base + address.href().removeprefix("./")
-
-
-def _script(text: str) -> Markup:
-    return Markup("<script>{}</script>\n").format(Markup(text))  # noqa: S704 (plotly's and our own)
 
 
 def _policy(scripts: list[str]) -> str:

@@ -1,4 +1,4 @@
-// What a page does in the browser with what `fragment` wrote: it draws the figures and copies
+// What a page does in the browser with the HTML of a document: it draws the figures and copies
 // commands. The live page and the saved one share this; each says where plotly comes from.
 
 // A figure is drawn once, and at first where somebody looks: what is only half in sight comes right

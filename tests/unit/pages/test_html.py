@@ -1,12 +1,13 @@
 import re
 from datetime import UTC, datetime
 from html import unescape
+from typing import get_args
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 import plotly.graph_objects as go
 import pytest
-from markupsafe import Markup
+from jinja2 import UndefinedError
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.pages import html as html_module
@@ -25,6 +26,7 @@ from hybridwatch.pages.document import (
     Filters,
     Folded,
     Heading,
+    Inline,
     Kind,
     Link,
     Notice,
@@ -34,7 +36,7 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.html import HtmlContext, blocks_html, line_html
+from hybridwatch.pages.html import ENVIRONMENT, HtmlContext, blocks_html, line_html
 from hybridwatch.report.sentence import MARKS
 
 HOSTILE = '"><script>boom()</script><img src=x onerror="boom()"> {} {0} %s &amp;'
@@ -78,8 +80,29 @@ def test_no_text_becomes_markup_in_any_block(place: int) -> None:
 
 
 def test_the_check_for_markup_sees_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html_module, "_heading", lambda text, _: Markup(text))  # noqa: S704
+    monkeypatch.setattr(html_module, "ENVIRONMENT", ENVIRONMENT.overlay(autoescape=False))
     assert "<script" in html(Heading(HOSTILE))
+
+
+def test_every_kind_of_block_and_of_piece_has_a_template() -> None:
+    written = {type(block) for block in everything("")} | {Section, Folded}
+    assert written == set(get_args(Block))
+    module = ENVIRONMENT.get_template("blocks.html").make_module({"context": PEN})
+    macros = vars(module)
+    assert set(macros["by_kind"]) == {kind.__name__ for kind in get_args(Block)}
+    assert set(macros["inline"]) == {kind.__name__ for kind in get_args(Inline)} - {"str"}
+
+
+@pytest.mark.parametrize("place", range(len(everything(""))))
+def test_no_text_steers_a_display_in_any_block(place: int) -> None:
+    written = html(everything("\x1b[31m\u202ered")[place])
+    assert not set(written) & {"\x1b", "\u202e"}
+    assert r"\x1b[31m\u202ered" in written
+
+
+def test_a_name_that_a_template_does_not_have_is_an_error() -> None:
+    with pytest.raises(UndefinedError):
+        ENVIRONMENT.from_string("{{ gone }}").render()
 
 
 @pytest.mark.parametrize(
