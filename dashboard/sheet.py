@@ -77,6 +77,6 @@ async def serve_plotly(_: "Request") -> "Response":
 
 @cache
 def _plotly() -> bytes:
-    from plotly.offline import get_plotlyjs  # takes long to import
+    from hybridwatch.figures.script import plotly_script  # takes long to import
 
-    return bytes(get_plotlyjs(), "utf-8")
+    return bytes(plotly_script(), "utf-8")

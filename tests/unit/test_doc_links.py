@@ -1,9 +1,12 @@
-"""Links between the pages of the repository lead somewhere, to a heading too."""
+"""What the pages of the repository name is there: links, headings, modules, verbs."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from hybridwatch.cli.main import VERBS
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
@@ -17,7 +20,13 @@ FOLDERS = (
     "results",
     "ci",
 )
-PAGES = sorted(path for folder in FOLDERS for path in ROOT.glob(f"{folder}/*.md".lstrip("/")))
+# The changelog names what was there then.
+PAGES = sorted(
+    path
+    for folder in FOLDERS
+    for path in ROOT.glob(f"{folder}/*.md".lstrip("/"))
+    if path.name != "CHANGELOG.md"
+)
 LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
@@ -52,3 +61,18 @@ def test_every_page_of_docs_can_be_reached_from_readme() -> None:
         links = LINK.findall(page.read_text(encoding="utf-8"))
         waiting += [page.parent / target for target, _ in links if target]
     assert {path.resolve() for path in (ROOT / "docs").glob("*.md")} - reached == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_that_a_page_starts_is_there(page: Path) -> None:
+    named = re.findall(
+        r"python -m\s+((?:hybridwatch|tests)[\w.]*[a-z])", page.read_text(encoding="utf-8")
+    )
+    assert [name for name in named if find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_verb_that_a_page_types_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    typed = re.findall(r"(?:^|`|/|\| )hybridwatch ([a-z][a-z-]*)(?=[ `\n])", text, re.MULTILINE)
+    assert set(typed) <= set(VERBS)

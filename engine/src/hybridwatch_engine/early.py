@@ -2,10 +2,10 @@
 
 import os
 
-from hybridwatch_engine.check import engine_distribution
 from hybridwatch_engine.cpu.triton_interpreter import interpret_triton
 from hybridwatch_engine.loopback import loopback_rendezvous
 from hybridwatch_engine.settings import from_environment
+from hybridwatch_engine.source import engine_distribution
 
 
 def prepare() -> None:

@@ -19,14 +19,14 @@ from hybridwatch.metric import Kind, Metric
 def judge_together(
     drafts: Sequence[Comparison],
     level: float = FALSE_DISCOVERY_RATE,
-    asked: Callable[[Metric], Action] = lambda _: Action.BLOCK,
+    action_of: Callable[[Metric], Action] = lambda _: Action.BLOCK,
 ) -> tuple[tuple[Comparison, ...], int]:
     """Judge all comparisons of a report, each family of tests under a control of its own.
 
     Args:
         drafts: As ``compare`` made them; those without a p-value keep their verdict.
         level: Below it a p-value of timed trials counts; less than 0.05 for one of several looks.
-        asked: What the policy makes of a regression of a metric.
+        action_of: What the policy makes of a regression of a metric.
 
     Returns:
         The comparisons in the same order, and how many p-values were controlled.
@@ -36,7 +36,7 @@ def judge_together(
     families: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for place, (draft, p_value) in enumerate(zip(drafts, alone, strict=True)):
         if p_value is not None:
-            name = family_of(draft.metric, asked(draft.metric))
+            name = family_of(draft.metric, action_of(draft.metric))
             families[name].append((place, p_value))
     judged = list(drafts)
     for name, members in families.items():

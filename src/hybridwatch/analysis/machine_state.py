@@ -162,7 +162,7 @@ def machine_doubts(run: Run) -> tuple[str, ...]:
         else about_surroundings(pair_of(subject, first, last))
         for subject in by_phase.values()
     )
-    return tuple(dict.fromkeys(doubt for told in found for doubt in told))
+    return tuple(dict.fromkeys(doubt for per_gpu in found for doubt in per_gpu))
 
 
 def _differences(
@@ -219,8 +219,8 @@ def _throttling(trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def _reasons(seen: Surroundings) -> set[str]:
-    told = (gpu.throttled for gpu in seen.gpus if gpu.throttled is not None)
-    return {reason for reasons in told for reason in reasons.keys() & _SAVING_ITSELF.keys()}
+    per_gpu = (gpu.throttled for gpu in seen.gpus if gpu.throttled is not None)
+    return {reason for reasons in per_gpu for reason in reasons.keys() & _SAVING_ITSELF.keys()}
 
 
 def _sharing(trials: Sequence[Trial]) -> Iterator[str]:
@@ -245,8 +245,10 @@ def _slowest(clocks: Iterable[float | None]) -> float | None:
 
 
 def _at_power_limit(seen: Surroundings) -> float | None:
-    told = [gpu.throttled.get("power-cap", 0.0) for gpu in seen.gpus if gpu.throttled is not None]
-    return max(told, default=None)
+    per_gpu = [
+        gpu.throttled.get("power-cap", 0.0) for gpu in seen.gpus if gpu.throttled is not None
+    ]
+    return max(per_gpu, default=None)
 
 
 def _used_by_others(trials: Sequence[Trial]) -> str:

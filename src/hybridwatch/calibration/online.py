@@ -150,7 +150,7 @@ def figures_of(
         outcomes: One per block.
         promised: Whether the project's bounds stand beside them.
     """
-    asked = len(outcomes) * (BLOCK - _FIRST + 1)
+    questions = len(outcomes) * (BLOCK - _FIRST + 1)
     hit, calm, soon, later = (
         (at_least(0.75), at_most(1.0), at_most(2), at_most(5)) if promised else (None,) * 4
     )
@@ -173,7 +173,7 @@ def figures_of(
             f"{name}.false_alarms",
             f"{where}: false alarms per 1000 points",
             sum(o.false_alarms for o in outcomes),
-            asked,
+            questions,
             len(outcomes),
             calm,
         ),
@@ -181,7 +181,7 @@ def figures_of(
             f"{name}.false_confirmed",
             f"{where}: false alarms per 1000 points, confirmed",
             sum(o.false_confirmed for o in outcomes),
-            asked,
+            questions,
             len(outcomes),
             calm,
         ),

@@ -133,10 +133,10 @@ def start(app: Path, results: Path, port: int, hosts: tuple[str, ...], access: A
     }
     words += [f"--{name}={value}" for name, value in options.items()]
     os.chdir(app.parent)
-    told = {
+    variables = {
         "HYBRIDWATCH_RESULTS": str(results),
         LOGIN: str(int(access.login)),
         HOSTS: " ".join(hosts),
     }
     # Replacing this process lets Ctrl-C and a supervisor's signals reach the server itself.
-    os.execve(sys.executable, words, {**os.environ, **told})  # noqa: S606
+    os.execve(sys.executable, words, {**os.environ, **variables})  # noqa: S606

@@ -127,8 +127,8 @@ def list_command(*, everything: bool, as_json: bool) -> None:
     # Asking an environment for its code starts a Python there: about a second for each.
     code = _code_of(builds) if as_json or everything else {}
     if as_json:
-        told = [_to_json(build, code.get(build.environment)) for build in builds]
-        click.echo(json.dumps({"builds": told}, indent=2))
+        entries = [_to_json(build, code.get(build.environment)) for build in builds]
+        click.echo(json.dumps({"builds": entries}, indent=2))
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for title in ("build", "release", "accelerator", "environment", "fixes switched"):

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from hybridwatch.analysis.control import ControlKind
-from hybridwatch.analysis.gpu_findings import Asked, Kept, Wanted, WantedControl, evidence_of
+from hybridwatch.analysis.gpu_findings import Kept, Questions, Wanted, WantedControl, evidence_of
 from hybridwatch.campaign.studies import costs_in
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
@@ -72,7 +72,7 @@ def command(results: Path, out: Path | None) -> None:
     """
     scenarios = find(home() / "scenarios", [_GROUP])
     out_of_reach = {one.id: tuple(_out_of_reach(one)) for one in scenarios}
-    asked = Asked(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
+    asked = Questions(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
     found = evidence_of(scenarios, tuple(_kept(results)), asked)
     costs = [one for one in costs_in(results) if one.device != "cpu"]
     title = "Findings: figures measured on GPUs"

@@ -63,11 +63,11 @@ class Bad:
 
 @dataclass(slots=True)
 class Haul:
-    """What became of every file, told as it is known.
+    """What became of every file, printed as soon as it is known.
 
     Attributes:
         intake: Where the records go.
-        quiet: Whether to tell nothing yet.
+        quiet: Whether to print nothing yet.
         taken: Runs that are in the store.
         bad: Files that were not taken, wholly or in part, and paths with nothing to take.
         aside: What the files were that say nothing by themselves.
@@ -89,7 +89,7 @@ class Haul:
             self.write()
 
     def write(self) -> None:
-        """Write the runs that wait, and tell what became of them."""
+        """Write the runs that wait, and print what became of them."""
         failed = self.intake.write()
         waiting, self._waiting = self._waiting, []
         for taken in waiting:
@@ -119,7 +119,7 @@ class Haul:
         self.refuse(str(path), f"expected {KNOWN}, found {only}")
 
     @property
-    def told(self) -> int:
+    def count(self) -> int:
         """How much there was to take, or to refuse."""
         return len(self.taken) + len(self._waiting) + len(self.bad)
 
@@ -192,14 +192,14 @@ def command(
 
 def _take_all(named: Path, haul: Haul, given: Given) -> None:
     """Take a file, or every file of a folder, and say so where there is none."""
-    told, aside = haul.told, len(haul.aside)
+    count, aside = haul.count, len(haul.aside)
     for path in candidates(named) if named.is_dir() else (named,):
         try:
             for taken in _take(path, haul, given):
                 haul.wait(taken)
         except (IngestError, RecordError, OSError) as error:
             haul.refuse(str(path), _reason(path, error))
-    if haul.told == told:
+    if haul.count == count:
         haul.refuse_path(named, haul.aside[aside:])
 
 

@@ -45,7 +45,7 @@ VERBS: Final[Mapping[str, str]] = {
 
 
 class _RefusalError(click.ClickException):
-    """A failure told in a line; in several where several things are wrong."""
+    """A failure shown in one line, or in several if several things are wrong."""
 
     exit_code = 2
 
@@ -56,7 +56,7 @@ class _RefusalError(click.ClickException):
 
 
 class _EngineFailedError(_RefusalError):
-    """Nobody called wrongly: the engine failed, and only the end of its log can say why."""
+    """The call was right, but the engine failed; the end of its log says why."""
 
     exit_code = 1
 

@@ -108,14 +108,14 @@ def command(
 
 
 def _commit() -> str:
-    asked = subprocess.run(
+    git = subprocess.run(
         ["git", "-C", str(home()), "rev-parse", "HEAD"],  # noqa: S607 (git where the system has it)
         capture_output=True,
         text=True,
         check=False,
     )
-    if asked.returncode != 0:
+    if git.returncode != 0:
         raise NightError(
-            f"{home()}: asv stores numbers by commit, and this folder has none: {asked.stderr}"
+            f"{home()}: asv stores numbers by commit, and this folder has none: {git.stderr}"
         )
-    return asked.stdout.strip()
+    return git.stdout.strip()

@@ -66,7 +66,7 @@ class Outcome:
             whole: Whether every number is wanted, or only what it comes to.
         """
         if not whole:
-            word, style, by = self.said()
+            word, style, by = self.summary()
             console.print(Text(visible(f"  {word}{by and f': {by}'}"), style=style))
         elif self._report is None:
             print_values(self.run, console)
@@ -75,8 +75,8 @@ class Outcome:
         for trouble in self.troubles:
             console.print(as_text(trouble), style="red")
 
-    def said(self) -> tuple[str, str, str]:
-        """Say in a word what came of it, how that is coloured, and what shows it."""
+    def summary(self) -> tuple[str, str, str]:
+        """Give the result in a word, the style of that word, and what shows it."""
         if self.control is not None:
             caught = self.control.sight is Sight.CAUGHT
             word = self.control.sight.value
@@ -133,7 +133,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     table.add_column("found", no_wrap=True)
     table.add_column("by")
     for outcome in outcomes:
-        word, style, by = outcome.said()
+        word, style, by = outcome.summary()
         table.add_row(Text(one_line(outcome.scenario)), Text(word, style=style), Text(one_line(by)))
     return table
 

@@ -108,7 +108,7 @@ def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> N
         return
     if shown:
         Console().print(_table(shown))
-        _tell_undigested(shown)
+        _print_undigested(shown)
     else:
         say(f"{results}: no such record.")
     if more:
@@ -158,7 +158,7 @@ def _table(shown: Sequence[Stored]) -> Table:
     return table
 
 
-def _tell_undigested(shown: Sequence[Stored]) -> None:
+def _print_undigested(shown: Sequence[Stored]) -> None:
     """Name the records in which damage need not show."""
     lacking = [stored.run.id for stored in shown if stored.run.sha256 is None]
     if lacking:

@@ -57,8 +57,8 @@ def print_detections(detections: Sequence[Detection], console: Console) -> None:
     if changed:
         console.print(_table(changed))
         console.print()
-    for said in _doubts(detections):
-        console.print(Padding(Text(one_line(said), style="dim"), (0, 0, 0, 2), expand=False))
+    for doubt in _doubts(detections):
+        console.print(Padding(Text(one_line(doubt), style="dim"), (0, 0, 0, 2), expand=False))
     worse = [detection for detection in detections if detection.worse]
     style = "bold red" if worse else "yellow" if changed else ""
     console.print(Text(one_line(_conclusion(detections, changed, worse)), style=style))

@@ -90,6 +90,7 @@ def test_it_opens_once_and_says_by_which_run() -> None:
 def test_it_resolves_by_itself_and_says_by_which_run(good) -> None:
     alert = alert_of(BAD, BAD, good)
     assert alert.status is Status.RESOLVED
+    assert alert.story.is_over
     assert alert.turns[-1].by.run_id == "00000002"
 
 
