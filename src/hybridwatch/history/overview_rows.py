@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.series import label_of
 from hybridwatch.history.severity import ORDER
+from hybridwatch.history.trials import label_of
 from hybridwatch.index import Index
 from hybridwatch.index.queries import STANDING
 from hybridwatch.metric import Metric, metric_of
