@@ -13,7 +13,7 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 def layers() -> list[list[str]]:
     """From the bottom up, siblings together."""
-    (contract,) = [one for one in CONTRACTS if one["type"] == "layers"]
+    (contract,) = [one for one in CONTRACTS if one.get("containers") == ["hybridwatch"]]
     return [line.split(" | ") for line in reversed(contract["layers"]) if line != "__main__"]
 
 
