@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --prog
 LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-')
 READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
 PATIENCE := and not slow
+# Engines stay in one worker, the tests of a file together (tests/conftest.py).
+WORKERS := -n logical --maxprocesses 4 --dist loadgroup
 CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-lock.json tests/github/cut.py | cksum | tr ' ' '-')
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
@@ -22,8 +24,8 @@ run: engine ## Run the smoke scenarios on the embedded model, healthy and known-
 	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad
 
 test: engine browser axe contract check ## Everything that continuous integration runs.
-	$(BIN)/python -m pytest -m "not engine and not browser $(PATIENCE)"
-	$(BIN)/python -m pytest -m "(engine or browser) $(PATIENCE)" --durations=10
+	$(BIN)/python -m pytest $(WORKERS) -m "not engine and not browser $(PATIENCE)" --durations=10
+	$(BIN)/python -m pytest $(WORKERS) -m "(engine or browser) $(PATIENCE)" --durations=10
 
 test-all: PATIENCE :=
 test-all: test ## The same with the tests that take minutes each, before a release.

@@ -36,6 +36,17 @@ class Golden:
         pytest.fail(f"{found} {what} {wanted.name}: look at it and rename it if it is right")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together what several workers must not do at a time, or would do twice.
+
+    Engines, of which one is enough for two processors and whose speed some tests measure; and the
+    tests of a file, which share what their fixtures make.
+    """
+    for item in items:
+        engine = item.get_closest_marker("engine") is not None
+        item.add_marker(pytest.mark.xdist_group("engine" if engine else item.path.stem))
+
+
 @pytest.fixture
 def golden() -> Golden:
     """Check texts against reviewed files."""

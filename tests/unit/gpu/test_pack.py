@@ -400,6 +400,8 @@ def test_no_engine_of_a_cuda_build_takes_flashinfer_which_is_left_out() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow  # a package index answers hundreds of questions; it changes with builds.toml only
+@pytest.mark.timeout(1200)
 def test_our_builds_resolve_for_a_machine_with_torch_alone(tmp_path) -> None:
     """The index is asked, nothing of size is fetched: what pip says of a real build."""
     path = tmp_path / "machine.txt"
