@@ -1,6 +1,7 @@
-"""A checkout with one short scenario, whose session is at its timed load as soon as it can be."""
+"""Checkouts with one short scenario: at its timed load as soon as can be, or over soon."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,12 +24,42 @@ exec {sys.executable} {Path(__file__).with_name("pretended_engine.py")} $part "$
 
 
 def make_short_home(home: Path, *, pretended: bool = False) -> Path:
-    """Link what every home has; the scenario keeps its timed load and next to nothing else.
+    """Make a checkout whose scenario has its timed load and next to nothing else.
 
     Args:
         home: A folder, to be made.
         pretended: Whether the engine is ``pretended_engine`` instead of the build's.
     """
+    _link_what_every_home_has(home, pretended=pretended)
+    text = re.sub(r"\[accuracy\].*", "", _shipped(SCENARIO), flags=re.DOTALL)
+    trials = "[trials]\ncontract = 0\nperformance = 100\nhost_sync = 1\n[expect]\n"
+    _write_scenario(home, SCENARIO, text + trials)
+    return home
+
+
+def make_home_of_a_short_night(home: Path, scenario: str, *, trials: int) -> Path:
+    """Make a checkout whose scenario has all its phases, and each with few trials.
+
+    Args:
+        home: A folder, to be made.
+        scenario: Its id.
+        trials: How many are timed.
+    """
+    _link_what_every_home_has(home, pretended=False)
+    text = re.sub(r"(?m)^documents = .*", "documents = 30", _shipped(scenario))
+    fewer = f"[trials]\ncontract = 1\nperformance = {trials}\nhost_sync = 1\n\n"
+    text, found = re.subn(r"\[trials\][^\[]*", fewer, text)
+    assert found == 1
+    _write_scenario(home, scenario, text)
+    # asv keeps its numbers by commit.
+    git = ("git", "-C", str(home), "-c", "user.name=night", "-c", "user.email=night@example.org")
+    subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], check=True)
+    subprocess.run([*git, "add", "scenarios"], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--message=One short scenario"], check=True)
+    return home
+
+
+def _link_what_every_home_has(home: Path, *, pretended: bool) -> None:
     environment = home / ".engines" / BUILD
     environment.mkdir(parents=True)
     for name in ("engine", "models"):
@@ -43,15 +74,14 @@ def make_short_home(home: Path, *, pretended: bool = False) -> Path:
                 (environment / part.name).symlink_to(part)
     # The mark tells whose environment it is, and this home is another one.
     (environment / MARKER).write_text(environment_digest(load_builds(home)[BUILD]) + "\n")
-    _write_scenario(home)
-    return home
 
 
-def _write_scenario(home: Path) -> None:
-    whole = (ROOT / "scenarios" / f"{SCENARIO}.toml").read_text(encoding="utf-8")
-    short = re.sub(r"\[accuracy\].*", "", whole, flags=re.DOTALL)
-    short += "[trials]\ncontract = 0\nperformance = 100\nhost_sync = 1\n[expect]\n"
-    file = home / "scenarios" / f"{SCENARIO}.toml"
+def _shipped(scenario: str) -> str:
+    return (ROOT / "scenarios" / f"{scenario}.toml").read_text(encoding="utf-8")
+
+
+def _write_scenario(home: Path, scenario: str, text: str) -> None:
+    file = home / "scenarios" / f"{scenario}.toml"
     file.parent.mkdir(parents=True)
-    file.write_text(short, encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
     load_scenario(file, home / "scenarios")

@@ -99,6 +99,7 @@ def run_a_against_a(results):
     return {name for name, verdict in found.items() if verdict in {"regression", "improvement"}}
 
 
+@pytest.mark.slow  # the nightly test measures A/A too, and calibration counts false alarms
 def test_a_against_a_is_neither_regression_nor_improvement(tmp_path):
     """One report in twenty may cry wolf; that is the rate we control. Two in a row must not."""
     changed = run_a_against_a(tmp_path / "first")
