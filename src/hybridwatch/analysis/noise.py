@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, subjects_of
 
 Noise = Mapping[tuple[str, str], float]
@@ -90,5 +90,5 @@ def _series(
 
 
 def _centers(sides: Iterable[OneSide], subject: Subject) -> list[float]:
-    values = (reduce_side(side, subject).values for side in sides)
-    return [float(np.median(some)) for some in values if some]
+    summaries = (summarize(subject, side) for side in sides)
+    return [summary.center for summary in summaries if summary is not None]

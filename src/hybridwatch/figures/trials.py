@@ -10,7 +10,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from hybridwatch.figures.base import base_figure, escaped, faint
-from hybridwatch.history.trials import SideMedian, Trials, TrialValue, label_of
+from hybridwatch.history.trials import SideMedian, Trials, TrialValue
 from hybridwatch.metric import Kind, Metric, Unit
 
 # Okabe and Ito's palette, lightened or darkened until each has 3:1 against white and near-black.
@@ -71,7 +71,7 @@ def figure_trials(trials: Trials) -> go.Figure:
     ticks = [0] if trials.points else []
     return base_figure(
         traces,
-        title=label_of(trials.metric, trials.statistic),
+        title=trials.metric.label(trials.statistic),
         height=_HEIGHT,
         margin={"l": room_of(trials.metric.unit), "r": 8, "t": 44, "b": 28},
         legend={"orientation": "h", "yanchor": "top", "y": -0.14, "x": 0},

@@ -112,7 +112,7 @@ def _size(comparison: Comparison) -> str:
     if comparison.effect is None:
         return f"there is no relative change from 0, so any counts, {_direction(comparison)}"
     beyond = abs(comparison.effect) > comparison.relevance
-    unit = "points" if comparison.metric.kind is Kind.PROPORTION else "%"
+    unit = comparison.metric.kind.change_unit
     sizes = against(100 * abs(comparison.effect), 100 * comparison.relevance)
     where = "beyond" if beyond else "not beyond"
     text = f"the effect {numbers.change(comparison)} is {where} the bound ({sizes} {unit})"
