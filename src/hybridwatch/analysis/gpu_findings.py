@@ -27,7 +27,7 @@ _SWITCHED: Final = frozenset({FixState.APPLIED, FixState.REVERTED})
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An engine whose figures are asked for.
+    """An engine whose figures are wanted.
 
     Attributes:
         release: The vLLM release.
@@ -62,7 +62,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class WantedControl:
-    """A control that is asked for.
+    """A control that is wanted.
 
     Attributes:
         release: The vLLM release that it is run on.
@@ -156,7 +156,7 @@ class Row:
     """One scenario on one engine.
 
     Attributes:
-        scenario: What was asked.
+        scenario: What was measured.
         wanted: Of which engine.
         figures: By the name of the quantity; empty where they are owed, and a quantity that the
             scenario or the engine cannot have is left out.
@@ -223,7 +223,7 @@ def evidence_of(
     Args:
         scenarios: In the order of the page.
         kept: Runs of any scenario; those of another one, or of an older version, do not count.
-        questions: What is to be told.
+        questions: What is to be answered.
 
     Returns:
         One for each testbed, by its id; a single empty one if no record tells anything.

@@ -20,7 +20,7 @@ Noise = Mapping[tuple[str, str], float]
 
 FEWEST_RUNS: Final = 8
 REMEMBERED: Final = 30
-"""Runs that are asked, the newest: what a machine did a year ago says little of its noise today,
+"""Runs that are looked at, the newest: what a machine did a year ago says little of its noise today,
 and a history of any length takes the same time to read."""
 REACH: Final = 3.0
 """Times the noise that a change between two runs must exceed. Two equal runs differ by ``sqrt(2)``

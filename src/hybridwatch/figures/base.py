@@ -55,7 +55,7 @@ def base_figure(
 
     Args:
         traces: As plotly takes them.
-        xaxis: What is told of the horizontal axis.
+        xaxis: Settings of the horizontal axis.
         yaxis: The same of the upright one.
         title: Plain text, written over it.
         **layout: The rest of plotly's layout.

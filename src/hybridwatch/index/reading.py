@@ -73,7 +73,7 @@ class Batch:
             )
         if report:
             self.rows[VERDICTS].extend(
-                {"record": name, "place": place} | _told(comparison, report)
+                {"record": name, "place": place} | _verdict(comparison, report)
                 for place, comparison in enumerate(report.comparisons)
             )
 
@@ -121,7 +121,7 @@ def _values(side: OneSide) -> Iterator[Row]:
             yield named | {"trial": trial, "value": value}
 
 
-def _told(comparison: Comparison, report: Report) -> Row:
+def _verdict(comparison: Comparison, report: Report) -> Row:
     interval, old, new = comparison.interval, comparison.baseline, comparison.contender
     return {
         "metric": comparison.metric.id,

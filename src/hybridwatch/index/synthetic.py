@@ -88,7 +88,7 @@ def write_store(
         folder: The store to be; made when missing.
         values: How many numbers the index shall have at least.
         seed: Equal seeds give equal records.
-        say: Told how many records are made, and how many there will be.
+        say: Called with how many records are made, and how many there will be.
 
     Returns:
         How many records there are.

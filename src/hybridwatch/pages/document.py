@@ -57,16 +57,16 @@ class Grade:
 
     Attributes:
         verdict: Whose symbol and colour; its word is read out and shown on hover.
-        said: What is written, such as the change.
+        words: What is written, such as the change.
     """
 
     verdict: Verdict
-    said: str
+    words: str
 
     @property
     def text(self) -> str:
         """Both, as text alone."""
-        return f"{self.verdict.value} {self.said}"
+        return f"{self.verdict.value} {self.words}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class Command:
 class Choice:
     """Something that the reader may pick; part of the view's address.
 
-    Made by ``Asked``, which has checked what is chosen.
+    Made by ``ViewQuery``, which has checked what is chosen.
 
     Attributes:
         label: What is picked.
@@ -279,21 +279,21 @@ class Choice:
         return self.chosen[0] if self.chosen else ""
 
     @property
-    def told(self) -> str:
+    def chosen_text(self) -> str:
         """What is chosen, in the reader's words."""
         return ", ".join(self.options[each] for each in self.chosen) or ("all" if self.many else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A text that the reader may type; part of the view's address. Made by ``Asked``."""
+    """A text that the reader may type; part of the view's address. Made by ``ViewQuery``."""
 
     label: str
     parameter: str
     text: str
 
     @property
-    def told(self) -> str:
+    def chosen_text(self) -> str:
         """What was typed."""
         return self.text
 
@@ -367,8 +367,8 @@ class Document:
     @property
     def warnings(self) -> tuple[Notice, ...]:
         """What stands before the blocks: the complaints, if there are any."""
-        told = "This link cannot be shown quite as asked"
-        return (Notice(Kind.LOUD, told, self.complaints),) if self.complaints else ()
+        title = "This link cannot be shown quite as asked"
+        return (Notice(Kind.LOUD, title, self.complaints),) if self.complaints else ()
 
 
 def pieces(line: Line) -> tuple[Inline, ...]:

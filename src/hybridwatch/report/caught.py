@@ -49,7 +49,7 @@ def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
     """Say how many bugs were caught, and of what the healthy engine was not clean.
 
     Args:
-        caught: Bugs that were told from the healthy engine.
+        caught: Bugs that were told apart from the healthy engine.
         of: Bugs that were tried.
         unclean: Where the healthy engine broke a rule or differed from itself.
     """
@@ -58,7 +58,7 @@ def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
 
 
 def seen_by(control: KnownBad, most: int = _NAMED) -> str:
-    """Name what told the engine without its fix from the healthy one; empty when nothing did.
+    """Name what sets the engine without its fix apart from the healthy one; empty if nothing.
 
     Args:
         control: The control.

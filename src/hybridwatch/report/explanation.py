@@ -56,7 +56,7 @@ _SAMENESS: Final[Mapping[Design, str]] = {
 }
 _SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
 _LOUD: Final = frozenset({Verdict.REGRESSION, Verdict.FAILED, Verdict.MISSING, Verdict.IMPROVEMENT})
-_TOLD: Final = 6
+_SENTENCES: Final = 6
 """As many comparisons of one verdict as get a sentence of their own."""
 _CONTROL: Final = "Benjamini-Hochberg 1995 over the family of tests; Holm 1979 for the gate"
 
@@ -109,7 +109,7 @@ def print_reasons(report: Report, console: Console) -> None:
     """
     for verdict in ORDER:
         alike = [c for c in report.comparisons if c.verdict is verdict]
-        shown = alike[:_TOLD] if verdict in _LOUD else []
+        shown = alike[:_SENTENCES] if verdict in _LOUD else []
         for comparison in shown:
             why = because(comparison, report.false_discovery_rate)
             _print_reason(verdict, f"{sentence.name_of(comparison)}: {why}", console)
@@ -175,7 +175,7 @@ def _listed(values: Sequence[float]) -> str:
 
 
 def _rule(comparison: Comparison) -> Iterator[Row]:
-    yield "rule", f"{comparison.test}: {_RULES.get(comparison.test, 'see docs/methodology.md')}"
+    yield "rule", f"{comparison.test}: {_RULES.get(comparison.test, 'see docs/judging.md')}"
     if comparison.assumption:
         yield "assumes", comparison.assumption
     shares = comparison.metric.kind is Kind.PROPORTION

@@ -10,7 +10,7 @@ from hybridwatch.report import numbers
 
 _LEAST_DIGITS: Final = 3
 _MOST_DIGITS: Final = 17
-"""With so many digits every number is told from every other."""
+"""With so many digits no two numbers look the same."""
 
 
 def because(comparison: Comparison, level: float) -> str:

@@ -78,7 +78,7 @@ def acknowledge(reason: str) -> Act:
     Raises:
         TriageError: There is no reason, or it is too long or holds control characters.
     """
-    return Act(Deed.ACKNOWLEDGE, _said("reason", reason))
+    return Act(Deed.ACKNOWLEDGE, _checked("reason", reason))
 
 
 def accept(reason: str) -> Act:
@@ -87,7 +87,7 @@ def accept(reason: str) -> Act:
     Raises:
         TriageError: There is no reason, or it is too long or holds control characters.
     """
-    return Act(Deed.ACCEPT, _said("reason", reason))
+    return Act(Deed.ACCEPT, _checked("reason", reason))
 
 
 def invalid(reason: str) -> Act:
@@ -96,7 +96,7 @@ def invalid(reason: str) -> Act:
     Raises:
         TriageError: There is no reason, or it is too long or holds control characters.
     """
-    return Act(Deed.INVALID, _said("reason", reason))
+    return Act(Deed.INVALID, _checked("reason", reason))
 
 
 def duplicate(of: str) -> Act:
@@ -187,7 +187,7 @@ def note(text: str) -> Act:
     Raises:
         TriageError: The note is empty, too long or holds control characters.
     """
-    return Act(Deed.NOTE, _said("note", text))
+    return Act(Deed.NOTE, _checked("note", text))
 
 
 def reopen(reason: str = "") -> Act:
@@ -213,13 +213,13 @@ def checked_name(what: str, name: str) -> str:
     return name
 
 
-def _said(what: str, text: str) -> str:
+def _checked(what: str, text: str) -> str:
     _check(what, text, LONGEST_TEXT, allowed="\n\t")
     return text
 
 
 def _maybe(what: str, text: str) -> str:
-    return _said(what, text) if text else text
+    return _checked(what, text) if text else text
 
 
 def _check(what: str, text: str, longest: int, *, allowed: str) -> None:
