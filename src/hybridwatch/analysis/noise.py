@@ -20,8 +20,8 @@ Noise = Mapping[tuple[str, str], float]
 
 FEWEST_RUNS: Final = 8
 REMEMBERED: Final = 30
-"""Runs that are looked at, the newest: what a machine did a year ago says little of its noise today,
-and a history of any length takes the same time to read."""
+"""Runs that count, the newest: what a machine did a year ago says little of its noise today, and a
+history of any length takes the same time to read."""
 REACH: Final = 3.0
 """Times the noise that a change between two runs must exceed. Two equal runs differ by ``sqrt(2)``
 times the noise; with the noise learned from eight runs, this calls 1 pair in 20 worse at most."""
