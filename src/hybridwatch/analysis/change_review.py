@@ -53,13 +53,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class GatedComparison:
-    """A comparison, and where it stands.
-
-    Attributes:
-        report: The report that holds it.
-        comparison: The comparison.
-        action: What the gate does about it.
-    """
+    """A comparison, and where it stands."""
 
     report: Report
     comparison: Comparison

@@ -24,12 +24,7 @@ _PACKAGES: Final = "lock"
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """Two states of vLLM's repository.
-
-    Attributes:
-        old: Tag or commit of the good one.
-        new: Tag or commit of the bad one.
-    """
+    """Two states of vLLM's repository."""
 
     old: str
     new: str

@@ -44,12 +44,7 @@ class Wanted:
         return f"{self.release} {'with the fix' if self.patched else 'as released'}"
 
     def is_met_by(self, build: EngineBuild, fixes: Sequence[str]) -> bool:
-        """Whether an engine is the one that is meant.
-
-        Args:
-            build: The engine.
-            fixes: The scenario's fix and those that it requires.
-        """
+        """Whether an engine is the one that is meant."""
         if build.release != self.release or build.flags.get("planted"):
             return False
         if not self.patched:
@@ -62,12 +57,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class WantedControl:
-    """A control that is wanted.
-
-    Attributes:
-        release: The vLLM release that it is run on.
-        kind: Which one.
-    """
+    """A control that is wanted."""
 
     release: str
     kind: ControlKind

@@ -36,15 +36,7 @@ _VERDICT_KEYS: Final = frozenset({"report", "parameters", "tools"})
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A run that is in the store now.
-
-    Attributes:
-        file: Where it was read.
-        format: ``record``, or as ``Source.format``.
-        run_id: Its id.
-        record: Its record in the store.
-        new: Whether it was not there before.
-    """
+    """A run that is in the store now."""
 
     file: str
     format: str

@@ -88,13 +88,7 @@ def rules(marks: Sequence[Mark]) -> dict[str, Any]:
 def labels(
     marks: Sequence[Mark], first: pd.Timestamp, last: pd.Timestamp
 ) -> Iterator[dict[str, Any]]:
-    """Write the names of the marks that fit above the figure, the newest first.
-
-    Args:
-        marks: Oldest first.
-        first: The left edge of the figure.
-        last: The right edge.
-    """
+    """Write the names of the marks that fit above the figure, the newest first."""
     places = [(mark.at - first) / (last - first) for mark in marks]
     for nth in fitting(places, [mark.label for mark in marks], movable=True):
         mark = marks[nth]

@@ -55,9 +55,6 @@ HOVERS: Final[dict[Unit, str]] = {
 def figure_trials(trials: Trials) -> go.Figure:
     """Draw one metric of a run: every trial as a point, the median of a side as a bar.
 
-    Args:
-        trials: What was measured.
-
     Returns:
         A figure whose texts are escaped.
     """
@@ -89,10 +86,6 @@ def figure_trials(trials: Trials) -> go.Figure:
 
 def upright_axis(metric: Metric, values: Iterable[float]) -> dict[str, Any]:
     """Lay out the axis on which values of a metric stand.
-
-    Args:
-        metric: What was measured.
-        values: All that is drawn.
 
     Returns:
         As plotly takes it. Shifts of a few percent must be seen, so only a count begins at zero.

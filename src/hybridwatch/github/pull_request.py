@@ -244,11 +244,7 @@ class PullRequest:
 
 
 class _Discretion(logging.Filter):
-    """Lets everything be logged but a token.
-
-    Args:
-        token: The one.
-    """
+    """Lets everything be logged but a token."""
 
     def __init__(self, token: str) -> None:
         super().__init__()

@@ -53,9 +53,6 @@ class Step:
 def measure(results: Path) -> list[Step]:
     """Time everything that a dashboard does with an index.
 
-    Args:
-        results: A made-up store.
-
     Raises:
         HybridwatchError: The store is empty, or not a made-up one.
     """

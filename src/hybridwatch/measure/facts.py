@@ -67,11 +67,6 @@ def facts_of(build: BuildRequest, scenario: Scenario, models: Path) -> Iterator[
 
     A fact that cannot be had does not keep the next ones from being looked at.
 
-    Args:
-        build: Whose engine is started.
-        scenario: What the engine is started for.
-        models: Folder of the models.
-
     Yields:
         Each fact as soon as it is known.
     """

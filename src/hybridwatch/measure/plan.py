@@ -44,11 +44,6 @@ def plan(
     Right before fast: contracts, then accuracy, then times. Sides alternate as A B B A, so that a
     machine that drifts steadily slows both by the same amount. Each phase that is timed begins
     with a warm-up of each side.
-
-    Args:
-        counts: Trials of each phase and side.
-        sides: How many.
-        phases: What is wanted of it.
     """
     whole = (
         *_untimed(counts, sides),
@@ -82,13 +77,7 @@ def plan_start(
 def plan_block(
     number: int, sides: int, phases: Collection[Phase] = EVERY_PHASE
 ) -> tuple[PlannedTrial, ...]:
-    """Lay out one block: a round of every timed phase; each phase alternates as in ``plan``.
-
-    Args:
-        number: Which block, from 0.
-        sides: How many.
-        phases: What is wanted of it.
-    """
+    """Lay out one block: a round of every timed phase; each phase alternates as in ``plan``."""
     return tuple(
         trial for phase in TIMED_PHASES if phase in phases for trial in _round(phase, sides, number)
     )

@@ -71,12 +71,7 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """A text that stands for a longer one.
-
-    Attributes:
-        text: What is written.
-        whole: What hover says.
-    """
+    """A text that stands for a longer one."""
 
     text: str
     whole: str
@@ -134,12 +129,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A few words.
-
-    Attributes:
-        line: What it says; line breaks are kept.
-        quiet: Whether it is an aside.
-    """
+    """A few words."""
 
     line: Line
     quiet: bool = False
@@ -227,12 +217,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A text whose every blank counts, such as an answer; kept as it is.
-
-    Attributes:
-        text: What it says.
-        title: What it is.
-    """
+    """A text whose every blank counts, such as an answer; kept as it is."""
 
     text: str
     title: str = ""
@@ -240,12 +225,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A text to take along: a command line, a path. Has a button that copies it.
-
-    Attributes:
-        text: What is copied.
-        title: What it is.
-    """
+    """A text to take along: a command line, a path. Has a button that copies it."""
 
     text: str
     title: str = ""

@@ -101,12 +101,7 @@ def print_explanation(
 
 
 def print_reasons(report: Report, console: Console) -> None:
-    """Print in a sentence each why the loud verdicts are what they are, and name the others.
-
-    Args:
-        report: Bad news comes first.
-        console: Lines are wrapped to its width, never cut.
-    """
+    """Print in a sentence each why the loud verdicts are what they are, and name the others."""
     for verdict in ORDER:
         alike = [c for c in report.comparisons if c.verdict is verdict]
         shown = alike[:_SENTENCES] if verdict in _LOUD else []

@@ -16,10 +16,6 @@ _MOST_DIGITS: Final = 17
 def because(comparison: Comparison, level: float) -> str:
     """Say how a verdict follows from its numbers.
 
-    Args:
-        comparison: As judged.
-        level: Of the report's false-discovery control.
-
     Returns:
         One sentence that ends with the verdict: ``adjusted p 0.003 < 0.05, and the effect +6.1 %
         is beyond the bound (6.1 > 3 %), in the bad direction: regression``.

@@ -61,9 +61,6 @@ class _File(BaseModel):
 def read_baselines(results: Path) -> tuple[Baseline, ...]:
     """Read what is pinned.
 
-    Args:
-        results: The results folder; without the file nothing is.
-
     Raises:
         RecordError: The file is no such TOML, or pins a scenario twice on one testbed.
     """

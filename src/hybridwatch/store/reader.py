@@ -100,10 +100,6 @@ def read_run(path: Path, bulk: bool = True) -> Run:
 def read_bulk(record: Path, name: str) -> bytes:
     """Read the file beside a record.
 
-    Args:
-        record: The record.
-        name: As the record names the file.
-
     Raises:
         RecordError: It is no regular file, or too large.
         OSError: It cannot be read.

@@ -202,10 +202,6 @@ def reopen(reason: str = "") -> Act:
 def checked_name(what: str, name: str) -> str:
     """Check a person's name: one line that shows as it is.
 
-    Args:
-        what: Whose, for the error.
-        name: Free text.
-
     Raises:
         TriageError: It is empty, too long, or holds line ends or control characters.
     """

@@ -16,13 +16,7 @@ from hybridwatch.triage.act import ANSWERS, Act, Deed
 
 @dataclass(frozen=True, slots=True)
 class SeenPart:
-    """A bad metric of an alert that a person acted on.
-
-    Attributes:
-        metric: Its id.
-        statistic: What trials were reduced to.
-        effect: Its effect, if it had one.
-    """
+    """A bad metric of an alert that a person acted on."""
 
     metric: str
     statistic: str
