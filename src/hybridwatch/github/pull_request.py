@@ -161,11 +161,7 @@ class PullRequest:
             return "posted" if posted else "edited" if edited else "unchanged"
 
     def check(self, sha: str, check: Check) -> str:
-        """Give a commit its status, unless it has this one already.
-
-        Returns:
-            What was done: ``posted`` or ``unchanged``.
-        """
+        """Give a commit its status, unless it has this one already."""
         with self._as_github_errors(f"give a check to commit {sha[:12]} of"):
             commit = self._repository.get_commit(sha)
             latest = list(commit.get_check_runs(check_name=_CHECK, filter="latest"))

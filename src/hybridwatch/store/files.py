@@ -31,11 +31,7 @@ def write_run(results: Path, run: Run) -> Path:
 
 
 def write_all(results: Path, runs: Sequence[tuple[Run, Encoded]]) -> list[Path]:
-    """Add runs whose bytes are there already, all of them or none; as ``write_run``.
-
-    Returns:
-        The paths of their records.
-    """
+    """Add runs whose bytes are there already, all of them or none; as ``write_run``."""
     bulks: list[tuple[Path, bytes]] = []
     records: list[tuple[Path, bytes]] = []
     for run, encoded in runs:

@@ -50,9 +50,6 @@ def find_record(results: Path, key: str) -> Path:
         results: The results folder.
         key: A path to a record, a run id, the beginning of one, or ``latest``.
 
-    Returns:
-        The record's path.
-
     Raises:
         RecordError: No record or more than one answers to the key.
     """
