@@ -2,7 +2,7 @@
 
 ::
 
-    python -m hybridwatch.index.synthetic FOLDER --values 1000000 --seed 1
+    python -m tests.unit.index.synthetic FOLDER --values 1000000 --seed 1
 
 Nothing in it was measured, and nobody shall take it for that: the testbed's name, the harness and
 the wheels say so, and no folder called ``results`` is ever written. The files are real records,
