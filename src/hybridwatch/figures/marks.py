@@ -30,11 +30,7 @@ def mark_moment(figure: go.Figure, moment: datetime) -> None:
 def mark_gap(figure: go.Figure, since: datetime, until: datetime, text: str) -> None:
     """Shade the time in which nothing was measured.
 
-    Args:
-        figure: Over time.
-        since: When the last measurement was.
-        until: Now; the axis is widened to it.
-        text: What to write there; plain text.
+    The axis is widened to ``until``, which is now.
     """
     _widen(figure, until)
     figure.add_shape(

@@ -17,16 +17,8 @@ from hybridwatch.metric import Metric
 class TrialValue:
     """One trial's value.
 
-    Attributes:
-        run_id: Which run.
-        started_at: When that run began, UTC.
-        build: Label of the engine build.
-        side: 0 the baseline, 1 the contender.
-        nth: Place among the side's values, from 0.
-        value: Base units.
-        record: File name of the record.
-        revision: Git commit of the hybridwatch that measured, or ``"unknown"``.
-        testbed: Its id.
+    ``side`` 0 is the baseline, ``nth`` counts its values from 0, ``value`` is in base units;
+    ``revision`` is the Git commit of the hybridwatch that measured, or ``"unknown"``.
     """
 
     run_id: str

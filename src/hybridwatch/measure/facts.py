@@ -45,11 +45,7 @@ for name in sys.argv[1:]:
 class Fact:
     """One thing that was looked at.
 
-    Attributes:
-        name: What it is.
-        seconds: How long the look took.
-        found: What was found, as JSON has it.
-        error: Why nothing was found; empty otherwise.
+    ``seconds`` is how long the look took; ``error`` says why nothing was found.
     """
 
     name: str

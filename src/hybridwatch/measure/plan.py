@@ -12,11 +12,7 @@ from hybridwatch.scenario.scenario import Scenario, TrialCounts
 class PlannedTrial:
     """One trial to make.
 
-    Attributes:
-        phase: What it is for.
-        side: Index of the build.
-        warmup: Not to be compared.
-        number: Which trial of its phase and side, from 0.
+    ``number`` counts the trials of its phase and side from 0; a warm-up is not compared.
     """
 
     phase: Phase

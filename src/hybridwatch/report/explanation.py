@@ -70,12 +70,8 @@ def print_explanation(
 ) -> None:
     """Print how one comparison came to its verdict.
 
-    Args:
-        comparison: One of the report's.
-        report: For the control over all its tests.
-        sides: Baseline and contender, for the values block by block.
-        parameters: As ``replay.parameters_of`` names them.
-        console: Lines are wrapped to its width, never cut.
+    Blocks are listed from the values of ``sides``; ``parameters`` are as ``replay.parameters_of``
+    names them.
     """
     verdict = comparison.verdict
     title = Text(one_line(sentence.name_of(comparison)), style="bold")
