@@ -165,8 +165,6 @@ def _line(comparison: Comparison) -> str:
 
 
 def _documents(report: Report) -> int:
-    return sum(c.baseline.n for c in report.comparisons if _is_accuracy(c) and c.baseline)
-
-
-def _is_accuracy(comparison: Comparison) -> bool:
-    return comparison.metric.kind is Kind.PROPORTION
+    return sum(
+        c.baseline.n for c in report.comparisons if c.metric.kind is Kind.PROPORTION and c.baseline
+    )

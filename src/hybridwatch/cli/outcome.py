@@ -75,7 +75,7 @@ class Outcome:
             return (
                 word,
                 _GOOD if caught and not self.troubles else _BAD,
-                seen_by(self.control, most=1),
+                seen_by(self.control),
             )
         if self._report is None:
             return "measured", "", plural(len(self.run.trials), "trial")

@@ -57,18 +57,13 @@ def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
     return f"{caught} of {plural(of, 'bug')} caught, the healthy engine {healthy}"
 
 
-def seen_by(control: KnownBad, most: int = _NAMED) -> str:
-    """Name what sets the engine without its fix apart from the healthy one; empty if nothing.
-
-    Args:
-        control: The control.
-        most: As many readings as are named; the others are counted.
-    """
+def seen_by(control: KnownBad) -> str:
+    """Name the clearest sign of an engine without its fix, and count the others; empty if none."""
     # One task and one contract first: what a user would have seen, and what broke inside.
     firsts = {found.metric.kind: found for found in reversed(control.by)}.values()
     first = sorted(firsts, key=lambda found: found.metric.kind is not Kind.PROPORTION)
     rest = [found for found in control.by if found not in first]
-    return readings_of([*first, *rest], most)
+    return readings_of([*first, *rest], most=1)
 
 
 def readings_of(comparisons: Sequence[Comparison], most: int = _NAMED) -> str:

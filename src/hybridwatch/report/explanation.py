@@ -17,7 +17,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
+from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.history.severity import ORDER
 from hybridwatch.metric import Direction, Kind
 from hybridwatch.report import numbers, sentence
@@ -149,16 +149,12 @@ def _inputs(comparison: Comparison, blocks: Blocks | None) -> Iterator[Row]:
 
 def _questions(comparison: Comparison) -> Iterator[Row]:
     for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender)):
-        yield name, "no value" if side is None else f"{_right(side)} of {side.n} right"
+        yield name, "no value" if side is None else f"{round(sum(side.values))} of {side.n} right"
     if comparison.test == "none":
         return
     lost = sum(flip.baseline.correct for flip in comparison.flips)
     won = len(comparison.flips) - lost
     yield "answers", f"{lost} right on the baseline only, {won} right on the contender only"
-
-
-def _right(side: Summary) -> int:
-    return round(sum(side.values))
 
 
 def _listed(values: Sequence[float]) -> str:
@@ -205,7 +201,7 @@ def _parameters(
     found = comparison.interval
     if found is not None:
         how = f"interval of {100 * found.confidence:g} %"
-        if comparison.metric.kind is not Kind.PROPORTION:
+        if comparison.metric.kind.has_noise:
             drawn = parameters["bootstrap"][comparison.design.value]
             how += f" by at most {drawn['draws']} bootstrap draws, seed {drawn['seed']}"
         shown.append(how)

@@ -169,7 +169,7 @@ def mute(until: datetime, now: datetime, reason: str = "") -> Act:
             f"mute: expected an end within the next {LONGEST_MUTE.days} days, found "
             f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         )
-    return Act(Deed.MUTE, _maybe("reason", reason), until.astimezone(UTC))
+    return Act(Deed.MUTE, _reason(reason), until.astimezone(UTC))
 
 
 def unmute(reason: str = "") -> Act:
@@ -178,7 +178,7 @@ def unmute(reason: str = "") -> Act:
     Raises:
         TriageError: The reason is too long or holds control characters.
     """
-    return Act(Deed.UNMUTE, _maybe("reason", reason))
+    return Act(Deed.UNMUTE, _reason(reason))
 
 
 def note(text: str) -> Act:
@@ -196,7 +196,7 @@ def reopen(reason: str = "") -> Act:
     Raises:
         TriageError: The reason is too long or holds control characters.
     """
-    return Act(Deed.REOPEN, _maybe("reason", reason))
+    return Act(Deed.REOPEN, _reason(reason))
 
 
 def checked_name(what: str, name: str) -> str:
@@ -214,8 +214,8 @@ def _checked(what: str, text: str) -> str:
     return text
 
 
-def _maybe(what: str, text: str) -> str:
-    return _checked(what, text) if text else text
+def _reason(text: str) -> str:
+    return _checked("reason", text) if text else text
 
 
 def _check(what: str, text: str, longest: int, *, allowed: str) -> None:
