@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The trusted half: takes the parcel of an untrusted run, refuses what is not records, judges and
-# posts. Of the parcel, only the number of the pull request is believed, and only if the commit that
+# The trusted half: takes the bundle of an untrusted run, refuses what is not records, judges and
+# posts. Of the bundle, only the number of the pull request is believed, and only if the commit that
 # GitHub says was measured is one of that pull request's.
 #
 #   GITHUB_TOKEN       actions: read, checks: write, pull-requests: write
 #   GITHUB_REPOSITORY  owner/name
 #   RUN                id of the untrusted workflow run
-#   HEAD               the commit that it ran on, from the event, never from the parcel
+#   HEAD               the commit that it ran on, from the event, never from the bundle
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,11 +17,11 @@ most_bytes=67108864
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-parcel=$(gh api "repos/$GITHUB_REPOSITORY/actions/runs/$RUN/artifacts?name=hybridwatch" \
+bundle=$(gh api "repos/$GITHUB_REPOSITORY/actions/runs/$RUN/artifacts?name=hybridwatch" \
     --jq '.artifacts[0].id // empty')
-test -n "$parcel" || { echo "run $RUN sent no parcel: nothing was measured" >&2; exit 1; }
-gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$parcel/zip" |
-    head -c "$most_bytes" >"$scratch/parcel.zip"
-number=$("$bin/python" -m hybridwatch.github.record_bundle "$scratch/parcel.zip" "$scratch/results")
+test -n "$bundle" || { echo "run $RUN sent no bundle: nothing was measured" >&2; exit 1; }
+gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$bundle/zip" |
+    head -c "$most_bytes" >"$scratch/bundle.zip"
+number=$("$bin/python" -m hybridwatch.github.record_bundle "$scratch/bundle.zip" "$scratch/results")
 "$bin/hybridwatch" comment --repo "$GITHUB_REPOSITORY" --pr "$number" --head "$HEAD" \
     --results "$scratch/results"

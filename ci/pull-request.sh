@@ -6,7 +6,7 @@
 #   BASELINE       engine build, BUILD~fix and BUILD+fix too    [cpu-0.27.1]
 #   CONTENDER      the pull request's                           [BASELINE: an A/A comparison]
 #   SCENARIOS      ids and groups, as `expected` in gate.toml   [smoke]
-# Leaves parcel/records and parcel/pull-request.txt.
+# Leaves bundle/records and bundle/pull-request.txt.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,10 +15,10 @@ baseline=${BASELINE:-cpu-0.27.1}
 contender=${CONTENDER:-$baseline}
 read -ra scenarios <<<"${SCENARIOS:-smoke}"
 
-rm -rf parcel
-mkdir parcel
-echo "$PULL_REQUEST" >parcel/pull-request.txt
+rm -rf bundle
+mkdir bundle
+echo "$PULL_REQUEST" >bundle/pull-request.txt
 # A failed trial (status 1) is a finding, which the gate and the comment tell.
 .venv/bin/hybridwatch run "${scenarios[@]}" --build "$baseline" --build "$contender" \
-    --results parcel || test $? -eq 1
-.venv/bin/hybridwatch gate --results parcel
+    --results bundle || test $? -eq 1
+.venv/bin/hybridwatch gate --results bundle

@@ -76,73 +76,73 @@ class PretendedNvml:
         self.open -= 1
 
     def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
-        return self._told("570.133.20")
+        return self._answer("570.133.20")
 
     def nvmlSystemGetCudaDriverVersion_v2(self) -> int:  # noqa: N802
-        return self._told(12080)
+        return self._answer(12080)
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
-        return self._told(len(self.cards))
+        return self._answer(len(self.cards))
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Card:  # noqa: N802
-        return self._told(self.cards[index])
+        return self._answer(self.cards[index])
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Card:  # noqa: N802
         for card in self.cards:
             if card.uuid == uuid:
-                return self._told(card)
+                return self._answer(card)
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
 
     def nvmlDeviceGetIndex(self, handle: Card) -> int:  # noqa: N802
-        return self._told(self.cards.index(handle))
+        return self._answer(self.cards.index(handle))
 
     def nvmlDeviceGetUUID(self, handle: Card) -> str:  # noqa: N802
-        return self._told(handle.uuid)
+        return self._answer(handle.uuid)
 
     def nvmlDeviceGetName(self, handle: Card) -> str:  # noqa: N802
-        return self._told(handle.name)
+        return self._answer(handle.name)
 
     def nvmlDeviceGetMemoryInfo(self, handle: Card, version: int | None = None) -> Any:  # noqa: N802
         self._refuse(handle, "nvmlDeviceGetMemoryInfo_v2" if version else "nvmlDeviceGetMemoryInfo")
         kept = 0 if version else GIB // 2
-        return self._told(types.SimpleNamespace(total=handle.memory, used=handle.used + kept))
+        return self._answer(types.SimpleNamespace(total=handle.memory, used=handle.used + kept))
 
     def nvmlDeviceGetEnforcedPowerLimit(self, handle: Card) -> int:  # noqa: N802
         self._refuse(handle, "nvmlDeviceGetEnforcedPowerLimit")
-        return self._told(handle.limit_milliwatts)
+        return self._answer(handle.limit_milliwatts)
 
     def nvmlDeviceGetClockInfo(self, handle: Card, type: int) -> int:  # noqa: A002, N802
         self._refuse(handle, "nvmlDeviceGetClockInfo")
         clocks = {pynvml.NVML_CLOCK_SM: handle.sm_mhz, pynvml.NVML_CLOCK_MEM: handle.memory_mhz}
-        return self._told(clocks[type])
+        return self._answer(clocks[type])
 
     def nvmlDeviceGetPowerUsage(self, handle: Card) -> int:  # noqa: N802
         self._refuse(handle, "nvmlDeviceGetPowerUsage")
-        return self._told(handle.milliwatts)
+        return self._answer(handle.milliwatts)
 
     def nvmlDeviceGetTemperature(self, handle: Card, sensor: int) -> int:  # noqa: N802
         self._refuse(handle, "nvmlDeviceGetTemperature")
         assert sensor == pynvml.NVML_TEMPERATURE_GPU
-        return self._told(handle.celsius)
+        return self._answer(handle.celsius)
 
     def nvmlDeviceGetUtilizationRates(self, handle: Card) -> Any:  # noqa: N802
         self._refuse(handle, "nvmlDeviceGetUtilizationRates")
-        return self._told(types.SimpleNamespace(gpu=handle.busy_percent, memory=0))
+        return self._answer(types.SimpleNamespace(gpu=handle.busy_percent, memory=0))
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, handle: Card) -> int:  # noqa: N802
         self._refuse(handle, "nvmlDeviceGetCurrentClocksEventReasons")
-        return self._told(handle.reasons)
+        return self._answer(handle.reasons)
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: Card) -> list[Any]:  # noqa: N802
         self._refuse(handle, "nvmlDeviceGetComputeRunningProcesses")
-        return self._told(
+        return self._answer(
             [
                 types.SimpleNamespace(pid=pid, usedGpuMemory=size)
                 for pid, size in handle.processes.items()
             ]
         )
 
-    def _told(self, answer: Answer) -> Answer:
+    def _answer(self, answer: Answer) -> Answer:
         if not self.open:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_UNINITIALIZED)
         return answer

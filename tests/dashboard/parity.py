@@ -74,7 +74,7 @@ def _own(block: Block) -> Iterator[str]:  # noqa: C901 (a case for each block)
             yield from (block.title, block.text)
         case Filters():
             for choice in block.choices:
-                yield from (choice.label, choice.told)
+                yield from (choice.label, choice.chosen_text)
         case Section() | Folded():
             yield block.title
         case Columns():

@@ -4,7 +4,7 @@
 
     python -m tests.dashboard.speed FOLDER [--json]
 
-FOLDER is a store of any size, such as one by ``hybridwatch.index.synthetic``; its index is brought
+FOLDER is a store of any size, such as one by ``tests.unit.index.synthetic``; its index is brought
 up to date first, and that is not counted. Times are on the clock, from the click or the address
 until the page is drawn whole, figures too. The first page is that of a browser which was never
 here; the others are loaded anew in one that was. What else runs on the machine counts. Exit status

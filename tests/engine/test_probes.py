@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).parent / "planted_reads.py"
 WAITS = Path(__file__).parent / "planted_waits.py"
 
 
-def told_by(sides, script):
+def read_by(sides, script):
     done = subprocess.run(
         [sides[0].spec.interpreter, script],
         capture_output=True, text=True, timeout=280, check=True,
@@ -21,11 +21,11 @@ def told_by(sides, script):
 
 
 def test_every_planted_read_is_counted_once_at_its_place(sides):
-    told = told_by(sides, SCRIPT)
-    assert told["seen"]["reads_per_step"] == [9, 9]
-    assert told["after"] == told["seen"]
+    found = read_by(sides, SCRIPT)
+    assert found["seen"]["reads_per_step"] == [9, 9]
+    assert found["after"] == found["seen"]
     lines = SCRIPT.read_text().splitlines()
-    sites = told["seen"]["sites"]
+    sites = found["seen"]["sites"]
     assert set(sites.values()) == {2}
     places = [site.split(":") for site in sites]
     assert {(file, function) for file, function, _ in places} == {(SCRIPT.name, "planted_step")}
@@ -33,15 +33,15 @@ def test_every_planted_read_is_counted_once_at_its_place(sides):
     assert len(read) == 9
     assert "one.item()" in read
     assert "if one:" in read
-    seconds = told["seen"]["site_seconds"]
+    seconds = found["seen"]["site_seconds"]
     assert set(seconds) == set(sites)
     assert all(0 < taken < 60 for taken in seconds.values())
 
 
 def test_tensors_that_say_they_are_on_a_device_are_waited_for_and_others_are_not(sides):
     """The CUDA half, on the real methods of torch and tensors of a pretended device."""
-    told = told_by(sides, WAITS)
-    seen = told["seen"]
+    found = read_by(sides, WAITS)
+    seen = found["seen"]
     assert seen["reads_per_step"] == [8, 8]
     lines = WAITS.read_text().splitlines()
     waited = {lines[int(site.rpartition(":")[2]) - 1].strip() for site in seen["sites"]}
@@ -54,7 +54,7 @@ def test_tensors_that_say_they_are_on_a_device_are_waited_for_and_others_are_not
     assert set(seen["sites"].values()) == {2}
     assert len(seen["step_seconds"]) == len(seen["wait_seconds_per_step"]) == 2
     assert 0 < seen["wait_seconds_per_step"][0] <= seen["step_seconds"][0]
-    assert told["modes"] == [1, 0]
+    assert found["modes"] == [1, 0]
     # torch's own events are of a static type; the plugin's can be watched.
-    assert told["events"] == [False, True, True]
-    assert told["left_nothing"]
+    assert found["events"] == [False, True, True]
+    assert found["left_nothing"]

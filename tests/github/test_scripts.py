@@ -25,24 +25,24 @@ ZIZMOR: Final = [
     "--color=never",
 ]
 
-# The command line client as ci/comment.sh calls it: a list of parcels, and a parcel.
+# The command line client as ci/comment.sh calls it: a list of bundles, and a bundle.
 GH: Final = """#!/usr/bin/env bash
 case "$2" in
     */actions/runs/42/artifacts\\?name=hybridwatch) echo 99 ;;
-    */actions/artifacts/99/zip) cat "$PARCEL" ;;
+    */actions/artifacts/99/zip) cat "$BUNDLE" ;;
 esac
 """
 
 
 @pytest.fixture
 def trusted(hub, tmp_path):
-    """Run ci/comment.sh on a parcel."""
+    """Run ci/comment.sh on a bundle."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "gh").write_text(GH)
     (folder / "gh").chmod(0o755)
 
-    def run(parcel: Path, **changes: str) -> subprocess.CompletedProcess[str]:
+    def run(bundle: Path, **changes: str) -> subprocess.CompletedProcess[str]:
         inherited = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
         environment = {
             **inherited,
@@ -51,7 +51,7 @@ def trusted(hub, tmp_path):
             "GITHUB_REPOSITORY": REPOSITORY,
             "GITHUB_TOKEN": TOKEN,
             "HEAD": HEAD,
-            "PARCEL": str(parcel),
+            "BUNDLE": str(bundle),
             "RUN": "42",
             "TMPDIR": str(tmp_path),
         }
@@ -66,7 +66,7 @@ def trusted(hub, tmp_path):
     return run
 
 
-def parcel_of(folder: Path, number: int = NUMBER) -> Path:
+def bundle_of(folder: Path, number: int = NUMBER) -> Path:
     """Pack a results folder as the workflow uploads it."""
     path = folder.with_suffix(".zip")
     with zipfile.ZipFile(path, "w") as packed:
@@ -78,12 +78,12 @@ def parcel_of(folder: Path, number: int = NUMBER) -> Path:
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
-    write_run(tmp_path / "parcel", a_comparison(GOOD, BAD, started_at=LATELY))
-    return tmp_path / "parcel"
+    write_run(tmp_path / "bundle", a_comparison(GOOD, BAD, started_at=LATELY))
+    return tmp_path / "bundle"
 
 
 def test_the_trusted_half_posts_what_the_untrusted_measured(hub, trusted, measured) -> None:
-    done = trusted(parcel_of(measured))
+    done = trusted(bundle_of(measured))
     assert done.returncode == 0, done.stderr
     (body,) = hub.bodies()
     assert "A contract broke in " in body.split("\n")[0]
@@ -91,17 +91,17 @@ def test_the_trusted_half_posts_what_the_untrusted_measured(hub, trusted, measur
     assert [check["conclusion"] for check in hub.checks] == ["failure"]
 
 
-def test_a_parcel_cannot_choose_its_pull_request(hub, trusted, measured) -> None:
-    done = trusted(parcel_of(measured), HEAD="c" * 40)
+def test_a_bundle_cannot_choose_its_pull_request(hub, trusted, measured) -> None:
+    done = trusted(bundle_of(measured), HEAD="c" * 40)
     assert done.returncode == 2
     assert "does not belong to this pull request" in done.stderr
-    assert trusted(parcel_of(measured, number=8)).returncode == 2
-    assert trusted(parcel_of(measured), HEAD=EARLIER).returncode == 0
+    assert trusted(bundle_of(measured, number=8)).returncode == 2
+    assert trusted(bundle_of(measured), HEAD=EARLIER).returncode == 0
     assert (hub.comments, hub.checks) == ([], [])
 
 
-def test_a_parcel_with_anything_else_in_it_is_refused(hub, trusted, measured) -> None:
-    path = parcel_of(measured)
+def test_a_bundle_with_anything_else_in_it_is_refused(hub, trusted, measured) -> None:
+    path = bundle_of(measured)
     with zipfile.ZipFile(path, "a") as packed:
         packed.writestr("../../.venv/bin/hybridwatch", "#!/bin/sh\n")
     done = trusted(path)
@@ -110,8 +110,8 @@ def test_a_parcel_with_anything_else_in_it_is_refused(hub, trusted, measured) ->
     assert hub.requests == []
 
 
-def test_no_parcel_is_not_green(hub, trusted, measured) -> None:
-    done = trusted(parcel_of(measured), RUN="43")
+def test_no_bundle_is_not_green(hub, trusted, measured) -> None:
+    done = trusted(bundle_of(measured), RUN="43")
     assert done.returncode == 1
     assert "nothing was measured" in done.stderr
     assert hub.requests == []
@@ -126,14 +126,14 @@ from tests.builders import LATELY, a_comparison
 said = Path("said.txt")
 said.write_text((said.read_text() if said.exists() else "") + " ".join(sys.argv[1:]) + "\\n")
 if sys.argv[1] == "run":
-    write_run(Path("parcel"), a_comparison({good!r}, {bad!r}, started_at=LATELY))
-    (Path("parcel") / "verdicts").mkdir()
+    write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=LATELY))
+    (Path("bundle") / "verdicts").mkdir()
     sys.exit({status})
 """
 
 
 @pytest.mark.parametrize(("status", "ends"), [(0, 0), (1, 0), (2, 1)])
-def test_the_untrusted_half_leaves_a_parcel(tmp_path, status, ends) -> None:
+def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, ends) -> None:
     """In a copy whose engine is a script that stores a record."""
     (tmp_path / "ci").mkdir()
     shutil.copy(ROOT / "ci" / "pull-request.sh", tmp_path / "ci")
@@ -149,11 +149,11 @@ def test_the_untrusted_half_leaves_a_parcel(tmp_path, status, ends) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == ends, done.stderr
-    assert (tmp_path / "parcel" / "pull-request.txt").read_text() == "7\n"
-    assert len(list((tmp_path / "parcel" / "records").rglob("*.json"))) == 1
+    assert (tmp_path / "bundle" / "pull-request.txt").read_text() == "7\n"
+    assert len(list((tmp_path / "bundle" / "records").rglob("*.json"))) == 1
     run, *rest = (tmp_path / "said.txt").read_text().splitlines()
-    assert run == "run smoke a/b --build cpu-0.27.1 --build cpu-0.27.1+x --results parcel"
-    assert rest == (["gate --results parcel"] if ends == 0 else [])
+    assert run == "run smoke a/b --build cpu-0.27.1 --build cpu-0.27.1+x --results bundle"
+    assert rest == (["gate --results bundle"] if ends == 0 else [])
 
 
 WORKFLOWS: Final = ROOT / ".github" / "workflows"

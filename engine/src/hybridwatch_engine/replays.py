@@ -32,7 +32,7 @@ class Replays:
     Attributes:
         eager: Run batches that have a graph on the host's fresh metadata instead of the captured
             one: what the engine would say without graphs, the reference for greedy tokens.
-        observers: Told before each replay, with the graph and the fresh forward context.
+        observers: Called before each replay, with the graph and the fresh forward context.
     """
 
     eager: bool = False

@@ -52,11 +52,6 @@ def attribution_of(
 ) -> Attribution | None:
     """Say why the output throughput of a report changed.
 
-    Args:
-        comparisons: With their verdicts.
-        baseline: First side.
-        contender: Second side.
-
     Returns:
         ``None`` unless it regressed or improved, when the trials do not hold the factors, and when
         their mean changed in the other direction.

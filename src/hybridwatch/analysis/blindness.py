@@ -26,12 +26,7 @@ LEAST_MARGIN: Final = 0.03
 
 @dataclass(frozen=True, slots=True)
 class BlindSpot:
-    """A comparison that can stop a change and could not have seen one.
-
-    Attributes:
-        report: The report that holds it.
-        comparison: The comparison.
-    """
+    """A comparison that can stop a change and could not have seen one."""
 
     report: Report
     comparison: Comparison

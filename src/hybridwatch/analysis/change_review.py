@@ -53,13 +53,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class GatedComparison:
-    """A comparison, and where it stands.
-
-    Attributes:
-        report: The report that holds it.
-        comparison: The comparison.
-        action: What the gate does about it.
-    """
+    """A comparison, and where it stands."""
 
     report: Report
     comparison: Comparison
@@ -172,7 +166,7 @@ class ChangeReview:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is anything that people should be told without asking."""
+        """Whether there is anything that people should hear of without asking."""
         result = self.gate
         better = any(one.is_better for one in self.gated)
         return bool(result.reasons or result.warnings or self.blindness.spots) or better

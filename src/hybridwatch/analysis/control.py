@@ -81,14 +81,7 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
 
 
 def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Control:
-    """Judge the healthy engine against itself: nothing may differ, and all is as expected.
-
-    Args:
-        scenario: What was run.
-        run: Holds contract and accuracy trials of both sides.
-        healthy: Index of one side.
-        same: Index of the other.
-    """
+    """Judge the healthy engine against itself: nothing may differ, and all is as expected."""
     report = report_between(OneSide(run, healthy), OneSide(run, same))
     differing = [
         c for c in _telling(report) if c.verdict is Verdict.IMPROVEMENT or c.verdict.is_bad_news
@@ -172,8 +165,6 @@ def _line(comparison: Comparison) -> str:
 
 
 def _documents(report: Report) -> int:
-    return sum(c.baseline.n for c in report.comparisons if _is_accuracy(c) and c.baseline)
-
-
-def _is_accuracy(comparison: Comparison) -> bool:
-    return comparison.metric.kind is Kind.PROPORTION
+    return sum(
+        c.baseline.n for c in report.comparisons if c.metric.kind is Kind.PROPORTION and c.baseline
+    )

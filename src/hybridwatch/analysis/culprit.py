@@ -24,18 +24,13 @@ _PACKAGES: Final = "lock"
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """Two states of vLLM's repository.
-
-    Attributes:
-        old: Tag or commit of the good one.
-        new: Tag or commit of the bad one.
-    """
+    """Two states of vLLM's repository."""
 
     old: str
     new: str
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """Both, as git writes a range."""
         return f"{self.old}...{self.new}"
 
@@ -65,7 +60,7 @@ class Culprits:
     @property
     def lines(self) -> tuple[str, ...]:
         """Each fact in a line, the range of commits first."""
-        commits = [f"commits: {self.commits.said}"] if self.commits else []
+        commits = [f"commits: {self.commits.text}"] if self.commits else []
         return (*commits, *(f"{fact.what}: {fact.old} -> {fact.new}" for fact in self.facts))
 
 

@@ -89,10 +89,6 @@ class Death:
 def death_of(report: Report, cause: Cause) -> Death | None:
     """Find why the trials behind a cause failed.
 
-    Args:
-        report: Where the cause was found.
-        cause: One of its causes.
-
     Returns:
         ``None`` for a cause that is no failure, and where nothing is known of the trials.
     """

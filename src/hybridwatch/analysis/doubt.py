@@ -262,7 +262,7 @@ def about_margin(kind: Kind) -> str:
     """Say that a change is not shown to lie on either side of the margin."""
     return (
         "The change is beyond noise, but whether it is beyond the margin stays open: "
-        f"repeat with more {_samples(kind)}."
+        f"repeat with more {kind.sample}s."
     )
 
 
@@ -270,10 +270,5 @@ def about_multiplicity(p_value: float, tests: int, kind: Kind) -> str:
     """Say that a difference did not survive the control of its family of tests."""
     return (
         f"Significant alone (p {p_value:.3f}), but not as one of {tests} tests: "
-        f"repeat with more {_samples(kind)}."
+        f"repeat with more {kind.sample}s."
     )
-
-
-def _samples(kind: Kind) -> str:
-    """What there must be more of: a question that is asked again is answered as before."""
-    return "documents" if kind is Kind.PROPORTION else "trials"

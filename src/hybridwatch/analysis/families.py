@@ -17,12 +17,7 @@ _LENIENT: Final = {Action.BLOCK: "", Action.WARN: " (only warned of)", Action.WA
 
 
 def family_of(metric: Metric, action: Action = Action.BLOCK) -> str:
-    """Name the family of a metric's tests.
-
-    Args:
-        metric: What was measured.
-        action: What the policy makes of a regression there.
-    """
+    """Name the family of a metric's tests."""
     return ("accuracy" if metric.kind is Kind.PROPORTION else "speed") + _LENIENT[action]
 
 

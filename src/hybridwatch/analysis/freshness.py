@@ -22,14 +22,7 @@ _HOURS_BELOW: Final = timedelta(days=2)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A scenario that was measured.
-
-    Attributes:
-        scenario: Its id.
-        testbed: Id of the machine.
-        started_at: When the run started, with a time zone.
-        run_id: Which run it was.
-    """
+    """A scenario that was measured."""
 
     scenario: str
     testbed: str

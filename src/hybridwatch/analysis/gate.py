@@ -19,7 +19,6 @@ from hybridwatch.analysis.noise import FEWEST_RUNS
 from hybridwatch.analysis.place import names_of
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric import Kind
 
 UNKNOWN_RUNS: Final = (
     "two runs, and too few earlier runs to know how much runs differ; measure both builds in one "
@@ -129,7 +128,7 @@ def is_between_unknown_runs(comparison: Comparison, report: Report) -> bool:
     """
     return (
         comparison.p_value is not None
-        and comparison.metric.kind is not Kind.PROPORTION
+        and comparison.metric.kind.has_noise
         and comparison.noise is None
         and report.baseline.run_id != report.contender.run_id
     )

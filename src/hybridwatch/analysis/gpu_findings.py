@@ -27,7 +27,7 @@ _SWITCHED: Final = frozenset({FixState.APPLIED, FixState.REVERTED})
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An engine whose figures are asked for.
+    """An engine whose figures are wanted.
 
     Attributes:
         release: The vLLM release.
@@ -44,12 +44,7 @@ class Wanted:
         return f"{self.release} {'with the fix' if self.patched else 'as released'}"
 
     def is_met_by(self, build: EngineBuild, fixes: Sequence[str]) -> bool:
-        """Whether an engine is the one that is meant.
-
-        Args:
-            build: The engine.
-            fixes: The scenario's fix and those that it requires.
-        """
+        """Whether an engine is the one that is meant."""
         if build.release != self.release or build.flags.get("planted"):
             return False
         if not self.patched:
@@ -62,12 +57,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class WantedControl:
-    """A control that is asked for.
-
-    Attributes:
-        release: The vLLM release that it is run on.
-        kind: Which one.
-    """
+    """A control that is wanted."""
 
     release: str
     kind: ControlKind
@@ -156,7 +146,7 @@ class Row:
     """One scenario on one engine.
 
     Attributes:
-        scenario: What was asked.
+        scenario: What was measured.
         wanted: Of which engine.
         figures: By the name of the quantity; empty where they are owed, and a quantity that the
             scenario or the engine cannot have is left out.
@@ -223,7 +213,7 @@ def evidence_of(
     Args:
         scenarios: In the order of the page.
         kept: Runs of any scenario; those of another one, or of an older version, do not count.
-        questions: What is to be told.
+        questions: What is to be answered.
 
     Returns:
         One for each testbed, by its id; a single empty one if no record tells anything.

@@ -23,9 +23,6 @@ def controlled(p_values: Sequence[float]) -> tuple[tuple[float, float], ...]:
 def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
     """Adjust p-values, so that those below the rate can be called discoveries.
 
-    Args:
-        p_values: Every p-value of one report, in any order.
-
     Returns:
         The adjusted values, in the same order.
     """
@@ -39,9 +36,6 @@ def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Adjust p-values by Holm's step-down method.
-
-    Args:
-        p_values: Every p-value of one report, in any order.
 
     Returns:
         The adjusted values, in the same order; none is below its Benjamini-Hochberg counterpart.

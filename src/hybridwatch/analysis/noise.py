@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, subjects_of
 
 Noise = Mapping[tuple[str, str], float]
@@ -20,8 +20,8 @@ Noise = Mapping[tuple[str, str], float]
 
 FEWEST_RUNS: Final = 8
 REMEMBERED: Final = 30
-"""Runs that are asked, the newest: what a machine did a year ago says little of its noise today,
-and a history of any length takes the same time to read."""
+"""Runs that count, the newest: what a machine did a year ago says little of its noise today, and a
+history of any length takes the same time to read."""
 REACH: Final = 3.0
 """Times the noise that a change between two runs must exceed. Two equal runs differ by ``sqrt(2)``
 times the noise; with the noise learned from eight runs, this calls 1 pair in 20 worse at most."""
@@ -90,5 +90,5 @@ def _series(
 
 
 def _centers(sides: Iterable[OneSide], subject: Subject) -> list[float]:
-    values = (reduce_side(side, subject).values for side in sides)
-    return [float(np.median(some)) for some in values if some]
+    summaries = (summarize(subject, side) for side in sides)
+    return [summary.center for summary in summaries if summary is not None]

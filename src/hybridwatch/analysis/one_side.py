@@ -10,12 +10,7 @@ from hybridwatch.record.run import Phase, Run, Trial
 
 @dataclass(frozen=True, slots=True)
 class OneSide:
-    """A run together with the side of it that is meant.
-
-    Attributes:
-        run: Where the trials are.
-        index: Position in ``run.builds``.
-    """
+    """A run together with the side of it that is meant."""
 
     run: Run
     index: int

@@ -1,4 +1,4 @@
-"""What is asked of which metric in which scenario, and what becomes of a change.
+"""What is expected of which metric in which scenario, and what becomes of a change.
 
 Pure: ``cli/policy.py`` reads the file (``ci/gate.toml``). Without a rule that fits, everything
 counts with the metric's own margin.
@@ -24,7 +24,7 @@ class Action(Enum):
     WARN = "warn"
     """It is shown, and the gate passes."""
     WATCH = "watch"
-    """Nobody is told; the report has it all the same."""
+    """Nobody is notified; the report has it all the same."""
 
 
 @dataclass(frozen=True, slots=True)

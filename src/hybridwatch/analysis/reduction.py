@@ -44,7 +44,7 @@ class Reduced:
         trials: Those that count, in order of measurement.
         values: In order of measurement; base units. For a proportion every document's 1.0 or
             0.0 of the first trial.
-        by_trial: The same by the trial's index; empty for a proportion.
+        by_trial: One number per trial by its index; for a proportion the share of right answers.
         broken: Trials left out because a value was no finite number.
     """
 
@@ -62,20 +62,12 @@ def reduce_side(side: OneSide, subject: Subject) -> Reduced:
     trials = side.trials(subject.phase)
     series = [(trial.index, found) for trial in trials if (found := _values(trial, subject))]
     whole = [(index, values) for index, values in series if all(map(math.isfinite, values))]
-    broken = len(series) - len(whole)
-    if subject.metric.kind is Kind.PROPORTION:
-        return Reduced(trials, tuple(whole[0][1]) if whole else (), {}, broken)
     reducer = _REDUCERS[subject.statistic]
-    numbers = [(index, reducer(values)) for index, values in whole]
-    return Reduced(trials, tuple(number for _, number in numbers), dict(numbers), broken)
-
-
-def reduce_trial(trial: Trial, subject: Subject) -> float | None:
-    """Reduce one trial; ``None`` when it failed or gave no value or one that is not finite."""
-    values = _values(trial, subject)
-    if not values or not all(map(math.isfinite, values)):
-        return None
-    return _REDUCERS[subject.statistic](values)
+    by_trial = {index: reducer(values) for index, values in whole}
+    # A comparison looks at documents; what has a history is each trial's share of right ones.
+    documents = whole[0][1] if whole and subject.metric.kind is Kind.PROPORTION else None
+    values = tuple(by_trial.values() if documents is None else documents)
+    return Reduced(trials, values, by_trial, len(series) - len(whole))
 
 
 def _values(trial: Trial, subject: Subject) -> list[float]:

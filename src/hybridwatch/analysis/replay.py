@@ -104,10 +104,6 @@ def noise_in(parameters: Mapping[str, Any]) -> Noise:
 def deviations_between(stored: Any, again: Any) -> tuple[Deviation, ...]:
     """List every place at which a recomputed report says something else than the stored one.
 
-    Args:
-        stored: Plain JSON.
-        again: Plain JSON.
-
     Returns:
         In the order of the stored report; empty if all it says was had again, bit for bit.
     """

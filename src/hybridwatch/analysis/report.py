@@ -52,10 +52,6 @@ PLAIN: Final = Terms()
 def report_of(run: Run, *, level: float | None = None) -> Report:
     """Compare the two builds of an interleaved run; equal builds make it an A/A report.
 
-    Args:
-        run: Two builds.
-        level: As in ``Terms``.
-
     Raises:
         ComparisonError: The run does not have two builds, or holds an unknown metric.
     """
@@ -66,11 +62,6 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
     """Compare a side of one run with a side of another, or of the same one.
 
     Different scenarios or testbeds are no error: every comparison then says why it cannot be.
-
-    Args:
-        baseline: The first side.
-        contender: The second side.
-        terms: How strictly.
 
     Raises:
         ComparisonError: A run holds an unknown metric.

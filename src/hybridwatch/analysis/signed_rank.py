@@ -43,13 +43,7 @@ SEED: Final = 20260402
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How much the blocks changed.
-
-    Attributes:
-        effect: As ``typical_change``.
-        interval: As ``change_interval``.
-        equivalence_p: As ``equivalence_p``.
-    """
+    """How much the blocks changed."""
 
     effect: float
     interval: Interval | None

@@ -14,7 +14,6 @@ from hybridwatch.metric import Kind, Metric, metric_of
 from hybridwatch.metric.catalogue import METRICS
 from hybridwatch.record.run import Phase
 
-_KIND_ORDER: Final = (Kind.EXACT, Kind.PROPORTION, Kind.RATE, Kind.TIME, Kind.COUNT)
 _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}
 _HOST_METRICS: Final = frozenset(
     {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
@@ -55,15 +54,8 @@ def phase_of(metric: Metric) -> Phase:
 
 def statistics_of(metric: Metric) -> tuple[str, ...]:
     """Name the statistics by which a metric is compared."""
-    match metric.kind:
-        case Kind.EXACT:
-            return ("value",)
-        case Kind.PROPORTION | Kind.COUNT:
-            return ("mean",)
-        case Kind.RATE:
-            return ("median",)
-        case Kind.TIME:
-            return ("median", "p99") if metric.id in _TAIL_METRICS else ("median",)
+    typical = metric.kind.statistic
+    return (typical, "p99") if metric.id in _TAIL_METRICS else (typical,)
 
 
 def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
@@ -94,7 +86,7 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
 
 def _place(metric: Metric) -> tuple[int, int, str]:
     return (
-        _KIND_ORDER.index(metric.kind),
+        metric.kind.rank,
         _CATALOGUE_ORDER.get(metric.id, len(_CATALOGUE_ORDER)),
         metric.id,
     )

@@ -18,9 +18,6 @@ def trend_p(values: Sequence[float]) -> float:
 
     Args:
         values: At least two, not all equal.
-
-    Returns:
-        The two-sided p-value.
     """
     n = len(values)
     lean = abs(int(np.sign(_rises(values)[0]).sum()))

@@ -199,14 +199,7 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Who stands on one side of a report.
-
-    Attributes:
-        run_id: The run.
-        build: The engine.
-        testbed: The machine.
-        started_at: When the run began, with a time zone.
-    """
+    """Who stands on one side of a report."""
 
     run_id: str
     build: EngineBuild
@@ -216,12 +209,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Tests of a report that are adjusted together, and with no others.
-
-    Attributes:
-        name: Such as ``accuracy``.
-        tests: How many p-values.
-    """
+    """Tests of a report that are adjusted together, and with no others."""
 
     name: str
     tests: int

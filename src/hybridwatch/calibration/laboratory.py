@@ -50,14 +50,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The outcome of one experiment.
-
-    Attributes:
-        title: A heading.
-        text: How it was measured, in Markdown.
-        figures: Those with a bound, and others worth a name.
-        tables: The rest.
-    """
+    """The outcome of one experiment."""
 
     title: str
     text: str

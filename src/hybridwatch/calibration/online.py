@@ -48,12 +48,7 @@ _HOW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An alarm and when it was first seen.
-
-    Attributes:
-        seen: How many points the detector had.
-        alarm: What it said.
-    """
+    """An alarm and when it was first seen."""
 
     seen: int
     alarm: Alarm

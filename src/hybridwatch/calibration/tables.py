@@ -28,12 +28,7 @@ statistics for medians. [calibration.json](calibration.json) holds the same for 
 
 
 def to_markdown(sections: Sequence[Section], command: str) -> str:
-    """Write the document.
-
-    Args:
-        sections: In the order to be shown.
-        command: The command line that makes this document again.
-    """
+    """Write the document."""
     return "\n\n".join(_blocks(sections, command)) + "\n"
 
 

@@ -67,9 +67,6 @@ class _ReadCost(_Answer):
 def costs_in(results: Path) -> list[Cost]:
     """Read what the campaigns of a results folder measured; of each study the newest answer.
 
-    Args:
-        results: The results folder.
-
     Raises:
         CampaignError: An answer is not what its study prints.
     """

@@ -11,10 +11,6 @@ from hybridwatch.scenario.scenario import Scenario
 def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:
     """Find what is named; without names, everything that the builds can run.
 
-    Args:
-        patterns: Ids or groups, as written.
-        labels: Builds, as written.
-
     Raises:
         ScenarioError: A pattern names nothing, or a file is wrong.
         BuildError: A label names no build, or one that cannot run what is named.

@@ -96,12 +96,6 @@ def command(results: Path, port: int, host: str, names: tuple[str, ...]) -> None
 def find_app(checkout: Path) -> Path:
     """Find the dashboard's entry file.
 
-    Args:
-        checkout: The root of the source tree.
-
-    Returns:
-        Its path.
-
     Raises:
         DashboardError: hybridwatch was installed without its checkout.
     """

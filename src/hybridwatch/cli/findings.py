@@ -72,8 +72,8 @@ def command(results: Path, out: Path | None) -> None:
     """
     scenarios = find(home() / "scenarios", [_GROUP])
     out_of_reach = {one.id: tuple(_out_of_reach(one)) for one in scenarios}
-    asked = Questions(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
-    found = evidence_of(scenarios, tuple(_kept(results)), asked)
+    questions = Questions(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
+    found = evidence_of(scenarios, tuple(_kept(results)), questions)
     costs = [one for one in costs_in(results) if one.device != "cpu"]
     title = "Findings: figures measured on GPUs"
     page = render_evidence(title, _WRITES, found, _MEASURE, costs)

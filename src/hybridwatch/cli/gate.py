@@ -75,7 +75,7 @@ def _one_to_json(result: GateResult, findings: ChangeReview) -> dict[str, Any]:
 
 def _print(findings: ChangeReview) -> None:
     for control in findings.controls:
-        by = seen_by(control, most=1)
+        by = seen_by(control)
         say(f"  {control.scenario}: {control.sight.value}{by and f' by {by}'}")
         for death in () if control.ok else deaths_in(control.report):
             say(f"    {one_line(f'{death.trial.place}: {death.reason}')}")

@@ -17,7 +17,7 @@ from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import KNOWN, candidates, companion, read_foreign
 from hybridwatch.plain_text import visible
 from hybridwatch.record.bounds import MOST_RECORD_BYTES
-from hybridwatch.record.codec import Encoded, decode_with, encode
+from hybridwatch.record.codec import Encoded, decode_record, encode
 from hybridwatch.record.naming import BULK_SUFFIX, stem_of
 from hybridwatch.record.run import Run
 from hybridwatch.store import Intake, read_bulk, read_file
@@ -36,15 +36,7 @@ _VERDICT_KEYS: Final = frozenset({"report", "parameters", "tools"})
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A run that is in the store now.
-
-    Attributes:
-        file: Where it was read.
-        format: ``record``, or as ``Source.format``.
-        run_id: Its id.
-        record: Its record in the store.
-        new: Whether it was not there before.
-    """
+    """A run that is in the store now."""
 
     file: str
     format: str
@@ -258,7 +250,7 @@ def _own(path: Path, raw: bytes) -> tuple[Run, Encoded]:
     if len(raw) > MOST_RECORD_BYTES:
         raise RecordError(f"expected at most {MOST_RECORD_BYTES} bytes, found {len(raw)}")
 
-    run = decode_with(raw, read)
+    run = decode_record(raw).whole(read)
     check_record(run)
     stem = stem_of(run)
     for name in beside:

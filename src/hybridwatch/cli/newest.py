@@ -12,14 +12,14 @@ from hybridwatch.analysis.freshness import REMEMBERED, Gap, Measured, age_text, 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.known_bad import known_bad_in
-from hybridwatch.cli.sides import PLAIN, SideOptions, report_for
+from hybridwatch.cli.sides import PLAIN, SideOptions, judge_named
 from hybridwatch.engine.builds import home
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.record.family import family_of
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
-from hybridwatch.store import Baseline, Stored, read_baselines, read_newest
+from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines, read_newest
 
 MANY_HELP = """Without RECORD, the newest record of every scenario, testbed and pair of builds in
 the results folder is judged; a record of one build is compared with the pinned baseline. A scenario
@@ -38,7 +38,7 @@ def findings_for(
     """Judge what the command line names.
 
     Args:
-        records: As for ``report_for``; none for all that the folder holds.
+        records: As for ``judge_named``; none for all that the folder holds.
         results: Folder of the records.
         policy: Rules, and what is expected how lately; that only counts when no record is named.
         options: How to compare the sides.
@@ -51,18 +51,19 @@ def findings_for(
     """
     now = datetime.now(UTC) if now is None else now
     if records:
-        return _findings([report_for(records, results, policy, options)], policy, now)
+        return _findings([judge_named(records, results, policy, options).report], policy, now)
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder: name a RECORD, or a folder with --results")
-    shelf = read_newest(results)
+    reader = RecordReader()
+    found = read_newest(results, reader)
     broken = [
-        Absent(broken.path.name, f"cannot be read: {broken.reason}") for broken in shelf.broken
+        Absent(broken.path.name, f"cannot be read: {broken.reason}") for broken in found.broken
     ]
     pins = read_baselines(results)
-    runs = _without_baselines(shelf.runs, pins)
+    runs = _without_baselines(found.runs, pins)
     oldest = now - timedelta(days=policy.max_age_days)
     fresh = [stored for stored in runs if stored.run.started_at >= oldest]
-    reports, absent, alone = _judged(fresh, results, policy, options)
+    reports, absent, alone = _judged(fresh, reader, results, policy, options)
     compared = {(report.scenario.id, report.contender.testbed.id) for report in reports}
     # A run of one build beside a comparison is somebody's look at it; alone it is all there is.
     looks = [one for one in alone if (one.scenario, one.testbed) in compared]
@@ -73,7 +74,11 @@ def findings_for(
 
 
 def _judged(
-    fresh: Sequence[Stored], results: Path, policy: Policy, options: SideOptions
+    fresh: Sequence[Stored],
+    reader: RecordReader,
+    results: Path,
+    policy: Policy,
+    options: SideOptions,
 ) -> tuple[list[Report], list[Absent], list[Absent]]:
     """Judge records; gives the reports, what could not be judged, and what has no baseline."""
     reports: list[Report] = []
@@ -82,7 +87,8 @@ def _judged(
     for stored in sorted(fresh, key=lambda stored: _place(stored.run)):
         run = stored.run
         try:
-            reports.append(report_for((str(stored.path),), results, policy, options))
+            judged = judge_named((str(stored.path),), results, policy, options, reader)
+            reports.append(judged.report)
         except ComparisonError as error:
             if len(run.builds) == 2:
                 absent.append(_absent(run, str(error)))

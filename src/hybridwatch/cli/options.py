@@ -18,11 +18,7 @@ def examples(*commands: str) -> str:
 
 
 def takes_results(says: str) -> Callable[[_Verb], _Verb]:
-    """Give a verb the argument ``results``, a folder.
-
-    Args:
-        says: What the verb does with it, for its help.
-    """
+    """Give a verb the argument ``results``, a folder."""
     return click.option(
         "--results",
         type=click.Path(path_type=Path, file_okay=False),

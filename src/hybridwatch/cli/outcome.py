@@ -32,15 +32,7 @@ _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
 class Outcome:
-    """One finished run: what to show and what is wrong with it.
-
-    Args:
-        scenario: What was measured.
-        run: What came of it.
-        path: Its record.
-        report: Between its two sides, if it has two.
-        verdict: The file that keeps the report.
-    """
+    """One finished run: what to show and what is wrong with it."""
 
     def __init__(
         self,
@@ -83,7 +75,7 @@ class Outcome:
             return (
                 word,
                 _GOOD if caught and not self.troubles else _BAD,
-                seen_by(self.control, most=1),
+                seen_by(self.control),
             )
         if self._report is None:
             return "measured", "", plural(len(self.run.trials), "trial")
@@ -106,13 +98,7 @@ class Outcome:
 
 
 def print_closing(outcomes: Sequence[Outcome], results: Path, console: Console) -> None:
-    """Print the last screen: what was caught, where it lies, and three commands to go on with.
-
-    Args:
-        outcomes: Of the scenarios that have a record.
-        results: The folder that got the records.
-        console: Where to; commands are never broken.
-    """
+    """Print the last screen: what was caught, where it lies, and three commands to go on with."""
     if not outcomes:
         return
     if len(outcomes) > 1:

@@ -216,12 +216,7 @@ def _standing(run: Run) -> Standing:
 
 
 class _Measuring:
-    """Measures scenario after scenario, and says how far all of it is.
-
-    Args:
-        console: Where to.
-        scenarios: How many there will be.
-    """
+    """Measures scenario after scenario, and says how far all of it is."""
 
     def __init__(self, console: Console, scenarios: int) -> None:
         self._console = console

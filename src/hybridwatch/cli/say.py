@@ -9,12 +9,7 @@ _LINE_FEED = "\\x0a"
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines, each as one: neither a name nor a text can make another of them.
-
-    Args:
-        lines: Plain text.
-        err: Whether to standard error.
-    """
+    """Print lines, each as one: neither a name nor a text can make another of them."""
     for line in lines:
         click.echo(visible(line).replace("\n", _LINE_FEED), err=err)
 

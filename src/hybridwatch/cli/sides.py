@@ -9,14 +9,13 @@ from typing import Any, Final
 import click
 
 from hybridwatch.analysis.policy import STRICT, Policy
-from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.errors import ComparisonError
 from hybridwatch.history.judge import Chosen, Judged, both_sides, judge, machines_apart
 from hybridwatch.record.run import Run
-from hybridwatch.store import BASELINES, find_record, read_baselines, read_run
+from hybridwatch.store import BASELINES, RecordReader, find_record, read_baselines
 
 PINNED: Final = "pinned"
 _MARK: Final = "#"
@@ -98,9 +97,13 @@ def _takes_records(verb: Callable[..., Any], metavar: str, *, required: bool) ->
     )(verb)
 
 
-def report_for(
-    records: tuple[str, ...], results: Path, policy: Policy = STRICT, options: SideOptions = PLAIN
-) -> Report:
+def judge_named(
+    records: tuple[str, ...],
+    results: Path,
+    policy: Policy = STRICT,
+    options: SideOptions = PLAIN,
+    reader: RecordReader | None = None,
+) -> Judged:
     """Compare what the command line names.
 
     Args:
@@ -108,20 +111,14 @@ def report_for(
         results: Folder in which run ids are looked up.
         policy: Whose margins take the place of the metrics' own.
         options: How to compare them.
+        reader: Who reads the records, and may have read some before.
 
     Raises:
         ComparisonError: The words do not name two sides, or the same one twice, or sides of two
             testbeds without ``across_testbeds``.
         RecordError: A record cannot be found or read.
     """
-    return judge_named(records, results, policy, options).report
-
-
-def judge_named(
-    records: tuple[str, ...], results: Path, policy: Policy = STRICT, options: SideOptions = PLAIN
-) -> Judged:
-    """Compare what the command line names, and keep what it was made from; as ``report_for``."""
-    left, right = sides_for(records, results, options)
+    left, right = _sides(records, results, options, reader or RecordReader())
     if (left.run.id, left.side) == (right.run.id, right.side):
         raise ComparisonError(
             f"run {left.run.id}{_MARK}{left.side}: would be compared with itself; "
@@ -133,15 +130,14 @@ def judge_named(
     return judge(left, right, results, policy, across_testbeds=across)
 
 
-def sides_for(
-    records: tuple[str, ...], results: Path, options: SideOptions = PLAIN
+def _sides(
+    records: tuple[str, ...], results: Path, options: SideOptions, reader: RecordReader
 ) -> tuple[Chosen, Chosen]:
-    """Find the two sides that the command line names; as ``report_for``."""
     if len(records) > 2:
         raise ComparisonError(f"expected one record or two, found {len(records)}")
     wanted = [_wanted(word) for word in records]
     paths = [find_record(results, one.name) for one in wanted]
-    runs = [read_run(path) for path in paths]
+    runs = [reader.whole(path) for path in paths]
     if len(runs) == 2:
         if options.pinned:
             raise ComparisonError("--baseline pinned: expected one record, found two")
@@ -155,16 +151,18 @@ def sides_for(
     # The last build of a run is what it was made for.
     side = len(runs[0].builds) - 1 if wanted[0].side is None else wanted[0].side
     contender = Chosen(paths[0], runs[0], side)
-    return _pinned_for(contender, results, options), contender
+    return _pinned_for(contender, results, options, reader), contender
 
 
-def _pinned_for(contender: Chosen, results: Path, options: SideOptions) -> Chosen:
+def _pinned_for(
+    contender: Chosen, results: Path, options: SideOptions, reader: RecordReader
+) -> Chosen:
     run = contender.run
     baselines = read_baselines(results)
     for pin in baselines:
         if (pin.scenario, pin.testbed) == (run.scenario.id, run.testbed.id):
             path = find_record(results, pin.run)
-            found = read_run(path)
+            found = reader.whole(path)
             if (found.scenario.id, found.testbed.id) != (pin.scenario, pin.testbed):
                 raise ComparisonError(
                     f"{results / BASELINES}: run {pin.run} is of {found.scenario.id} on "

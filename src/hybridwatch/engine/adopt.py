@@ -41,9 +41,6 @@ def adopt(
         accelerator: ``cpu`` or ``cuda``.
         name: Of the build. With the name of one of the checkout's it gets that one's variants.
 
-    Returns:
-        The build.
-
     Raises:
         BuildError: No vLLM, or no plugin, is installed here, or another release of vLLM than the
             checkout's build of this name has.

@@ -38,11 +38,6 @@ class Checkpoint:
 def checkpoint_of(scenario: Scenario, build: BuildSpec, models: Path) -> Checkpoint:
     """Find a scenario's model, and fetch it from the hub when it is there and not here.
 
-    Args:
-        scenario: Names the model.
-        build: An installed build, whose client asks the hub.
-        models: Folder of our models.
-
     Raises:
         BuildError: There is no such model, or the hub cannot be reached and has left no copy here.
     """

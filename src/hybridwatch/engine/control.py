@@ -47,9 +47,6 @@ class EngineControl:
     def switch(self, fixes: Mapping[str, bool]) -> dict[str, FixState]:
         """Turn fixes on or off on the live engine.
 
-        Args:
-            fixes: Fix id to whether it shall be in.
-
         Returns:
             The state of every fix afterwards.
 

@@ -19,12 +19,7 @@ kernel gives back when somebody needs it."""
 
 @dataclass(frozen=True, slots=True)
 class FreeMemory:
-    """The tightest bound.
-
-    Attributes:
-        bytes: What is free under it.
-        where: Which it is, for a person.
-    """
+    """The tightest bound."""
 
     bytes: int
     where: str

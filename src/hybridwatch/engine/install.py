@@ -96,9 +96,6 @@ def install(
             is needed then.
         needs_gpu: Whether a build for CUDA is refused where it could not run.
 
-    Returns:
-        The folder of the environment.
-
     Raises:
         BuildError: The build does not fit this machine, or a step failed; then it carries the step,
             its exit status and the last lines it wrote.

@@ -29,10 +29,7 @@ def healthy_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
 def known_bad_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
     """The build without a fix, and with everything else that its healthy one has.
 
-    Args:
-        build: A label; switches of it stay.
-        fix: Id of a fix.
-        requires: As for ``healthy_label``.
+    Arguments as for ``healthy_label``.
 
     Raises:
         BuildError: The build cannot be probed.

@@ -88,12 +88,6 @@ class LoadClient:
     ) -> dict[str, Any]:
         """Run one trial.
 
-        Args:
-            server: The engine to load.
-            load: The load.
-            result: Where the client writes its JSON.
-            timeout_s: Limit for the trial.
-
         Returns:
             The client's JSON, whole.
 

@@ -122,11 +122,6 @@ def wait_until_up(
 ) -> None:
     """Wait for engines that were started together; the first that dies ends the wait.
 
-    Args:
-        servers: The engines.
-        timeout_s: Limit for all of them.
-        waiting: Called now and then, for progress.
-
     Raises:
         EngineError: One died or did not come up in time; carries the tail of its log.
     """

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import summarize
-from hybridwatch.analysis.reduction import reduce_trial
+from hybridwatch.analysis.pair import summary_of
+from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.errors import ExportError
 from hybridwatch.record.identity import EngineBuild
@@ -53,13 +53,10 @@ def points_of(run: Run) -> Iterator[Point]:
     for side in range(len(run.builds)):
         own = OneSide(run, side)
         for subject in subjects_of(own, own):
-            values = tuple(
-                (trial.index, value)
-                for trial in own.trials(subject.phase)
-                if (value := reduce_trial(trial, subject)) is not None
-            )
-            summary = summarize(subject, own)
-            if values and summary is not None:
+            reduced = reduce_side(own, subject)
+            summary = summary_of(subject.metric, reduced.values)
+            if summary is not None:
+                values = tuple(reduced.by_trial.items())
                 yield Point(run, side, subject, values, summary.center)
 
 

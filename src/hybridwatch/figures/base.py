@@ -53,13 +53,6 @@ def base_figure(
 ) -> go.Figure:
     """Make a figure; at once, since one that grows is checked anew for every piece.
 
-    Args:
-        traces: As plotly takes them.
-        xaxis: What is told of the horizontal axis.
-        yaxis: The same of the upright one.
-        title: Plain text, written over it.
-        **layout: The rest of plotly's layout.
-
     Returns:
         The figure, without a template: that would be 7 kB of defaults.
     """

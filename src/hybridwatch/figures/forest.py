@@ -86,10 +86,6 @@ def reach_of(rows: Sequence[Row]) -> float:
 def figure_forest(title: str, rows: Sequence[Row]) -> go.Figure:
     """Draw each row's interval over its band.
 
-    Args:
-        title: What is drawn.
-        rows: From top to bottom, at least one.
-
     Returns:
         A figure whose texts are escaped.
     """

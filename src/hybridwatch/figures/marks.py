@@ -27,14 +27,10 @@ def mark_moment(figure: go.Figure, moment: datetime) -> None:
     mark_place(figure, _written(moment))
 
 
-def mark_gap(figure: go.Figure, since: datetime, until: datetime, said: str) -> None:
+def mark_gap(figure: go.Figure, since: datetime, until: datetime, text: str) -> None:
     """Shade the time in which nothing was measured.
 
-    Args:
-        figure: Over time.
-        since: When the last measurement was.
-        until: Now; the axis is widened to it.
-        said: What to write there; plain text.
+    The axis is widened to ``until``, which is now.
     """
     _widen(figure, until)
     figure.add_shape(
@@ -54,7 +50,7 @@ def mark_gap(figure: go.Figure, since: datetime, until: datetime, said: str) -> 
         yref="paper",
         xanchor="right",
         yanchor="top",
-        text=escaped(said),
+        text=escaped(text),
         showarrow=False,
         font={"size": 12, "color": MARK},
     )

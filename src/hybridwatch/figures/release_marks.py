@@ -37,13 +37,13 @@ class Mark:
     Attributes:
         at: When the first run of the new engine began.
         label: The new release, or that fixes changed.
-        said: All that changed, a line for each build's change.
+        text: All that changed, a line for each build's change.
         run: The id of that run.
     """
 
     at: pd.Timestamp
     label: str
-    said: str
+    text: str
     run: str
 
 
@@ -53,14 +53,14 @@ def marks_of(lines: Sequence[Line]) -> list[Mark]:
     for line in lines:
         started, runs = line.levels["started_at"], line.levels["run"]
         for step in line.steps:
-            told = (short(step.release) or "fixes", step.said, str(runs.iloc[step.at]))
-            found.setdefault(started.iloc[step.at], []).append(told)
+            change = (short(step.release) or "fixes", step.text, str(runs.iloc[step.at]))
+            found.setdefault(started.iloc[step.at], []).append(change)
     return [_mark(at, found[at]) for at in sorted(found)]
 
 
-def _mark(at: pd.Timestamp, told: Sequence[tuple[str, str, str]]) -> Mark:
-    labels, said, runs = zip(*told, strict=True)
-    return Mark(at, ", ".join(dict.fromkeys(labels)), "\n".join(dict.fromkeys(said)), runs[0])
+def _mark(at: pd.Timestamp, changes: Sequence[tuple[str, str, str]]) -> Mark:
+    labels, texts, runs = zip(*changes, strict=True)
+    return Mark(at, ", ".join(dict.fromkeys(labels)), "\n".join(dict.fromkeys(texts)), runs[0])
 
 
 def rules(marks: Sequence[Mark]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def rules(marks: Sequence[Mark]) -> dict[str, Any]:
         "yaxis": "y2",
         "mode": "lines",
         "line": {"color": f"rgba(128,128,128,{alpha})", "width": 1, "dash": "dot"},
-        "text": [_lines(mark.said) for mark in marks for _ in range(3)],
+        "text": [_lines(mark.text) for mark in marks for _ in range(3)],
         "customdata": [(mark.run,) for mark in marks for _ in range(3)],
         "hovertemplate": "%{text}<br>%{x|%Y-%m-%d %H:%M} UTC<extra></extra>",
         "showlegend": False,
@@ -88,13 +88,7 @@ def rules(marks: Sequence[Mark]) -> dict[str, Any]:
 def labels(
     marks: Sequence[Mark], first: pd.Timestamp, last: pd.Timestamp
 ) -> Iterator[dict[str, Any]]:
-    """Write the names of the marks that fit above the figure, the newest first.
-
-    Args:
-        marks: Oldest first.
-        first: The left edge of the figure.
-        last: The right edge.
-    """
+    """Write the names of the marks that fit above the figure, the newest first."""
     places = [(mark.at - first) / (last - first) for mark in marks]
     for nth in fitting(places, [mark.label for mark in marks], movable=True):
         mark = marks[nth]
@@ -105,7 +99,7 @@ def labels(
             "yref": "paper",
             "yanchor": "bottom",
             "text": escaped(mark.label),
-            "hovertext": _lines(mark.said),
+            "hovertext": _lines(mark.text),
             "showarrow": False,
             "font": {"size": _SIZE},
         }
@@ -152,5 +146,5 @@ def _x(mark: Mark) -> str:
     return f"{mark.at:%Y-%m-%dT%H:%M:%S}"
 
 
-def _lines(said: str) -> str:
-    return escaped(said).replace("\n", "<br>")
+def _lines(text: str) -> str:
+    return escaped(text).replace("\n", "<br>")

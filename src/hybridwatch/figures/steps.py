@@ -66,13 +66,7 @@ def figure_phases(phases: Mapping[str, Mapping[str, float]]) -> go.Figure:
 
 
 def figure_steps(title: str, lines: Mapping[str, Sequence[float]], *, seconds: bool) -> go.Figure:
-    """Draw a number of every step, a line for each build.
-
-    Args:
-        title: What is drawn.
-        lines: By build, in the order of the steps.
-        seconds: Whether they are times, else counts.
-    """
+    """Draw a number of every step, a line for each build."""
     value = "%{y:.4s}s" if seconds else "%{y:,.6~r}"
     form = {"tickformat": "~s", "ticksuffix": "s"} if seconds else {"tickformat": ",~g"}
     return base_figure(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from hybridwatch.figures.base import base_figure, escaped, faint
-from hybridwatch.history.trials import SideMedian, Trials, TrialValue, label_of
+from hybridwatch.history.trials import SideMedian, Trials, TrialValue
 from hybridwatch.metric import Kind, Metric, Unit
 
 # Okabe and Ito's palette, lightened or darkened until each has 3:1 against white and near-black.
@@ -55,9 +55,6 @@ HOVERS: Final[dict[Unit, str]] = {
 def figure_trials(trials: Trials) -> go.Figure:
     """Draw one metric of a run: every trial as a point, the median of a side as a bar.
 
-    Args:
-        trials: What was measured.
-
     Returns:
         A figure whose texts are escaped.
     """
@@ -71,7 +68,7 @@ def figure_trials(trials: Trials) -> go.Figure:
     ticks = [0] if trials.points else []
     return base_figure(
         traces,
-        title=label_of(trials.metric, trials.statistic),
+        title=trials.metric.label(trials.statistic),
         height=_HEIGHT,
         margin={"l": room_of(trials.metric.unit), "r": 8, "t": 44, "b": 28},
         legend={"orientation": "h", "yanchor": "top", "y": -0.14, "x": 0},
@@ -89,10 +86,6 @@ def figure_trials(trials: Trials) -> go.Figure:
 
 def upright_axis(metric: Metric, values: Iterable[float]) -> dict[str, Any]:
     """Lay out the axis on which values of a metric stand.
-
-    Args:
-        metric: What was measured.
-        values: All that is drawn.
 
     Returns:
         As plotly takes it. Shifts of a few percent must be seen, so only a count begins at zero.

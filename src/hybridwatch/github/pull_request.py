@@ -161,11 +161,7 @@ class PullRequest:
             return "posted" if posted else "edited" if edited else "unchanged"
 
     def check(self, sha: str, check: Check) -> str:
-        """Give a commit its status, unless it has this one already.
-
-        Returns:
-            What was done: ``posted`` or ``unchanged``.
-        """
+        """Give a commit its status, unless it has this one already."""
         with self._as_github_errors(f"give a check to commit {sha[:12]} of"):
             commit = self._repository.get_commit(sha)
             latest = list(commit.get_check_runs(check_name=_CHECK, filter="latest"))
@@ -244,11 +240,7 @@ class PullRequest:
 
 
 class _Discretion(logging.Filter):
-    """Lets everything be logged but a token.
-
-    Args:
-        token: The one.
-    """
+    """Lets everything be logged but a token."""
 
     def __init__(self, token: str) -> None:
         super().__init__()

@@ -25,13 +25,7 @@ _INTO: Final = {"purelib": SITE, "platlib": SITE, "scripts": f"{PREFIX}/bin", "d
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the archive.
-
-    Attributes:
-        name: File name.
-        size: In bytes.
-        sha256: Digest of its bytes.
-    """
+    """A part of the archive."""
 
     name: str
     size: int

@@ -23,7 +23,7 @@ _VERDICTS: Final[Mapping[Sight | None, Verdict]] = {
     Sight.MISSED: Verdict.FAILED,
     Sight.CAUGHT: Verdict.EQUIVALENT,
 }
-"""What a control says as a verdict: one that could not be asked says nothing."""
+"""What a control says as a verdict: one that could not be judged says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class ControlRun:
         started_at: UTC.
         role: Known-bad or A/A.
         lost: The fixes that the contender lacks on purpose.
-        told: Its comparisons.
+        readings: Its comparisons.
         sight: What a known-bad control showed; ``None`` of an A/A run.
         blemishes: What the healthy engine of a known-bad control was not clean of.
     """
@@ -67,14 +67,14 @@ class ControlRun:
     started_at: datetime
     role: Role
     lost: tuple[str, ...]
-    told: tuple[Reading, ...]
+    readings: tuple[Reading, ...]
     sight: Sight | None
     blemishes: tuple[str, ...]
 
     @property
     def alarms(self) -> tuple[Reading, ...]:
         """The comparisons that are called a regression; of an A/A run, each is a false alarm."""
-        return tuple(told for told in self.told if told.verdict is Verdict.REGRESSION)
+        return tuple(one for one in self.readings if one.verdict is Verdict.REGRESSION)
 
 
 @lru_cache(maxsize=1)  # what an index says never changes, and every view asks
@@ -111,26 +111,26 @@ class Known(NamedTuple):
 
 def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[Known]:
     """Take from scenarios what controls depend on: little, and fit to be the key of a cache."""
-    return frozenset(Known(name, told.fix, promise_of(told)) for name, told in scenarios.items())
+    return frozenset(Known(name, one.fix, promise_of(one)) for name, one in scenarios.items())
 
 
 @lru_cache(maxsize=1)
 def controls_among(index: Index, known: frozenset[Known]) -> tuple[ControlRun, ...]:
     """List the controls among the runs, as ``controls_of``."""
-    sides, roles, told = _sides(index), roles_of(index), _told(index)
+    sides, roles, readings = _sides(index), roles_of(index), _readings(index)
     scenarios = {one.scenario: one for one in known}
     runs = index.runs()
     first = runs[(runs["side"] == 0) & runs["record"].isin(_wanted(roles))]
     rows: Iterator[Any] = first.itertuples()
     found = (
-        _control(row, roles[row.record], sides[row.record], told.get(row.record, ()), scenarios)
+        _control(row, roles[row.record], sides[row.record], readings.get(row.record, ()), scenarios)
         for row in rows
     )
     return tuple(control for control in found if control is not None)
 
 
 def newest_of(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
-    """Give the newest known-bad control of each scenario that was asked; else one that was not."""
+    """Give each scenario's newest known-bad control that could be judged; else its newest."""
     newest: dict[str, ControlRun] = {}
     for control in controls:
         if control.role is Role.KNOWN_BAD and (
@@ -144,7 +144,7 @@ def _control(
     row: Any,
     role: Role,
     sides: tuple[Engine, Engine],
-    told: Sequence[Reading],
+    readings: Sequence[Reading],
     scenarios: Mapping[str, Known],
 ) -> ControlRun | None:
     scenario = scenarios.get(row.scenario)
@@ -161,9 +161,9 @@ def _control(
         started_at=row.started_at.to_pydatetime(),
         role=role,
         lost=lost,
-        told=tuple(told),
-        sight=sight_of(told, deadly=promise.deadly) if role is Role.KNOWN_BAD else None,
-        blemishes=blemishes_in(told, promise) if role is Role.KNOWN_BAD else (),
+        readings=tuple(readings),
+        sight=sight_of(readings, deadly=promise.deadly) if role is Role.KNOWN_BAD else None,
+        blemishes=blemishes_in(readings, promise) if role is Role.KNOWN_BAD else (),
     )
 
 
@@ -183,7 +183,7 @@ def _sides(index: Index) -> Mapping[str, tuple[Engine, Engine]]:
 
 
 @lru_cache(maxsize=1)
-def _told(index: Index) -> Mapping[str, Sequence[Reading]]:
+def _readings(index: Index) -> Mapping[str, Sequence[Reading]]:
     """What each control's report says, by record."""
     verdicts = index.verdicts()
     found: defaultdict[str, list[Reading]] = defaultdict(list)
@@ -198,9 +198,9 @@ def _told(index: Index) -> Mapping[str, Sequence[Reading]]:
 
 
 @lru_cache(maxsize=1024)  # a store has few builds
-def fixes_of(told: str) -> Mapping[str, FixState]:
+def fixes_of(states: str) -> Mapping[str, FixState]:
     """Read the states of a build's fixes, as the index keeps them."""
-    return {fix: FixState(state) for fix, state in json.loads(told).items()}
+    return {fix: FixState(state) for fix, state in json.loads(states).items()}
 
 
 def broken_contracts(control: ControlRun) -> tuple[Reading, ...]:
@@ -214,5 +214,5 @@ def lost_answers(control: ControlRun) -> tuple[Reading, ...]:
 
 
 def _bad(control: ControlRun, kind: Kind) -> tuple[Reading, ...]:
-    bad = (told for told in control.told if told.verdict.is_bad_news)
-    return tuple(told for told in bad if kind_of(told.metric) is kind)
+    bad = (one for one in control.readings if one.verdict.is_bad_news)
+    return tuple(one for one in bad if kind_of(one.metric) is kind)

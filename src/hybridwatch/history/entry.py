@@ -30,9 +30,6 @@ class Entry:
 def entry_of(path: Path) -> Entry | Broken:
     """Read one record and judge it.
 
-    Args:
-        path: The record.
-
     Returns:
         The run with its report but without the answers (the report keeps those that flipped),
         or the record's name and what is wrong with it.

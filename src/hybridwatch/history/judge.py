@@ -1,4 +1,4 @@
-"""Two sides and what is said of them: what every verb and every view that compares is made of."""
+"""Two sides and their report: what every verb and every view that compares is made of."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -75,7 +75,7 @@ class Step:
     fixes: tuple[str, ...]
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """Both in one line."""
         release = f"release {self.release}" if self.release else ""
         return ", ".join(filter(None, (release, *self.fixes)))

@@ -12,7 +12,6 @@ import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.severity import ORDER
-from hybridwatch.history.trials import label_of
 from hybridwatch.index import Index
 from hybridwatch.index.queries import STANDING
 from hybridwatch.metric import Metric, metric_of
@@ -157,7 +156,7 @@ def name_of(metric_id: str, statistic: str) -> tuple[Metric | None, str]:
         metric = metric_of(metric_id)
     except KeyError:
         return None, f"{metric_id} {statistic}"
-    return metric, label_of(metric, statistic)
+    return metric, metric.label(statistic)
 
 
 def verdict_rows(verdicts: pd.DataFrame) -> list[VerdictRow]:

@@ -31,7 +31,7 @@ class Row:
         builds: Labels, baseline first; one or two.
         failures: Failed trials.
         verdict: The worst of its comparisons; ``None`` without a report.
-        said: Headline of its report, or why it has none.
+        headline: Headline of its report, or why it has none.
         is_control: Whether its contender is bad on purpose.
     """
 
@@ -44,7 +44,7 @@ class Row:
     builds: tuple[str, ...]
     failures: int
     verdict: Verdict | None
-    said: str
+    headline: str
     is_control: bool = False
 
     @property
@@ -82,7 +82,7 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
             builds=tuple(sides[record]),
             failures=failures[record],
             verdict=worst.get(record),
-            said=each["headline"] or (_ALONE if len(sides[record]) == 1 else each["trouble"]),
+            headline=each["headline"] or (_ALONE if len(sides[record]) == 1 else each["trouble"]),
             is_control=record in bad,
         )
     return found

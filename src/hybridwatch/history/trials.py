@@ -10,23 +10,15 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.history.entry import Entry
-from hybridwatch.metric import Kind, Metric
+from hybridwatch.metric import Metric
 
 
 @dataclass(frozen=True, slots=True)
 class TrialValue:
     """One trial's value.
 
-    Attributes:
-        run_id: Which run.
-        started_at: When that run began, UTC.
-        build: Label of the engine build.
-        side: 0 the baseline, 1 the contender.
-        nth: Place among the side's values, from 0.
-        value: Base units.
-        record: File name of the record.
-        revision: Git commit of the hybridwatch that measured, or ``"unknown"``.
-        testbed: Its id.
+    ``side`` 0 is the baseline, ``nth`` counts its values from 0, ``value`` is in base units;
+    ``revision`` is the Git commit of the hybridwatch that measured, or ``"unknown"``.
     """
 
     run_id: str
@@ -79,16 +71,11 @@ def trials_of(entry: Entry) -> list[Trials]:
     return [_trials(entry, sides, subject) for subject in subjects_of(sides[0], sides[-1])]
 
 
-def label_of(metric: Metric, statistic: str) -> str:
-    """Name a metric as ``sentence.name_of`` names its comparison."""
-    return f"{metric.id} {statistic}" if metric.kind is Kind.TIME else metric.id
-
-
 def _trials(entry: Entry, sides: Sequence[OneSide], subject: Subject) -> Trials:
     points = [
         _point(entry, side, nth, value)
         for side in sides
-        for nth, value in enumerate(_values(side, subject))
+        for nth, value in enumerate(reduce_side(side, subject).by_trial.values())
     ]
     medians = [
         SideMedian(build, side, median(point.value for point in group))
@@ -96,18 +83,6 @@ def _trials(entry: Entry, sides: Sequence[OneSide], subject: Subject) -> Trials:
     ]
     started_at = entry.run.started_at
     return Trials(subject.metric, subject.statistic, started_at, tuple(points), tuple(medians))
-
-
-def _values(side: OneSide, subject: Subject) -> Sequence[float]:
-    if subject.metric.kind is not Kind.PROPORTION:
-        return reduce_side(side, subject).values
-    # A comparison looks at documents; what has a history is each trial's share of right ones.
-    return [
-        sum(sample.values) / len(sample.values)
-        for trial in side.trials(subject.phase)
-        for sample in trial.samples
-        if sample.metric == subject.metric.id and sample.values
-    ]
 
 
 def _point(entry: Entry, side: OneSide, nth: int, value: float) -> TrialValue:

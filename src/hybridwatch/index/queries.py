@@ -45,11 +45,7 @@ class Series:
 class Index:
     """Everything that a store holds, as of one moment. Never changes; frames given out are copies.
 
-    Args:
-        results: The results folder.
-        listed: Its records when the index was opened.
-        tables: All rows.
-        kept: Whether all of it is on disk.
+    ``listed`` are the records when it was opened; ``kept`` is whether all of it is on disk.
     """
 
     def __init__(

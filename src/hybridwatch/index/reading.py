@@ -8,14 +8,13 @@ from typing import Any, TypeAlias
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_trial
+from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.subject import Subject, subjects_of
+from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.index.stamps import Listed, printable
 from hybridwatch.index.tables import RECORDS, RUNS, VALUES, VERDICTS
-from hybridwatch.metric import Kind
 from hybridwatch.record.run import Run
 from hybridwatch.store import read_run
 
@@ -74,7 +73,7 @@ class Batch:
             )
         if report:
             self.rows[VERDICTS].extend(
-                {"record": name, "place": place} | _told(comparison, report)
+                {"record": name, "place": place} | _verdict(comparison, report)
                 for place, comparison in enumerate(report.comparisons)
             )
 
@@ -118,22 +117,11 @@ def _of_side(side: OneSide) -> Row:
 def _values(side: OneSide) -> Iterator[Row]:
     for subject in subjects_of(side, side):
         named = {"metric": subject.metric.id, "statistic": subject.statistic}
-        for trial, value in _of_trials(side, subject):
+        for trial, value in reduce_side(side, subject).by_trial.items():
             yield named | {"trial": trial, "value": value}
 
 
-def _of_trials(side: OneSide, subject: Subject) -> Iterator[tuple[int, float]]:
-    for trial in side.trials(subject.phase):
-        if subject.metric.kind is Kind.PROPORTION:
-            # A comparison looks at documents; a history has each trial's share of right ones.
-            for sample in trial.samples:
-                if sample.metric == subject.metric.id and sample.values:
-                    yield trial.index, sum(sample.values) / len(sample.values)
-        elif (value := reduce_trial(trial, subject)) is not None:
-            yield trial.index, value
-
-
-def _told(comparison: Comparison, report: Report) -> Row:
+def _verdict(comparison: Comparison, report: Report) -> Row:
     interval, old, new = comparison.interval, comparison.baseline, comparison.contender
     return {
         "metric": comparison.metric.id,

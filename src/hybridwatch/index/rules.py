@@ -19,9 +19,6 @@ def rules_digest(headline: Headline) -> str:
 
     That is what a stored verdict names as its tools (the version of the rules, NumPy, SciPy, the
     processor's arithmetic), the version of the rows, and who says headlines.
-
-    Args:
-        headline: A function of a module.
     """
     hangs_on = {
         **present_tools(),

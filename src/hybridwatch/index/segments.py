@@ -63,10 +63,6 @@ class Segment:
 def make_home(results: Path, rules: str) -> Path:
     """Make the folder of an index, and clear away what nobody needs.
 
-    Args:
-        results: The results folder.
-        rules: As ``rules_digest`` gives it.
-
     Raises:
         OSError: It cannot be made.
     """

@@ -13,11 +13,8 @@ _ABSENT = (-1, -1)
 class Stamp:
     """Changes when a record, or the file beside it, is replaced; -1 stands for a missing file.
 
-    Attributes:
-        record_ns: When the record was last written, in nanoseconds since 1970.
-        record_size: Its length in bytes.
-        bulk_ns: The same of the file of answers.
-        bulk_size: The same of the file of answers.
+    When each file was last written, in nanoseconds since 1970, and its length in bytes; ``bulk`` is
+    the file of answers.
     """
 
     record_ns: int

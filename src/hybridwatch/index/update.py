@@ -21,7 +21,7 @@ from hybridwatch.index.stamps import Listed, Stamp, list_stamped
 from hybridwatch.index.tables import RECORDS, Tables, joined, keeping, tables_of
 
 Say: TypeAlias = Callable[[int, int], None]
-"""Told how many of the new records are read, and how many there are."""
+"""Called with how many of the new records are read, and how many there are."""
 
 BATCH: Final = 64
 """Records of a segment: as many are lost when a process is killed, some seconds of work."""
@@ -60,7 +60,7 @@ def open_index(
     Args:
         results: The results folder; one that does not exist is an empty store.
         headline: Says a report in one sentence: ``report.sentence.headline``.
-        say: Told about progress, once at the start and after each new record.
+        say: Called about progress, once at the start and after each new record.
         rebuild: Whether to read every record again. Not needed after a change of the rules, which
             an index notices by itself.
     """

@@ -130,13 +130,7 @@ def moment_of(seconds: float, node: Node) -> datetime:
 
 @dataclass(frozen=True)
 class Document:
-    """A file that holds JSON, or JSON lines.
-
-    Attributes:
-        path: Where it lies.
-        raw: Its bytes.
-        lines: Every value in it; one for plain JSON.
-    """
+    """A file that holds JSON, or JSON lines."""
 
     path: Path
     raw: bytes

@@ -22,13 +22,7 @@ _ANY_NUMBER: Final = "asv_number."
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the person who ingests knows and the file does not say.
-
-    Attributes:
-        testbed: Id of the machine.
-        build: Label of the engine build.
-        scenario: The name of its workload.
-    """
+    """What the person who ingests knows and the file does not say."""
 
     testbed: str | None = None
     build: str | None = None

@@ -29,13 +29,7 @@ _Test = Callable[[Document], bool]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file.
-
-    Attributes:
-        name: As ``Source.format`` begins.
-        fits: Tells its files.
-        read: Gives the runs of one.
-    """
+    """A kind of file."""
 
     name: str
     fits: _Test

@@ -250,10 +250,10 @@ def _check_read(result: Node, read: Set[str]) -> None:
     """Refuse a result whose latencies have names that are not read: they would be lost."""
     for key, node in result.items():
         named = _LATENCY.search(key)
-        is_told = isinstance(node.value, dict) or (
+        is_given = isinstance(node.value, dict) or (
             isinstance(node.value, int | float) and not isinstance(node.value, bool)
         )
-        if named is None or not is_told or named[1] in read or (read and named[1] not in _NAMES):
+        if named is None or not is_given or named[1] in read or (read and named[1] not in _NAMES):
             continue
         wanted = f"{named[1]}_ms" if named[1] in _NAMES else "ttft_ms"
         raise node.wrong(f"names that are read, such as median_{wanted} and p99_{wanted}")

@@ -111,7 +111,7 @@ class Bench:
         sides: The builds, baseline first.
         models: Folder of the models.
         work: Folder for logs.
-        say: Told in one line what is going on.
+        say: Called with a line about what is going on.
         gpus: Those that engines may use, as CUDA numbers them; none where all compute on a CPU.
     """
 

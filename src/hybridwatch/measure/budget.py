@@ -109,7 +109,7 @@ def add_until_decided(
             break
         run = _looked(run, done)
         standing = budget.judge(run)
-        tell(_said(budget, number, done, standing, pace))
+        tell(_progress(budget, number, done, standing, pace))
         if not standing.open or done < goal:
             break
     return run
@@ -120,7 +120,7 @@ def _looked(run: Run, blocks: int) -> Run:
     return replace(run, looks=replace(run.looks, made=(*run.looks.made, blocks)))
 
 
-def _said(budget: Budget, number: int, done: int, standing: Standing, pace: Pace) -> str:
+def _progress(budget: Budget, number: int, done: int, standing: Standing, pace: Pace) -> str:
     """Tell what is open, and what comes next."""
     look = f"look {number} of {len(budget.looks)}, {done} trials a side"
     if not standing.open:

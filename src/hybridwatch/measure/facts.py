@@ -45,11 +45,7 @@ for name in sys.argv[1:]:
 class Fact:
     """One thing that was looked at.
 
-    Attributes:
-        name: What it is.
-        seconds: How long the look took.
-        found: What was found, as JSON has it.
-        error: Why nothing was found; empty otherwise.
+    ``seconds`` is how long the look took; ``error`` says why nothing was found.
     """
 
     name: str
@@ -66,11 +62,6 @@ def facts_of(build: BuildRequest, scenario: Scenario, models: Path) -> Iterator[
     """Look at the machine, the driver, the build's modules and code, and at one engine.
 
     A fact that cannot be had does not keep the next ones from being looked at.
-
-    Args:
-        build: Whose engine is started.
-        scenario: What the engine is started for.
-        models: Folder of the models.
 
     Yields:
         Each fact as soon as it is known.

@@ -61,11 +61,7 @@ class Gpus:
 
 
 class GpuWatch:
-    """Reads GPUs in a thread of its own: made before a trial, started with it, stopped after it.
-
-    Args:
-        gpus: Those of the session; without any, nothing is done.
-    """
+    """Reads GPUs in a thread of its own: made before a trial, started with it, stopped after it."""
 
     def __init__(self, gpus: Gpus) -> None:
         self._gpus = gpus

@@ -52,11 +52,7 @@ def kernel_seconds() -> tuple[float, ...]:
 
 
 class Watch:
-    """Sees the surroundings of one trial: made before it, started with it, closed after it.
-
-    Args:
-        gpus: Those that the session's engines may use.
-    """
+    """Sees the surroundings of one trial: made before it, started with it, closed after it."""
 
     def __init__(self, gpus: Gpus = _NO_GPUS) -> None:
         self._gpus = GpuWatch(gpus)

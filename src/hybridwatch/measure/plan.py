@@ -12,11 +12,7 @@ from hybridwatch.scenario.scenario import Scenario, TrialCounts
 class PlannedTrial:
     """One trial to make.
 
-    Attributes:
-        phase: What it is for.
-        side: Index of the build.
-        warmup: Not to be compared.
-        number: Which trial of its phase and side, from 0.
+    ``number`` counts the trials of its phase and side from 0; a warm-up is not compared.
     """
 
     phase: Phase
@@ -44,11 +40,6 @@ def plan(
     Right before fast: contracts, then accuracy, then times. Sides alternate as A B B A, so that a
     machine that drifts steadily slows both by the same amount. Each phase that is timed begins
     with a warm-up of each side.
-
-    Args:
-        counts: Trials of each phase and side.
-        sides: How many.
-        phases: What is wanted of it.
     """
     whole = (
         *_untimed(counts, sides),
@@ -82,13 +73,7 @@ def plan_start(
 def plan_block(
     number: int, sides: int, phases: Collection[Phase] = EVERY_PHASE
 ) -> tuple[PlannedTrial, ...]:
-    """Lay out one block: a round of every timed phase; each phase alternates as in ``plan``.
-
-    Args:
-        number: Which block, from 0.
-        sides: How many.
-        phases: What is wanted of it.
-    """
+    """Lay out one block: a round of every timed phase; each phase alternates as in ``plan``."""
     return tuple(
         trial for phase in TIMED_PHASES if phase in phases for trial in _round(phase, sides, number)
     )

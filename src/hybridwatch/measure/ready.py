@@ -17,11 +17,6 @@ def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) 
 
     A scenario of our own models needs nothing but releases that can serve it.
 
-    Args:
-        scenario: What will be run.
-        sides: Installed builds.
-        models: Folder of our models.
-
     Raises:
         MachineError: The machine lacks what its engines need.
         BuildError: A release is too old for the scenario, or the model cannot be had.

@@ -55,7 +55,7 @@ class Progress:
 
 
 Tell = Callable[[Progress], None]
-"""Told as the session goes on."""
+"""Called as the session goes on."""
 
 
 @dataclass(frozen=True, slots=True)

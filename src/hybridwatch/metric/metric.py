@@ -50,6 +50,36 @@ class Kind(Enum):
         """
         return self not in {Kind.EXACT, Kind.PROPORTION}
 
+    @property
+    def can_be_expected(self) -> bool:
+        """Whether equal work gives an equal value, so that a scenario can name it beforehand."""
+        return self in {Kind.EXACT, Kind.COUNT}
+
+    @property
+    def rank(self) -> int:
+        """Place in a report: what must hold, then right answers, then how fast they come."""
+        return (Kind.EXACT, Kind.PROPORTION, Kind.RATE, Kind.TIME, Kind.COUNT).index(self)
+
+    @property
+    def statistic(self) -> str:
+        """By what the values of one trial become one number; a time may have a tail besides."""
+        if self is Kind.EXACT:
+            return "value"
+        return "mean" if self in {Kind.PROPORTION, Kind.COUNT} else "median"
+
+    @property
+    def sample(self) -> str:
+        """Of what more would settle a question.
+
+        A question that is asked again is answered as before, so more trials do not help answers.
+        """
+        return "document" if self is Kind.PROPORTION else "trial"
+
+    @property
+    def change_unit(self) -> str:
+        """In what the size of a change is written, of a hundredth each."""
+        return "points" if self is Kind.PROPORTION else "%"
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -78,3 +108,7 @@ class Metric:
     def bound(self) -> float:
         """What a change must exceed to matter."""
         return self.margin if self.relevance is None else self.relevance
+
+    def label(self, statistic: str) -> str:
+        """Name the metric as compared by a statistic, which only a time can have several of."""
+        return f"{self.id} {statistic}" if self.kind is Kind.TIME else self.id

@@ -29,12 +29,7 @@ def csv_of_chart(chart: Chart) -> str:
 
 
 def file_name(title: str, suffix: str) -> str:
-    """Make a harmless name for a file of a title.
-
-    Args:
-        title: Anything.
-        suffix: With its dot.
-    """
+    """Make a harmless name for a file of a title."""
     slug = re.sub(r"[^a-z0-9.]+", "-", title.lower()).strip("-.")[:80]
     return f"hybridwatch-{slug or 'view'}{suffix}"
 

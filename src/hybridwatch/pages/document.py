@@ -57,26 +57,21 @@ class Grade:
 
     Attributes:
         verdict: Whose symbol and colour; its word is read out and shown on hover.
-        said: What is written, such as the change.
+        words: What is written, such as the change.
     """
 
     verdict: Verdict
-    said: str
+    words: str
 
     @property
     def text(self) -> str:
         """Both, as text alone."""
-        return f"{self.verdict.value} {self.said}"
+        return f"{self.verdict.value} {self.words}"
 
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """A text that stands for a longer one.
-
-    Attributes:
-        text: What is written.
-        whole: What hover says.
-    """
+    """A text that stands for a longer one."""
 
     text: str
     whole: str
@@ -134,12 +129,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A few words.
-
-    Attributes:
-        line: What it says; line breaks are kept.
-        quiet: Whether it is an aside.
-    """
+    """A few words."""
 
     line: Line
     quiet: bool = False
@@ -227,12 +217,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A text whose every blank counts, such as an answer; kept as it is.
-
-    Attributes:
-        text: What it says.
-        title: What it is.
-    """
+    """A text whose every blank counts, such as an answer; kept as it is."""
 
     text: str
     title: str = ""
@@ -240,12 +225,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A text to take along: a command line, a path. Has a button that copies it.
-
-    Attributes:
-        text: What is copied.
-        title: What it is.
-    """
+    """A text to take along: a command line, a path. Has a button that copies it."""
 
     text: str
     title: str = ""
@@ -255,7 +235,7 @@ class Command:
 class Choice:
     """Something that the reader may pick; part of the view's address.
 
-    Made by ``Asked``, which has checked what is chosen.
+    Made by ``ViewQuery``, which has checked what is chosen.
 
     Attributes:
         label: What is picked.
@@ -279,21 +259,21 @@ class Choice:
         return self.chosen[0] if self.chosen else ""
 
     @property
-    def told(self) -> str:
+    def chosen_text(self) -> str:
         """What is chosen, in the reader's words."""
         return ", ".join(self.options[each] for each in self.chosen) or ("all" if self.many else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A text that the reader may type; part of the view's address. Made by ``Asked``."""
+    """A text that the reader may type; part of the view's address. Made by ``ViewQuery``."""
 
     label: str
     parameter: str
     text: str
 
     @property
-    def told(self) -> str:
+    def chosen_text(self) -> str:
         """What was typed."""
         return self.text
 
@@ -367,8 +347,8 @@ class Document:
     @property
     def warnings(self) -> tuple[Notice, ...]:
         """What stands before the blocks: the complaints, if there are any."""
-        told = "This link cannot be shown quite as asked"
-        return (Notice(Kind.LOUD, told, self.complaints),) if self.complaints else ()
+        title = "This link cannot be shown quite as asked"
+        return (Notice(Kind.LOUD, title, self.complaints),) if self.complaints else ()
 
 
 def pieces(line: Line) -> tuple[Inline, ...]:

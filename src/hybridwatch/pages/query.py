@@ -12,7 +12,7 @@ from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Choice, Search
 
 _LONGEST: Final = 80
-"""Characters of a refused value that are told."""
+"""Characters of a refused value that are shown."""
 
 
 class ViewQuery:

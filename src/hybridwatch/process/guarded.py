@@ -76,9 +76,6 @@ class GuardedProcess:
     def wait(self, timeout_s: float) -> int:
         """Wait for the command's own end.
 
-        Returns:
-            Its exit status.
-
         Raises:
             TimeoutError: It did not end in time; it is still running.
             KeyboardInterrupt: A stop was requested, and has ended it.

@@ -22,14 +22,6 @@ def read_answers(
     Of a task that logs one response through several filters the strictest counts, and its name
     becomes part of the task version (``record.evaluation``).
 
-    Args:
-        evaluation: What ``quality.evaluate`` wrote.
-        tasks: Our names of the tasks with lm-eval's.
-        documents: How many of each task the engine got.
-
-    Returns:
-        Answers by task in the order of ``tasks``, then by document.
-
     Raises:
         MeasurementError: A document is missing, or the log is not what lm-eval writes.
     """

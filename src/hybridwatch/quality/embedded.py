@@ -109,10 +109,6 @@ def recall_documents(count: int, seed: int, max_distance: int = MAX_DISTANCE) ->
 def shared_recall_documents(count: int, seed: int) -> list[Document]:
     """Make recall documents of which several share a listing, each with another question.
 
-    Args:
-        count: How many, all different.
-        seed: The same seed makes the same documents.
-
     Returns:
         Documents listing by listing, `LISTING_QUESTIONS` of each, fewer only of the last. They
         are equal but for the key in the question, their last four bytes.
@@ -127,10 +123,6 @@ def shared_recall_documents(count: int, seed: int) -> list[Document]:
 def block_end_recall_documents(count: int, seed: int) -> list[Document]:
     """Make recall documents whose answers begin in one cached block and end in the next.
 
-    Args:
-        count: How many, all different.
-        seed: The same seed makes the same documents.
-
     Returns:
         Documents in the order drawn; each prompt ends 1 to `BLOCK_END` bytes before a multiple of
         `BLOCK`.
@@ -140,10 +132,6 @@ def block_end_recall_documents(count: int, seed: int) -> list[Document]:
 
 def word_problem_documents(count: int, seed: int) -> list[Document]:
     """Make word problems of one or two steps whose answer is a short working and then `#### 17`.
-
-    Args:
-        count: How many, all different.
-        seed: The same seed makes the same documents.
 
     Returns:
         Documents in the order drawn; every result is a whole number of 1 to 3 digits.

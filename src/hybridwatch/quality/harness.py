@@ -84,10 +84,6 @@ def run_tasks(request: TaskRequest) -> tuple[Answer, ...]:
 def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
     """Have the data of lm-eval's own tasks on this machine's disk; ours are here anyway.
 
-    Args:
-        tasks: As in a request.
-        work_dir: Existing folder for lm-eval's log.
-
     Raises:
         ScenarioError: A task is unknown, or its data cannot be had.
     """

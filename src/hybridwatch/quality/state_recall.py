@@ -57,10 +57,6 @@ class Shape:
 def state_recall_documents(count: int, seed: int) -> list[Document]:
     """Make documents listing by listing, of each listing one for every pair.
 
-    Args:
-        count: How many, all different.
-        seed: The same seed makes the same documents.
-
     Returns:
         Documents that are equal, within a listing, but for the key in the question, their last
         four bytes. The last listing may not have all its questions.
@@ -75,10 +71,6 @@ def state_recall_documents(count: int, seed: int) -> list[Document]:
 
 def draw_listing(rng: random.Random, shape: Shape) -> tuple[str, list[Pair]]:
     """Draw one listing.
-
-    Args:
-        rng: Source of all choices.
-        shape: Bounds of the listing.
 
     Returns:
         The listing, whole lines, and its pairs of key and value in an order foreign to it.

@@ -11,7 +11,7 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -55,6 +55,37 @@ class Encoded:
     stem: str
     record: bytes
     bulk: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A record that was read.
+
+    Attributes:
+        run: Its trials have neither answers nor client results.
+        bulk: What it says of the file with these; ``None`` when there is no such file.
+    """
+
+    run: Run
+    bulk: WireBulk | None
+
+    def whole(self, read: Callable[[str], bytes]) -> Run:
+        """Give the run with what lies beside the record.
+
+        Args:
+            read: Given the plain name of the file beside it, gives its bytes.
+
+        Raises:
+            RecordError: As ``decode``; whatever ``read`` raises comes through.
+        """
+        if self.bulk is None:
+            return self.run
+        found = _read_bulk(read(self.bulk.file), self.bulk, len(self.run.trials))
+        trials = (
+            replace(trial, answers=tuple(beside.answers), client_result=beside.client_result)
+            for trial, beside in ((trial, found[trial.index]) for trial in self.run.trials)
+        )
+        return replace(self.run, trials=tuple(trials))
 
 
 def encode(run: Run) -> Encoded:
@@ -105,28 +136,20 @@ def decode(record: bytes, bulk: bytes | None) -> Run:
         RecordError: In one line: the path to the key, what was found and what was expected; or
             that the record is not as it was written.
     """
-    if bulk is None:
-        return _wire_of(record).to_run({})
-    return decode_with(record, lambda _: bulk, stray=True)
+    decoded = decode_record(record)
+    if bulk is not None and decoded.bulk is None:
+        raise RecordError("bulk: expected no file beside this record, found one")
+    return decoded.run if bulk is None else decoded.whole(lambda _: bulk)
 
 
-def decode_with(record: bytes, read: Callable[[str], bytes], *, stray: bool = False) -> Run:
-    """Read a run back, and the file beside its record as it is needed.
-
-    Args:
-        record: The bytes of the record.
-        read: Given the plain name of the file beside it, gives its bytes.
-        stray: Whether there is such a file even if the record names none, which is an error.
+def decode_record(record: bytes) -> Decoded:
+    """Read a record back, and leave for later what lies beside it.
 
     Raises:
-        RecordError: As ``decode``; whatever ``read`` raises comes through.
+        RecordError: As ``decode``.
     """
     wire = _wire_of(record)
-    if wire.bulk is not None:
-        return wire.to_run(_read_bulk(read(wire.bulk.file), wire.bulk, len(wire.trials)))
-    if stray:
-        raise RecordError("bulk: expected no file beside this record, found one")
-    return wire.to_run({})
+    return Decoded(wire.to_run(), wire.bulk)
 
 
 def _check_size(run: Run, what: str, content: bytes, most: int) -> None:

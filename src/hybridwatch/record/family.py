@@ -20,9 +20,6 @@ def family_of(label: str) -> str:
 
     A released version is a build of its own: 0.28.0 does not take the place of 0.27.1.
 
-    Args:
-        label: The build's label with its switches.
-
     Returns:
         The label with ``*`` for dates, development versions and commits; the label itself where
         it has none of these.

@@ -47,12 +47,7 @@ class Role(Enum):
 
 
 def role_of(baseline: Engine, contender: Engine) -> Role:
-    """Say what a run of two engines is for.
-
-    Args:
-        baseline: The first side.
-        contender: The second side.
-    """
+    """Say what a run of two engines is for."""
     if is_known_bad(baseline, contender):
         return Role.KNOWN_BAD
     if planted_in(contender):

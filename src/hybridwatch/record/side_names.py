@@ -25,9 +25,6 @@ _WHOLES: Final = {part: whole for whole, parts in FIX_PARTS.items() for part in 
 def side_names(labels: Sequence[str]) -> tuple[str, ...]:
     """Name the sides of a run.
 
-    Args:
-        labels: Of its builds, the baseline first.
-
     Returns:
         The labels themselves where all are short, else names that distinguish them.
     """

@@ -271,19 +271,14 @@ class _Trial(_Wire):
         default_factory=dict, exclude_if=lambda reasons: not reasons
     )
 
-    def to_trial(self, bulk: "BulkOfTrial") -> Trial:
-        """Give the memory form.
-
-        Args:
-            bulk: What the file beside the record holds for this trial.
-        """
+    def to_trial(self) -> Trial:
         plain = {**vars(self)}
         plain["samples"] = tuple(Sample(**vars(sample)) for sample in self.samples)
         plain["failure"] = Failure(**vars(self.failure)) if self.failure else None
         around = self.surroundings
         plain["surroundings"] = around.to_surroundings() if around else None
         plain["host_work"] = self.host_work.to_host_work() if self.host_work else None
-        return Trial(**plain, answers=tuple(bulk.answers), client_result=bulk.client_result)
+        return Trial(**plain)
 
 
 class WireBulk(_Wire):
@@ -358,12 +353,8 @@ class WireRecord(_Wire):
     source: _Source | None = Field(default=None, exclude_if=_is_absent)
     bulk: WireBulk | None = None
 
-    def to_run(self, bulk: dict[int, BulkOfTrial]) -> Run:
-        """Give the memory form.
-
-        Args:
-            bulk: By trial index; a trial that is not there has nothing beside the record.
-        """
+    def to_run(self) -> Run:
+        """Give the memory form, without what lies beside the record."""
         return Run(
             id=self.id,
             started_at=self.started_at,
@@ -372,7 +363,7 @@ class WireRecord(_Wire):
             scenario=ScenarioRef(**vars(self.scenario)),
             testbed=Testbed(**vars(self.testbed)),
             builds=tuple(EngineBuild(**vars(build)) for build in self.builds),
-            trials=tuple(t.to_trial(bulk.get(t.index, BulkOfTrial())) for t in self.trials),
+            trials=tuple(t.to_trial() for t in self.trials),
             looks=Looks(**vars(self.looks)) if self.looks else None,
             source=Source(**vars(self.source)) if self.source else None,
             sha256=self.sha256,

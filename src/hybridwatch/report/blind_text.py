@@ -17,12 +17,7 @@ PlaceOf: TypeAlias = Callable[[Report], str]
 
 
 def blind_sentence(blindness: Blindness, place_of: PlaceOf | None = None) -> str:
-    """Say how large a change would have passed unseen, of what, and of how much.
-
-    Args:
-        blindness: At least one spot.
-        place_of: Names a report, where there are several.
-    """
+    """Say how large a change would have passed unseen, of what, and of how much."""
     spots, of = blindness.spots, blindness.of
     seen = [spot for spot in spots if spot.reach is not None]
     if seen:

@@ -49,7 +49,7 @@ def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
     """Say how many bugs were caught, and of what the healthy engine was not clean.
 
     Args:
-        caught: Bugs that were told from the healthy engine.
+        caught: Bugs that were told apart from the healthy engine.
         of: Bugs that were tried.
         unclean: Where the healthy engine broke a rule or differed from itself.
     """
@@ -57,18 +57,13 @@ def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
     return f"{caught} of {plural(of, 'bug')} caught, the healthy engine {healthy}"
 
 
-def seen_by(control: KnownBad, most: int = _NAMED) -> str:
-    """Name what told the engine without its fix from the healthy one; empty when nothing did.
-
-    Args:
-        control: The control.
-        most: As many readings as are named; the others are counted.
-    """
+def seen_by(control: KnownBad) -> str:
+    """Name the clearest sign of an engine without its fix, and count the others; empty if none."""
     # One task and one contract first: what a user would have seen, and what broke inside.
     firsts = {found.metric.kind: found for found in reversed(control.by)}.values()
     first = sorted(firsts, key=lambda found: found.metric.kind is not Kind.PROPORTION)
     rest = [found for found in control.by if found not in first]
-    return readings_of([*first, *rest], most)
+    return readings_of([*first, *rest], most=1)
 
 
 def readings_of(comparisons: Sequence[Comparison], most: int = _NAMED) -> str:

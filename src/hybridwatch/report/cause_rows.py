@@ -108,12 +108,7 @@ def first_death(findings: ChangeReview) -> tuple[Report, Death] | None:
 
 
 def render_log(death: Death, place: str = "") -> str:
-    """Write the end of an engine's log as Markdown, folded.
-
-    Args:
-        death: Whose.
-        place: Name of the scenario, where there are several.
-    """
+    """Write the end of an engine's log as Markdown, folded."""
     where = in_html(f"{place}, {death.trial.place}" if place else death.trial.place)
     summary = f"<summary>The end of the engine's log ({where})</summary>"
     return f"<details>{summary}\n\n{fenced_lines(death.trial.log_tail, LOG_LINES)}\n\n</details>"

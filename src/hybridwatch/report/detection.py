@@ -25,14 +25,7 @@ _NAMED: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A series, and what was found in it.
-
-    Attributes:
-        series: As read.
-        history: As examined.
-        kind: As which it was examined; ``None`` when nobody said.
-        better: Which way is better.
-    """
+    """A series, and what was found in it."""
 
     series: WrittenSeries
     history: History

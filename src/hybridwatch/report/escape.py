@@ -106,13 +106,7 @@ def fenced_lines(text: str, most: int, longest: int = 200) -> str:
 
 
 def last_lines(text: str, most: int, longest: int = 200) -> list[str]:
-    """Give the last lines of a text that are not empty, each harmless on a display.
-
-    Args:
-        text: Anything, such as a log.
-        most: Lines that are kept, from the end.
-        longest: Characters of a line that are kept.
-    """
+    """Give the last lines of a text that are not empty, each harmless on a display."""
     lines = [_visible(line) for line in text.splitlines() if line.strip()][-most:]
     return [line if len(line) <= longest else line[:longest] + _ELLIPSIS for line in lines]
 

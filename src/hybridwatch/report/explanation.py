@@ -17,7 +17,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
+from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.history.severity import ORDER
 from hybridwatch.metric import Direction, Kind
 from hybridwatch.report import numbers, sentence
@@ -56,7 +56,7 @@ _SAMENESS: Final[Mapping[Design, str]] = {
 }
 _SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
 _LOUD: Final = frozenset({Verdict.REGRESSION, Verdict.FAILED, Verdict.MISSING, Verdict.IMPROVEMENT})
-_TOLD: Final = 6
+_SENTENCES: Final = 6
 """As many comparisons of one verdict as get a sentence of their own."""
 _CONTROL: Final = "Benjamini-Hochberg 1995 over the family of tests; Holm 1979 for the gate"
 
@@ -70,12 +70,8 @@ def print_explanation(
 ) -> None:
     """Print how one comparison came to its verdict.
 
-    Args:
-        comparison: One of the report's.
-        report: For the control over all its tests.
-        sides: Baseline and contender, for the values block by block.
-        parameters: As ``replay.parameters_of`` names them.
-        console: Lines are wrapped to its width, never cut.
+    Blocks are listed from the values of ``sides``; ``parameters`` are as ``replay.parameters_of``
+    names them.
     """
     verdict = comparison.verdict
     title = Text(one_line(sentence.name_of(comparison)), style="bold")
@@ -101,15 +97,10 @@ def print_explanation(
 
 
 def print_reasons(report: Report, console: Console) -> None:
-    """Print in a sentence each why the loud verdicts are what they are, and name the others.
-
-    Args:
-        report: Bad news comes first.
-        console: Lines are wrapped to its width, never cut.
-    """
+    """Print in a sentence each why the loud verdicts are what they are, and name the others."""
     for verdict in ORDER:
         alike = [c for c in report.comparisons if c.verdict is verdict]
-        shown = alike[:_TOLD] if verdict in _LOUD else []
+        shown = alike[:_SENTENCES] if verdict in _LOUD else []
         for comparison in shown:
             why = because(comparison, report.false_discovery_rate)
             _print_reason(verdict, f"{sentence.name_of(comparison)}: {why}", console)
@@ -158,7 +149,7 @@ def _inputs(comparison: Comparison, blocks: Blocks | None) -> Iterator[Row]:
 
 def _questions(comparison: Comparison) -> Iterator[Row]:
     for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender)):
-        yield name, "no value" if side is None else f"{_right(side)} of {side.n} right"
+        yield name, "no value" if side is None else f"{round(sum(side.values))} of {side.n} right"
     if comparison.test == "none":
         return
     lost = sum(flip.baseline.correct for flip in comparison.flips)
@@ -166,16 +157,12 @@ def _questions(comparison: Comparison) -> Iterator[Row]:
     yield "answers", f"{lost} right on the baseline only, {won} right on the contender only"
 
 
-def _right(side: Summary) -> int:
-    return round(sum(side.values))
-
-
 def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.6g}" for value in values)
 
 
 def _rule(comparison: Comparison) -> Iterator[Row]:
-    yield "rule", f"{comparison.test}: {_RULES.get(comparison.test, 'see docs/methodology.md')}"
+    yield "rule", f"{comparison.test}: {_RULES.get(comparison.test, 'see docs/judging.md')}"
     if comparison.assumption:
         yield "assumes", comparison.assumption
     shares = comparison.metric.kind is Kind.PROPORTION
@@ -214,7 +201,7 @@ def _parameters(
     found = comparison.interval
     if found is not None:
         how = f"interval of {100 * found.confidence:g} %"
-        if comparison.metric.kind is not Kind.PROPORTION:
+        if comparison.metric.kind.has_noise:
             drawn = parameters["bootstrap"][comparison.design.value]
             how += f" by at most {drawn['draws']} bootstrap draws, seed {drawn['seed']}"
         shown.append(how)

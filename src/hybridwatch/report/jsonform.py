@@ -76,12 +76,7 @@ def gate_to_json(
 ) -> dict[str, Any]:
     """Turn a gate's answer and the report behind it into plain values.
 
-    Args:
-        result: The answer.
-        report: What was judged.
-        policy: Rules of the gate.
-        age: How long ago the contender's run began.
-        control: What the report showed as a known-bad control, if it is one.
+    ``age`` is how long ago the contender's run began.
     """
     return {
         "schema_version": REPORT_SCHEMA,

@@ -1,14 +1,12 @@
 """How a comparison is named and its numbers are written, for every sentence and every table."""
 
 from hybridwatch.analysis.verdict import Comparison
-from hybridwatch.metric import Kind
 from hybridwatch.report import numbers
 
 
 def name_of(comparison: Comparison) -> str:
     """Name a comparison: the metric, and the statistic where a metric has more than one."""
-    plain = comparison.metric.kind is not Kind.TIME
-    return comparison.metric.id if plain else f"{comparison.metric.id} {comparison.statistic}"
+    return comparison.metric.label(comparison.statistic)
 
 
 def change_of(comparison: Comparison) -> str:

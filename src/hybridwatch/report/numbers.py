@@ -67,13 +67,9 @@ def effect(found: float | None, kind: Kind) -> str:
     """
     if found is None or not math.isfinite(found):
         return ABSENT
-    match kind:
-        case Kind.EXACT:
-            return f"{found:+g}" if found else "0"
-        case Kind.PROPORTION:
-            return f"{_signed(100 * found)} points"
-        case Kind.COUNT | Kind.RATE | Kind.TIME:
-            return relative(found)
+    if kind is Kind.EXACT:
+        return f"{found:+g}" if found else "0"
+    return f"{_signed(100 * found)} {kind.change_unit}"
 
 
 def relative(fraction: float) -> str:
@@ -91,8 +87,7 @@ def interval(comparison: Comparison) -> str:
 
 def size(comparison: Comparison, fraction: float) -> str:
     """Write the size of a change without a sign: ``5.2 %`` or ``4.9 points``."""
-    unit = "points" if comparison.metric.kind is Kind.PROPORTION else "%"
-    return f"{100 * fraction:.1f} {unit}"
+    return f"{100 * fraction:.1f} {comparison.metric.kind.change_unit}"
 
 
 def p_value(p: float | None) -> str:

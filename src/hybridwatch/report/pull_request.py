@@ -4,7 +4,7 @@ What changed in one line, then a few rows (``cause_rows``); each scenario's own 
 (``markdown``) is folded away below. As there, text from records passes through ``escape``.
 
 The last line is a hidden marker. By it the comment is found again, and it says what kind of news
-the comment told, so that its successor can say whether that is over.
+the comment brought, so that its successor can say whether that is over.
 """
 
 import re
@@ -41,7 +41,7 @@ _NOTHING: Final = "nothing was measured"
 
 
 class News(Enum):
-    """What a comment told."""
+    """What a comment reports."""
 
     BAD = "bad"
     GOOD = "good"
@@ -50,7 +50,7 @@ class News(Enum):
     GONE = "gone"
     """Good news before, none any more."""
     BLIND = "blind"
-    """Nothing can be told: changes that matter would have passed unseen."""
+    """Nothing can be said: changes that matter would have passed unseen."""
     BLIND_TO_BAD = "blind-to-bad"
     """The same, after bad news of which nobody knows whether it is over."""
     SEEING = "seeing"
@@ -63,7 +63,7 @@ class News(Enum):
 
     @property
     def blind(self) -> "News":
-        """What there is to tell when after this nothing can be told."""
+        """What there is to tell when after this nothing can be said."""
         return News.BLIND_TO_BAD if self in {News.BAD, News.BLIND_TO_BAD} else News.BLIND
 
 
@@ -86,7 +86,7 @@ _MARKER: Final = re.compile(r"<!-- hybridwatch: ([\w-]+) -->\s*\Z")
 
 
 def news_in(body: str) -> News | None:
-    """Say what a comment told; ``None`` for one that is not ours."""
+    """Give the kind of news of a comment; ``None`` for one that is not ours."""
     found = _MARKER.search(body)
     return News(found[1]) if found and found[1] in {news.value for news in News} else None
 

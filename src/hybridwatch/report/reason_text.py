@@ -10,15 +10,11 @@ from hybridwatch.report import numbers
 
 _LEAST_DIGITS: Final = 3
 _MOST_DIGITS: Final = 17
-"""With so many digits every number is told from every other."""
+"""With so many digits no two numbers look the same."""
 
 
 def because(comparison: Comparison, level: float) -> str:
     """Say how a verdict follows from its numbers.
-
-    Args:
-        comparison: As judged.
-        level: Of the report's false-discovery control.
 
     Returns:
         One sentence that ends with the verdict: ``adjusted p 0.003 < 0.05, and the effect +6.1 %
@@ -112,7 +108,7 @@ def _size(comparison: Comparison) -> str:
     if comparison.effect is None:
         return f"there is no relative change from 0, so any counts, {_direction(comparison)}"
     beyond = abs(comparison.effect) > comparison.relevance
-    unit = "points" if comparison.metric.kind is Kind.PROPORTION else "%"
+    unit = comparison.metric.kind.change_unit
     sizes = against(100 * abs(comparison.effect), 100 * comparison.relevance)
     where = "beyond" if beyond else "not beyond"
     text = f"the effect {numbers.change(comparison)} is {where} the bound ({sizes} {unit})"

@@ -22,14 +22,7 @@ _SHOWN: Final = 60
 
 
 def print_replay(path: Path, replay: Replay, report: Report, console: Console) -> None:
-    """Print what became of a stored verdict.
-
-    Args:
-        path: Its file.
-        replay: How it stands beside today's.
-        report: Today's.
-        console: Lines are wrapped to its width, never cut.
-    """
+    """Print what became of a stored verdict."""
     for line in replay.alterations:
         console.print(Text(one_line(line), style="red"))
     for deviation in replay.deviations[:_LISTED]:
@@ -64,13 +57,7 @@ def conclusion(replay: Replay, report: Report) -> str:
 
 
 def replay_to_json(replay: Replay, report: Report, chosen: Sequence[Comparison]) -> dict[str, Any]:
-    """Turn a replay into plain values; fields as in ``docs/json.md``.
-
-    Args:
-        replay: How the stored verdict stands beside today's.
-        report: Today's.
-        chosen: The comparisons to explain.
-    """
+    """Turn a replay into plain values; fields as in ``docs/json.md``."""
     return {
         "schema_version": REPORT_SCHEMA,
         "same": replay.same,

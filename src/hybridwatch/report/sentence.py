@@ -175,7 +175,7 @@ def repeat_command(report: Report) -> str:
     needed = [
         comparison.trials_needed
         for comparison in report.comparisons
-        if comparison.trials_needed and comparison.metric.kind is not Kind.PROPORTION
+        if comparison.trials_needed and comparison.metric.kind.has_noise
     ]
     words = ["hybridwatch", "run", report.scenario.id]
     for side in (report.baseline, report.contender):

@@ -45,10 +45,6 @@ def render_table(report: Report, width: int) -> RenderableType:
     """Lay a report out for a rich console.
 
     Texts of records are shown as they are; they are never read as rich's markup.
-
-    Args:
-        report: What to show.
-        width: Columns there are.
     """
     return Group(*_parts(report, wide=width >= _WIDE))
 

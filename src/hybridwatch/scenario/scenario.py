@@ -329,7 +329,7 @@ def _contradictions_of_expectations(scenario: Scenario) -> Iterator[Contradictio
         if family == ACCURACY and task not in tasks:
             yield f'expect."{metric_id}"', f'"{task}" is not in accuracy.tasks {quoted(tasks)}'
     for metric_id in expect.exactly:
-        if metric_of(metric_id).kind not in (Kind.EXACT, Kind.COUNT):
+        if not metric_of(metric_id).kind.can_be_expected:
             yield (
                 f'expect.exactly."{metric_id}"',
                 "this metric is noisy; only exact metrics and counts can be expected exactly",

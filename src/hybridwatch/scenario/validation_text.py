@@ -31,10 +31,6 @@ _LONGEST_FOUND = 60  # characters of a wrong value that are worth showing
 def explain(model: type[BaseModel], error: ValidationError) -> list[str]:
     """Word each wrong key of one document.
 
-    Args:
-        model: The type that refused it.
-        error: The refusal.
-
     Returns:
         ``key: what is wrong`` in the order of the type's fields, one line each.
     """

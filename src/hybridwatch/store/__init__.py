@@ -10,6 +10,7 @@ from hybridwatch.store.intake import Intake
 from hybridwatch.store.layout import find_record, list_records
 from hybridwatch.store.reader import (
     Broken,
+    RecordReader,
     StoreContents,
     Stored,
     read_alike,
@@ -34,6 +35,7 @@ __all__ = [
     "Baseline",
     "Broken",
     "Intake",
+    "RecordReader",
     "SideRef",
     "StoreContents",
     "Stored",

@@ -31,14 +31,7 @@ _MOST_BYTES: Final = 2**20
 class Baseline(BaseModel):
     """A side of a run that others are held against.
 
-    Attributes:
-        scenario: Id of the scenario.
-        testbed: Id of the machine.
-        run: Id of the run, or the beginning of it.
-        side: Index into the run's builds.
-        reason: Why this one, for whoever wonders later.
-        date: When it was pinned.
-        who: By whom.
+    ``run`` may be the beginning of its id, and ``side`` is an index into its builds.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -60,9 +53,6 @@ class _File(BaseModel):
 
 def read_baselines(results: Path) -> tuple[Baseline, ...]:
     """Read what is pinned.
-
-    Args:
-        results: The results folder; without the file nothing is.
 
     Raises:
         RecordError: The file is no such TOML, or pins a scenario twice on one testbed.

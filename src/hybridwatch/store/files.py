@@ -20,10 +20,6 @@ from hybridwatch.store.layout import RECORDS, folder_of
 def write_run(results: Path, run: Run) -> Path:
     """Add a run to the store.
 
-    Args:
-        results: The results folder; made when missing.
-        run: The run.
-
     Returns:
         The path of its record. When this returns, the files have reached the disk.
 
@@ -35,11 +31,7 @@ def write_run(results: Path, run: Run) -> Path:
 
 
 def write_all(results: Path, runs: Sequence[tuple[Run, Encoded]]) -> list[Path]:
-    """Add runs whose bytes are there already, all of them or none; as ``write_run``.
-
-    Returns:
-        The paths of their records.
-    """
+    """Add runs whose bytes are there already, all of them or none; as ``write_run``."""
     bulks: list[tuple[Path, bytes]] = []
     records: list[tuple[Path, bytes]] = []
     for run, encoded in runs:
@@ -70,9 +62,6 @@ def write_all(results: Path, runs: Sequence[tuple[Run, Encoded]]) -> list[Path]:
 
 def check_writable(results: Path) -> None:
     """Find out before hours of measuring whether the outcome can be kept.
-
-    Args:
-        results: The results folder; made when missing.
 
     Raises:
         RecordError: A file could not be made or removed there.

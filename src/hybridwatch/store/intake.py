@@ -58,10 +58,6 @@ class Intake:
     def add(self, run: Run, encoded: Encoded) -> bool:
         """Take a record in, unless it is there.
 
-        Args:
-            run: What it holds.
-            encoded: Its bytes, written at the next ``write``.
-
         Returns:
             Whether it is new; ``False`` when the very same record is there already.
 

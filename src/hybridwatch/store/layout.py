@@ -22,12 +22,7 @@ _ANSWERING: Final = Answering(
 
 
 def folder_of(results: Path, run: Run) -> Path:
-    """Name the folder of a run's files: one per testbed, since only those compare.
-
-    Args:
-        results: The results folder, such as ``results``.
-        run: The run.
-    """
+    """Name the folder of a run's files: one per testbed, since only those compare."""
     return results / RECORDS / safe_name(run.testbed.id)
 
 
@@ -54,9 +49,6 @@ def find_record(results: Path, key: str) -> Path:
     Args:
         results: The results folder.
         key: A path to a record, a run id, the beginning of one, or ``latest``.
-
-    Returns:
-        The record's path.
 
     Raises:
         RecordError: No record or more than one answers to the key.

@@ -4,13 +4,14 @@ Reading all never fails for one bad file: the dashboard shows the rest and names
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from hybridwatch.errors import RecordError
 from hybridwatch.record.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
-from hybridwatch.record.codec import decode, decode_with
+from hybridwatch.record.codec import Decoded, decode, decode_record
 from hybridwatch.record.run import Run
 from hybridwatch.store.heading import HEAD, Question, question_of, read_question
 from hybridwatch.store.layout import folder_of, list_records
@@ -46,24 +47,35 @@ class StoreContents:
     broken: tuple[Broken, ...]
 
 
-def read_run(path: Path, bulk: bool = True) -> Run:
-    """Read one record.
+class RecordReader:
+    """Reads records, each once however often it is wanted; what lies beside them as it is needed.
 
-    Args:
-        path: The record.
-        bulk: Whether to read the answers and client results beside it too.
-
-    Returns:
-        The run.
-
-    Raises:
-        RecordError: A file is missing or damaged; the message begins with the record's path.
+    Every ``RecordError`` says what is missing or damaged and begins with the record's path.
     """
+
+    def __init__(self) -> None:
+        self._decoded: dict[Path, Decoded] = {}
+
+    def bare(self, path: Path) -> Run:
+        """Give a run without the answers and client results beside its record."""
+        with _naming(path):
+            return self._record(path).run
+
+    def whole(self, path: Path) -> Run:
+        """Give a run with the answers and client results beside its record."""
+        with _naming(path):
+            return self._record(path).whole(lambda name: read_bulk(path, name))
+
+    def _record(self, path: Path) -> Decoded:
+        if path not in self._decoded:
+            self._decoded[path] = decode_record(read_file(path, MOST_RECORD_BYTES))
+        return self._decoded[path]
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
     try:
-        record = read_file(path, MOST_RECORD_BYTES)
-        if not bulk:
-            return decode(record, None)
-        return decode_with(record, lambda name: read_bulk(path, name))
+        yield
     except OSError as error:
         missing = error.filename or path
         raise RecordError(f"{path}: cannot read {missing}: {error.strerror or error}") from error
@@ -71,12 +83,22 @@ def read_run(path: Path, bulk: bool = True) -> Run:
         raise RecordError(f"{path}: {error}") from error
 
 
-def read_bulk(record: Path, name: str) -> bytes:
-    """Read the file beside a record.
+def read_run(path: Path, bulk: bool = True) -> Run:
+    """Read one record.
 
     Args:
-        record: The record.
-        name: As the record names the file.
+        path: The record.
+        bulk: Whether to read the answers and client results beside it too.
+
+    Raises:
+        RecordError: A file is missing or damaged; the message begins with the record's path.
+    """
+    reader = RecordReader()
+    return reader.whole(path) if bulk else reader.bare(path)
+
+
+def read_bulk(record: Path, name: str) -> bytes:
+    """Read the file beside a record.
 
     Raises:
         RecordError: It is no regular file, or too large.
@@ -129,7 +151,7 @@ def _is_alike(other: Run, run: Run, labels: Collection[str]) -> bool:
     )
 
 
-def read_newest(results: Path) -> StoreContents:
+def read_newest(results: Path, reader: RecordReader | None = None) -> StoreContents:
     """Read the newest run for every question: scenario, testbed and series of builds.
 
     An older record of a question that has been read is recognized by its heading and left unread:
@@ -137,18 +159,20 @@ def read_newest(results: Path) -> StoreContents:
 
     Args:
         results: The results folder; one that does not exist is an empty store.
+        reader: Who reads them, to be kept by a caller who will want some of them whole.
 
     Returns:
         Those runs, without answers, and whatever else could not be read: nobody knows what a
         newer record or one without a known question would have decided.
     """
+    reader = reader or RecordReader()
     newest: dict[Question, Stored] = {}
     broken: list[Broken] = []
     for path in reversed(list_records(results)):
         try:
             if read_question(read_head(path, HEAD)) in newest:
                 continue
-            run = read_run(path, bulk=False)
+            run = reader.bare(path)
         except OSError as error:
             broken.append(Broken(path, f"cannot be read: {error.strerror or error}"))
         except RecordError as error:

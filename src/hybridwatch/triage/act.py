@@ -78,7 +78,7 @@ def acknowledge(reason: str) -> Act:
     Raises:
         TriageError: There is no reason, or it is too long or holds control characters.
     """
-    return Act(Deed.ACKNOWLEDGE, _said("reason", reason))
+    return Act(Deed.ACKNOWLEDGE, _checked("reason", reason))
 
 
 def accept(reason: str) -> Act:
@@ -87,7 +87,7 @@ def accept(reason: str) -> Act:
     Raises:
         TriageError: There is no reason, or it is too long or holds control characters.
     """
-    return Act(Deed.ACCEPT, _said("reason", reason))
+    return Act(Deed.ACCEPT, _checked("reason", reason))
 
 
 def invalid(reason: str) -> Act:
@@ -96,7 +96,7 @@ def invalid(reason: str) -> Act:
     Raises:
         TriageError: There is no reason, or it is too long or holds control characters.
     """
-    return Act(Deed.INVALID, _said("reason", reason))
+    return Act(Deed.INVALID, _checked("reason", reason))
 
 
 def duplicate(of: str) -> Act:
@@ -169,7 +169,7 @@ def mute(until: datetime, now: datetime, reason: str = "") -> Act:
             f"mute: expected an end within the next {LONGEST_MUTE.days} days, found "
             f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         )
-    return Act(Deed.MUTE, _maybe("reason", reason), until.astimezone(UTC))
+    return Act(Deed.MUTE, _reason(reason), until.astimezone(UTC))
 
 
 def unmute(reason: str = "") -> Act:
@@ -178,7 +178,7 @@ def unmute(reason: str = "") -> Act:
     Raises:
         TriageError: The reason is too long or holds control characters.
     """
-    return Act(Deed.UNMUTE, _maybe("reason", reason))
+    return Act(Deed.UNMUTE, _reason(reason))
 
 
 def note(text: str) -> Act:
@@ -187,7 +187,7 @@ def note(text: str) -> Act:
     Raises:
         TriageError: The note is empty, too long or holds control characters.
     """
-    return Act(Deed.NOTE, _said("note", text))
+    return Act(Deed.NOTE, _checked("note", text))
 
 
 def reopen(reason: str = "") -> Act:
@@ -196,15 +196,11 @@ def reopen(reason: str = "") -> Act:
     Raises:
         TriageError: The reason is too long or holds control characters.
     """
-    return Act(Deed.REOPEN, _maybe("reason", reason))
+    return Act(Deed.REOPEN, _reason(reason))
 
 
 def checked_name(what: str, name: str) -> str:
     """Check a person's name: one line that shows as it is.
-
-    Args:
-        what: Whose, for the error.
-        name: Free text.
 
     Raises:
         TriageError: It is empty, too long, or holds line ends or control characters.
@@ -213,13 +209,13 @@ def checked_name(what: str, name: str) -> str:
     return name
 
 
-def _said(what: str, text: str) -> str:
+def _checked(what: str, text: str) -> str:
     _check(what, text, LONGEST_TEXT, allowed="\n\t")
     return text
 
 
-def _maybe(what: str, text: str) -> str:
-    return _said(what, text) if text else text
+def _reason(text: str) -> str:
+    return _checked("reason", text) if text else text
 
 
 def _check(what: str, text: str, longest: int, *, allowed: str) -> None:

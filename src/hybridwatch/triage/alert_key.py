@@ -23,16 +23,7 @@ _KEY: Final = 32
 
 @dataclass(frozen=True, slots=True, order=True)
 class Question:
-    """The same things compared, whichever runs measured them.
-
-    Attributes:
-        scenario: Its id.
-        metric: Its id.
-        statistic: What trials were reduced to.
-        baseline: Label of the first side's build.
-        contender: Label of the second side's build.
-        testbed: Its id.
-    """
+    """The same things compared, whichever runs measured them."""
 
     scenario: str
     metric: str
@@ -49,15 +40,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """What an alert is about.
-
-    Attributes:
-        scenario: Its id.
-        area: What is affected.
-        baseline: Label of the first side's build.
-        contender: Label of the second side's build.
-        testbed: Its id.
-    """
+    """What an alert is about."""
 
     scenario: str
     area: Area

@@ -37,11 +37,7 @@ class Status(Enum):
 class Alert:
     """Bad news about one matter, and what became of it.
 
-    Attributes:
-        story: What the verdicts say.
-        status: How it stands now.
-        decisions: What people did.
-        muted_until: Set when the status is muted.
+    ``muted_until`` is set when the status is muted.
     """
 
     story: Story

@@ -147,11 +147,7 @@ class Triage:
     def decide(self, alert: Alert, act: Act, who: str, now: datetime) -> Decisions:
         """Keep what a person did about an alert.
 
-        Args:
-            alert: As the person saw it, not as it is now.
-            act: What was done.
-            who: The name that the person gives.
-            now: With a time zone.
+        ``alert`` is as the person saw it, not as it is now; ``now`` has a time zone.
 
         Returns:
             Everything decided about the alert, this act included. It has reached the disk.
@@ -185,11 +181,7 @@ class Triage:
     ) -> Mapping[str, TriageError]:
         """Keep one answer to many alerts; what cannot be kept of one is kept of the others.
 
-        Args:
-            alerts: As the person saw them.
-            act: What was done.
-            who: The name that the person gives.
-            now: With a time zone.
+        ``alerts`` are as the person saw them; ``now`` has a time zone.
 
         Returns:
             Why nothing was kept (``TriageConflict`` if somebody was faster), by the key of the

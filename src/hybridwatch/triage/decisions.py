@@ -16,13 +16,7 @@ from hybridwatch.triage.act import ANSWERS, Act, Deed
 
 @dataclass(frozen=True, slots=True)
 class SeenPart:
-    """A bad metric of an alert that a person acted on.
-
-    Attributes:
-        metric: Its id.
-        statistic: What trials were reduced to.
-        effect: Its effect, if it had one.
-    """
+    """A bad metric of an alert that a person acted on."""
 
     metric: str
     statistic: str
@@ -60,12 +54,8 @@ class Seen:
 class Entry:
     """One act as kept.
 
-    Attributes:
-        number: Its place among the acts on its alert, from 1.
-        at: When, in UTC.
-        who: The name that the person gave.
-        act: What was done.
-        seen: What the person had before the eyes.
+    ``number`` counts the acts on its alert from 1, ``at`` is in UTC, and ``seen`` is what the
+    person had before the eyes.
     """
 
     number: int

@@ -40,7 +40,7 @@ COMPARE = "https://github.com/vllm-project/vllm/compare"
 def test_two_versions_give_the_commits_between_them(old, new, told) -> None:
     found = commits_between(old, new)
     assert found
-    assert (found.said, found.url) == (told, f"{COMPARE}/{told}")
+    assert (found.text, found.url) == (told, f"{COMPARE}/{told}")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_differs_is_named_and_what_is_the_same_is_not() -> None:
     kernel = replace(TESTBED, kernel="7.1.0")
     found = culprit_between(side(GOOD), side(BAD, testbed=kernel))
     assert found.commits
-    assert found.commits.said == "1a2b3c4d5...ffff00001"
+    assert found.commits.text == "1a2b3c4d5...ffff00001"
     assert [fact.what for fact in found.facts] == ["fix x", "release", "wheel", "testbed kernel"]
     assert found.lines[:2] == ("commits: 1a2b3c4d5...ffff00001", "fix x: present -> lacking")
 

@@ -1,8 +1,10 @@
 """A folder is judged per scenario, testbed and pair of builds, and old records are missing."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,7 +13,7 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.record.run import Run
-from hybridwatch.store import write_run
+from hybridwatch.store import list_records, read_file, reader, write_run
 from tests.builders import BASELINE, TESTBED, a_build, a_run
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
@@ -131,6 +133,20 @@ def test_a_pinned_baseline_is_not_judged_beside_what_is_compared_with_it(
     )
     found = judge()
     assert (len(found.reports), found.gate.passed, found.absent) == (1, True, ())
+
+
+def test_each_record_of_a_folder_is_read_once(store, judge, tmp_path, monkeypatch) -> None:
+    store(0.5)
+    store(0.2, at="epyc")
+    reads = Counter[str]()
+
+    def counting(path: Path, most: int) -> bytes:
+        reads[path.name] += path.suffix == ".json"
+        return read_file(path, most)
+
+    monkeypatch.setattr(reader, "read_file", counting)
+    assert len(judge().reports) == 2
+    assert reads == {path.name: 1 for path in list_records(tmp_path)}
 
 
 def test_the_age_of_each_record_is_told(store, tmp_path) -> None:

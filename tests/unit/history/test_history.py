@@ -11,7 +11,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.figures.trials import figure_trials
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import ORDER, verdict_of, worst_first
-from hybridwatch.history.trials import Trials, label_of, trials_of
+from hybridwatch.history.trials import Trials, trials_of
 from hybridwatch.index.stamps import stamp_of
 from hybridwatch.report.numbers import age
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
@@ -40,7 +40,7 @@ def single(later_h: int = 0) -> Entry:
 
 
 def trials_named(entry: Entry, name: str) -> Trials:
-    return next(t for t in trials_of(entry) if label_of(t.metric, t.statistic) == name)
+    return next(t for t in trials_of(entry) if t.metric.label(t.statistic) == name)
 
 
 def test_what_gave_no_number_is_worse_than_a_regression_and_green_is_last() -> None:

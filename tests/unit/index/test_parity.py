@@ -14,11 +14,11 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import verdict_of
 from hybridwatch.history.trials import trials_of
-from hybridwatch.index import synthetic
 from hybridwatch.index.queries import CELL
 from hybridwatch.report.sentence import headline
 from hybridwatch.store import list_records, read_run
 from tests.store_builders import records_of_two_sides
+from tests.unit.index import synthetic
 from tests.unit.index.stores import opened
 
 COMMITTED = Path(__file__).parents[3] / "results"

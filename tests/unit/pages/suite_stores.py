@@ -98,10 +98,10 @@ def table(document: Document, caption: str) -> Table:
 
 def rows(document: Document, caption: str) -> list[list[str]]:
     """What a table says, cell by cell: content and the line under it."""
-    return [[_said(cell_of(cell)) for cell in row] for row in table(document, caption).rows]
+    return [[_text(cell_of(cell)) for cell in row] for row in table(document, caption).rows]
 
 
-def _said(cell: Cell) -> str:
+def _text(cell: Cell) -> str:
     return "|".join(filter(None, (plain(cell.content), plain(cell.under))))
 
 

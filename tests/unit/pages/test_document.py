@@ -87,8 +87,8 @@ def test_a_file_has_a_harmless_name(title: str, name: str) -> None:
 
 def test_a_choice_tells_in_words_and_many_of_none_is_all() -> None:
     options = {"a": "first", "b": "second"}
-    assert Choice("L", "p", options, ("a", "b"), many=True).told == "first, second"
-    assert Choice("L", "p", options, (), many=True).told == "all"
+    assert Choice("L", "p", options, ("a", "b"), many=True).chosen_text == "first, second"
+    assert Choice("L", "p", options, (), many=True).chosen_text == "all"
     assert Choice("L", "p", {}, ()).value == ""
 
 

@@ -328,7 +328,7 @@ def test_a_fix_that_one_run_did_not_know_of_did_not_change(tmp_path: Path) -> No
     series = open_index(tmp_path, headline).series(*CELL, "output_throughput", "median")
     metric = metric_of("output_throughput")
     (line,) = lines_of(series, metric, newest=9, over_releases=False, builds=("nightly",))
-    assert [step.said for step in line.steps] == ["padded-rows-prefilling: lacking \u2192 present"]
+    assert [step.text for step in line.steps] == ["padded-rows-prefilling: lacking \u2192 present"]
 
 
 def test_many_trials_are_thinned_but_extremes_and_medians_stay(tmp_path: Path) -> None:

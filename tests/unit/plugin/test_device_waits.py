@@ -239,13 +239,13 @@ def test_other_warnings_are_shown_as_ever(world, probe):
 
 
 def test_a_second_start_counts_anew_and_a_stopped_probe_tells_the_same(world, probe):
-    def told_of(waits):
+    def counts_of(waits):
         probe.start()
         step(world, lambda: [world.Tensor().item() for _ in range(waits)])
         return probe.stop()
 
-    assert told_of(2)["reads_per_step"] == [2]
-    again = told_of(3)
+    assert counts_of(2)["reads_per_step"] == [2]
+    again = counts_of(3)
     assert again["reads_per_step"] == [3]
     assert probe.stop() == again
 

@@ -21,7 +21,7 @@ SHARED = embedded.shared_recall_documents(400, seed=5)
 PROBLEMS = embedded.word_problem_documents(400, seed=5)
 
 
-def told_result(prompt: str) -> int:
+def stated_result(prompt: str) -> int:
     """Work a problem out from its story alone."""
     story = PROBLEM.fullmatch(prompt)
     assert story is not None, prompt
@@ -48,7 +48,7 @@ def worked_result(answer: str) -> int:
     return int(stated)
 
 
-def asked_key(document: Document) -> str:
+def key_of(document: Document) -> str:
     question = re.fullmatch(r"\?([A-Z]\d)=", document.prompt.splitlines()[-1])
     assert question is not None
     return question[1]
@@ -86,13 +86,13 @@ def test_recall_has_one_right_answer_of_four_to_eight_characters(
     for document in documents:
         pairs = PAIR.findall(document.prompt)
         assert len({key for key, _ in pairs}) == len(pairs)
-        assert dict(pairs)[asked_key(document)] == document.answer
+        assert dict(pairs)[key_of(document)] == document.answer
     assert {len(document.answer) for document in documents} == {4, 5, 6, 7, 8}
 
 
 def test_recall_distances_and_lengths_fill_their_range() -> None:
     distances = [
-        len(document.prompt) - document.prompt.index(f"{asked_key(document)}=") - 3
+        len(document.prompt) - document.prompt.index(f"{key_of(document)}=") - 3
         for document in RECALL
     ]
     lengths = [len(document.prompt) for document in RECALL]
@@ -106,7 +106,7 @@ def test_recall_distances_and_lengths_fill_their_range() -> None:
 
 def test_recall_distance_can_be_held_short_for_a_curriculum() -> None:
     for document in embedded.recall_documents(100, seed=5, max_distance=40):
-        key = asked_key(document)
+        key = key_of(document)
         assert len(document.prompt) - document.prompt.index(f"{key}=") - 3 <= 40
 
 
@@ -117,7 +117,7 @@ def test_questions_of_a_listing_share_more_than_a_cached_block() -> None:
         (prefix,) = {document.prompt[:-4] for document in documents}
         assert 128 < embedded.MIN_LISTING <= len(prefix) <= embedded.MAX_LISTING
         assert prefix.endswith("\n")
-        assert len({asked_key(document) for document in documents}) == questions
+        assert len({key_of(document) for document in documents}) == questions
         assert all(len(document.prompt) < 256 for document in documents)
     assert len({documents[0].prompt[:128] for documents in listings}) == len(listings)
 
@@ -126,7 +126,7 @@ def test_shared_listings_differ_in_length_and_are_asked_from_end_to_end() -> Non
     lengths = {len(document.prompt) - 4 for document in SHARED}
     assert min(lengths) < 155
     assert max(lengths) > 215
-    positions = [document.prompt.index(f"{asked_key(document)}=") for document in SHARED]
+    positions = [document.prompt.index(f"{key_of(document)}=") for document in SHARED]
     for low in range(0, 200, 50):
         assert sum(low <= position < low + 50 for position in positions) > len(SHARED) / 10
     assert any(" " in document.prompt for document in SHARED)
@@ -134,15 +134,15 @@ def test_shared_listings_differ_in_length_and_are_asked_from_end_to_end() -> Non
 
 def test_word_problems_are_worked_out_right() -> None:
     for document in PROBLEMS:
-        assert worked_result(document.answer) == told_result(document.prompt)
-        assert 1 <= told_result(document.prompt) <= 999
+        assert worked_result(document.answer) == stated_result(document.prompt)
+        assert 1 <= stated_result(document.prompt) <= 999
 
 
 def test_word_problems_cover_every_kind() -> None:
     workings = [STEP.findall(document.answer) for document in PROBLEMS]
     assert {step[1] for working in workings for step in working} == {"+", "-", "*"}
     assert {len(working) for working in workings} == {1, 2}
-    assert {len(str(told_result(document.prompt))) for document in PROBLEMS} == {1, 2, 3}
+    assert {len(str(stated_result(document.prompt))) for document in PROBLEMS} == {1, 2, 3}
 
 
 def test_shipped_files_are_what_the_generator_makes() -> None:

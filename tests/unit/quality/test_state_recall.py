@@ -28,7 +28,7 @@ def by_listing(documents: list[Document]) -> dict[str, list[Document]]:
     return {listing: list(group) for listing, group in groups}
 
 
-def asked_key(document: Document) -> str:
+def key_of(document: Document) -> str:
     question = re.fullmatch(r"\?([A-Z]\d)=", document.prompt[-4:])
     assert question is not None
     return question[1]
@@ -54,7 +54,7 @@ def test_documents_are_distinct_and_answered_by_their_own_listing(
     for document in documents:
         pairs = PAIR.findall(document.prompt)
         assert len({key for key, _ in pairs}) == len(pairs)
-        assert dict(pairs)[asked_key(document)] == document.answer
+        assert dict(pairs)[key_of(document)] == document.answer
     assert {len(document.answer) for document in documents} == {3, 4, 5}
 
 
@@ -77,7 +77,7 @@ def test_every_pair_of_a_listing_is_asked_once_in_an_order_of_its_own() -> None:
     listings = by_listing(DOCUMENTS)
     listings.popitem()  # Cut off where the count was reached.
     told = [[key for key, _ in PAIR.findall(listing)] for listing in listings]
-    asked = [[asked_key(document) for document in group] for group in listings.values()]
+    asked = [[key_of(document) for document in group] for group in listings.values()]
     assert [sorted(keys) for keys in told] == [sorted(keys) for keys in asked]
     assert told != asked
     assert {len(keys) for keys in told} == {3, 4, 5}

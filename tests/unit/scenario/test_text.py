@@ -38,7 +38,7 @@ def said(*waves: Wave, seed: int = 1) -> list[str]:
     return [bytes(r.prompt).decode("ascii") for each in planned for r in each.requests]
 
 
-def asked_for(prompt: str) -> str:
+def key_in(prompt: str) -> str:
     found = ASKED.search(prompt)
     assert found, prompt
     return found[1]
@@ -69,7 +69,7 @@ def test_a_question_is_about_a_key_of_the_listing(tokens, seed):
     draw = stream(seed)
     about = listing(draw, 40)
     text = bytes(question(draw, about, tokens)).decode("ascii")
-    assert asked_for(text) in about.keys
+    assert key_in(text) in about.keys
     assert text.count("?") == 1
 
 
@@ -77,7 +77,7 @@ def test_every_key_is_asked_for_sooner_or_later():
     draw = stream()
     about = listing(draw, 40)
     texts = [bytes(question(draw, about, QUESTION)).decode("ascii") for _ in range(100)]
-    assert {asked_for(text) for text in texts} == set(about.keys)
+    assert {key_in(text) for text in texts} == set(about.keys)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_prompt_asks_for_what_it_says_itself(length, seed):
         assert len(prompt) == length
         keys = [key for key, _ in PAIR.findall(prompt)]
         assert len(keys) >= 2
-        assert asked_for(prompt) in keys
+        assert key_in(prompt) in keys
 
 
 @pytest.mark.parametrize("rest", [QUESTION, QUESTION + 1, 30])
@@ -118,7 +118,7 @@ def test_a_prompt_asks_for_what_its_shared_prefix_says(rest):
     assert {len(prompt) for prompt in prompts} == {48 + rest}
     assert prompts[0][:48] == prompts[2][:48] != prompts[1][:48] == prompts[3][:48]
     for prompt in prompts:
-        assert asked_for(prompt) in [key for key, _ in PAIR.findall(prompt[:48])]
+        assert key_in(prompt) in [key for key, _ in PAIR.findall(prompt[:48])]
         assert not PAIR.search(prompt[48:])
     assert len(set(prompts)) == len(prompts)
 
@@ -126,7 +126,7 @@ def test_a_prompt_asks_for_what_its_shared_prefix_says(rest):
 def test_a_prefix_without_room_for_a_pair_is_followed_by_a_listing():
     for prompt in said(wave(shared_prefix_tokens=7, input_tokens=7 + SHORTEST_RECALL)):
         assert not PAIR.search(prompt[:7])
-        assert asked_for(prompt) in [key for key, _ in PAIR.findall(prompt[7:])]
+        assert key_in(prompt) in [key for key, _ in PAIR.findall(prompt[7:])]
 
 
 @pytest.mark.parametrize(

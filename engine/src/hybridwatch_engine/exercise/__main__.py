@@ -28,10 +28,10 @@ def main(arguments: Sequence[str]) -> int:
     with redirect_stdout(sys.stderr):  # vLLM talks on standard output
         import vllm
 
-        told = outcomes(list(arguments) or list(EXERCISES))
-    fixes = {fix_id: outcome.to_json() for fix_id, outcome in told.items()}
+        found = outcomes(list(arguments) or list(EXERCISES))
+    fixes = {fix_id: outcome.to_json() for fix_id, outcome in found.items()}
     sys.stdout.write(json.dumps({"release": vllm.__version__, "fixes": fixes}) + "\n")
-    return int(not all(outcome.ok for outcome in told.values()))
+    return int(not all(outcome.ok for outcome in found.values()))
 
 
 if __name__ == "__main__":

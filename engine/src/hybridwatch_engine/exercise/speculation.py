@@ -84,18 +84,18 @@ def blocks_of_convolution() -> dict[str, Any]:
     return {"read_from": final.block_idx_last_computed_token.tolist()}
 
 
-def _decodes(builder: Any, *, columns: int = 0, padding: int = 0, **told: Any) -> Any:
+def _decodes(builder: Any, *, columns: int = 0, padding: int = 0, **others: Any) -> Any:
     """Metadata of two requests, 40 and 64 tokens long with their drafts.
 
     Args:
         builder: Makes them.
         columns: Blocks of each request; as many as the builder has room for when left out.
         padding: Rows of padding.
-        told: Whatever else the builder is told.
+        others: Whatever else the builder is given.
     """
     import torch
 
     columns = columns or builder.state_indices_tensor_d.shape[1]
     batch = batch_of([40, 64], tokens=_TOKENS, columns=columns, padding=padding)
     accepted = torch.tensor([1, 2, *[1] * padding], dtype=torch.int32)
-    return builder.build(0, batch, num_accepted_tokens=accepted, **told)
+    return builder.build(0, batch, num_accepted_tokens=accepted, **others)

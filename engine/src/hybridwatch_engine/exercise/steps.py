@@ -26,12 +26,12 @@ class _Group:
         """The builder of the group."""
         return self._builder
 
-    def build_metadata(self, common_attn_metadata: Any, _ubatch: int = 0, **told: Any) -> Any:
+    def build_metadata(self, common_attn_metadata: Any, _ubatch: int = 0, **others: Any) -> Any:
         """Metadata of the group."""
-        return self._builder.build(0, common_attn_metadata, **told)
+        return self._builder.build(0, common_attn_metadata, **others)
 
 
-def told_without_drafts() -> dict[str, Any]:
+def accepted_without_drafts() -> dict[str, Any]:
     """Accepted tokens that a step without drafts is told of two requests."""
     metadata = _build(_runner("none", [30, 50], tokens=1), 2, tokens=1, drafted=False)
     return {"accepted": _listed(metadata.num_accepted_tokens)}

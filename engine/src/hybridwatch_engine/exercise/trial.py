@@ -37,14 +37,14 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as it is printed."""
-        told = {
+        found = {
             "native": self.native,
             "with": self.with_fix,
             "without": self.without_fix,
             "ok": self.ok,
         }
         words = {"error": self.error, "unseen": self.unseen}
-        return {**told, **{name: text for name, text in words.items() if text}}
+        return {**found, **{name: text for name, text in words.items() if text}}
 
 
 def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> Outcome:

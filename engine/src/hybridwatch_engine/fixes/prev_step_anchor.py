@@ -160,7 +160,7 @@ ACCEPTED_COUNTS = Fix(
     _probe_counts,
     apply=_apply_counts,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.steps:told_without_drafts",
+        "hybridwatch_engine.exercise.steps:accepted_without_drafts",
         with_fix={"accepted": [2, 1]},
         without_fix={"accepted": None},
     ),

@@ -79,7 +79,7 @@ class CountingProbe(Generic[C]):
         except UnsupportedError as error:
             self._unsupported = str(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the engine goes on
-            self._unsupported = _told(error)
+            self._unsupported = _reason(error)
         return None
 
     def _make_hooks(self) -> PatchSet:
@@ -90,7 +90,7 @@ class CountingProbe(Generic[C]):
         """Let go of whatever belongs to the steps seen so far."""
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """An unforeseen error in one line, with the place that raised it."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(str(error).split())

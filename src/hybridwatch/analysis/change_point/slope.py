@@ -28,11 +28,7 @@ def level_of(values: Array, unit: float | Array) -> float:
 
 
 def line_of(values: Array, unit: float | Array) -> Array:
-    """Fit a straight line by bounded influence, starting from the medians of the outer thirds.
-
-    Returns:
-        The line at every point.
-    """
+    """Fit a straight line by bounded influence, starting from the medians of the outer thirds."""
     n = values.size
     third, time = n // 3, scan.times_of(n)
     slope = (median_of(values[n - third :]) - median_of(values[:third])) / (n - third)

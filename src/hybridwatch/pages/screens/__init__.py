@@ -34,10 +34,6 @@ SCREENS: Final[Mapping[str, Screen]] = {
 def open_view(source: Source, address: Address) -> Document:
     """Give what a view says.
 
-    Args:
-        source: What there is to be shown.
-        address: Which view.
-
     Returns:
         The screen's document with its whole address and what could not be shown as asked. When
         the store cannot be told of, the document says why.

@@ -65,14 +65,7 @@ _CHANGED: Final = {
 
 
 def alert_page(alert: Alert, picked: Choice, way: tuple[Inline, ...], source: Source) -> Document:
-    """Tell everything about one alert.
-
-    Args:
-        alert: The alert.
-        picked: The choice by which it was picked.
-        way: Leads back to the list, and on through it.
-        source: Where it belongs.
-    """
+    """Tell everything about one alert."""
     matter, entry = alert.matter, _entry_of(alert.bad, source)
     report = _own(alert, entry)
     text = alert_text(alert, report)

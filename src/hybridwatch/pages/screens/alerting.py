@@ -31,10 +31,10 @@ def stories_with(run_id: str, source: Source) -> tuple[Story, ...]:
     return find_stories(source.index, source.checkout()).bad_in.get(run_id, ())
 
 
-def engine_said(run_id: str, source: Source) -> str:
+def engine_message(run_id: str, source: Source) -> str:
     """Say why an engine failed as the headline of its run does; empty where that is not known."""
     row = rows_in(source.index).get(run_id)
-    message = row.said if row else ""
+    message = row.headline if row else ""
     return message if len(message) <= LONGEST_LINE else message[:LONGEST_LINE].rstrip() + "…"
 
 

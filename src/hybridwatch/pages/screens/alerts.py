@@ -30,7 +30,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alert import alert_page
-from hybridwatch.pages.screens.alerting import LONGEST_LINE, alerts_here, engine_said, since
+from hybridwatch.pages.screens.alerting import LONGEST_LINE, alerts_here, engine_message, since
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
@@ -177,7 +177,7 @@ def _row(alert: Alert, here: Address, source: Source) -> tuple[Cell | Inline, ..
 def _happened(alert: Alert, source: Source) -> str:
     """Say what happened; of an engine that failed as its run's headline does, with the reason."""
     if alert.matter.area is Area.ENGINE:
-        return engine_said(alert.bad.run_id, source) or alert_text(alert).sentence()
+        return engine_message(alert.bad.run_id, source) or alert_text(alert).sentence()
     return _short(alert_text(alert).sentence())
 
 

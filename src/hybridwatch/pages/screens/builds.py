@@ -52,14 +52,8 @@ _WHOLES: Final = {part: whole for whole, parts in FIX_PARTS.items() for part in 
 class Build:
     """A build as its runs tell it.
 
-    Attributes:
-        label: Name with switches.
-        release: The vLLM release.
-        runs: How many runs it was in.
-        run: Id of the newest.
-        newest: When that started, UTC.
-        fixes: What that run probed.
-        wavers: Fixes that an older run found in another state.
+    ``run`` is the newest that it was in; ``wavers`` are fixes that an older run found in another
+    state.
     """
 
     label: str

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from hybridwatch.analysis.change_point import State
 from hybridwatch.figures.lines import figure_lines
 from hybridwatch.history.lines import Line
-from hybridwatch.history.trials import label_of
 from hybridwatch.metric import Metric
 from hybridwatch.pages.document import Block, Chart, Columns, Heading, Kind, Notice, Paragraph
 from hybridwatch.report import numbers
@@ -24,7 +23,7 @@ class Subject:
     @property
     def label(self) -> str:
         """Its name on the page and in addresses."""
-        return label_of(self.metric, self.statistic)
+        return self.metric.label(self.statistic)
 
 
 def charts_of(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator[Block]:

@@ -24,7 +24,7 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.screens.alerting import engine_said
+from hybridwatch.pages.screens.alerting import engine_message
 from hybridwatch.pages.screens.overview_grid import history_of, several
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.cause_text import cause_text
@@ -58,7 +58,7 @@ def news_section(news: pd.DataFrame, since: Choice, source: Source) -> Section:
         Column("before"),
         Column("measured"),
     )
-    title = f"Changed since {since.told}"
+    title = f"Changed since {since.chosen_text}"
     blocks: list[Block] = []
     if rows:
         blocks.append(Table(title, columns, tuple(rows[:_SHOWN])))
@@ -108,7 +108,7 @@ def _what(rows: Sequence[VerdictRow], names: Sequence[str], source: Source) -> s
     if not causes:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return f"Recovered: {', '.join(names[:_NAMED])}{more}"
-    message = engine_said(rows[0].run, source) if rows[0].verdict == Verdict.FAILED.value else ""
+    message = engine_message(rows[0].run, source) if rows[0].verdict == Verdict.FAILED.value else ""
     return message or cause_text(causes[0]).sentence()
 
 

@@ -15,13 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """The part of a list that is asked for.
-
-    Attributes:
-        shown: What is in it.
-        page: Which part, from 1.
-        pages: How many there are.
-    """
+    """The part of a list that is asked for."""
 
     shown: Sequence[T]
     page: int

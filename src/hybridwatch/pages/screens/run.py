@@ -8,7 +8,7 @@ from hybridwatch.figures.trials import figure_trials
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import Row, controls_last, rows_of
 from hybridwatch.history.severity import verdict_of, worst_first
-from hybridwatch.history.trials import Trials, label_of, trials_of
+from hybridwatch.history.trials import Trials, trials_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import alert_text
 from hybridwatch.pages.document import (
@@ -63,7 +63,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         _metric((), None, query)
         return Document("Run", (Filters((chosen,)), broken_notice([entry])))
     everything = trials_of(entry)
-    metric = _metric({label_of(s.metric, s.statistic): s for s in everything}, entry, query)
+    metric = _metric({s.metric.label(s.statistic): s for s in everything}, entry, query)
     blocks = (
         Filters((chosen,)),
         _ways(entry, metric.default or metric.value, source),
@@ -205,7 +205,7 @@ def _flip(flip: Flip) -> Columns:
 
 
 def _trials(everything: list[Trials], metric: Choice) -> Iterator[Block]:
-    chosen = [s for s in everything if metric.value in {ALL, label_of(s.metric, s.statistic)}]
+    chosen = [s for s in everything if metric.value in {ALL, s.metric.label(s.statistic)}]
     if chosen:
         hint = "A point is a trial, a bar the median of a side."
         charts = tuple((trials_chart(series),) for series in chosen)
@@ -216,7 +216,7 @@ def _trials(everything: list[Trials], metric: Choice) -> Iterator[Block]:
 
 def trials_chart(series: Trials) -> Chart:
     """Draw every trial of one metric of one run."""
-    name = label_of(series.metric, series.statistic)
+    name = series.metric.label(series.statistic)
     medians = ", ".join(
         f"{level.build} {numbers.value(level.value, series.metric)}" for level in series.medians
     )

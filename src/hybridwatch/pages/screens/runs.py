@@ -121,7 +121,7 @@ def _row(row: Row, source: Source) -> tuple[Cell | Inline, ...]:
     return (
         verdict_cell(row),
         Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
-        row.said,
+        row.headline,
         Cell(str(row.failures) if row.failures else "-", raw=row.failures),
         Cell(When(row.started_at, age(row.started_at, source.now)), row.run),
         row.testbed,

@@ -316,10 +316,10 @@ def _suspects(point: Any, line: Line) -> Cell:
     """Say what changed between the last run on the old level and the first on the new one."""
     old: Any = line.levels.iloc[point.index - 1]
     new: Any = line.levels.iloc[point.index]
-    step = next((step.said for step in line.steps if step.at == point.index), "")
+    step = next((step.text for step in line.steps if step.at == point.index), "")
     inlines: list[Inline] = [step or "release and fixes are the same"]
     if commits := commits_between(old["release"], new["release"]):
-        inlines += [" \N{MIDDLE DOT} ", Link(commits.said, commits.url)]
+        inlines += [" \N{MIDDLE DOT} ", Link(commits.text, commits.url)]
     sides = {"baseline": old, "contender": new}
     both = {role: f"{side['run']}#{side['side']}" for role, side in sides.items()}
     way = Link("everything that differs", address("compare", **both))
@@ -394,7 +394,7 @@ def _table_of_runs(
         (
             verdict_cell(row),
             Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
-            row.said,
+            row.headline,
             When(row.started_at, age(row.started_at, source.now)),
         )
         for row in wanted[:_RUNS]

@@ -176,7 +176,7 @@ def _equal(equal: Sequence[ControlRun], source: Source) -> Iterator[Block]:
         yield Command("hybridwatch run smoke --build cpu-0.27.1 --build cpu-0.27.1")
         return
     alarmed = [control for control in equal if control.alarms]
-    comparisons = sum(len(control.told) for control in equal)
+    comparisons = sum(len(control.readings) for control in equal)
     alarms = sum(len(control.alarms) for control in equal)
     yield Paragraph(
         f"{plural(len(equal), 'run')} of one build against itself, {comparisons} comparisons: "

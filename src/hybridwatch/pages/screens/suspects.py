@@ -85,7 +85,7 @@ def suspects_section(alert: Alert, source: Source) -> Iterator[Block]:
         ". ",
     ]
     if commits := found.culprits.commits:
-        line += ["Commits between them: ", Link(commits.said, commits.url), ". "]
+        line += ["Commits between them: ", Link(commits.text, commits.url), ". "]
     sides = {"baseline": good, "contender": bad}
     view = address(
         "compare",

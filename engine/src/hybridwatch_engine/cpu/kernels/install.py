@@ -125,11 +125,9 @@ def _checkpoint(original: Callable[..., None]) -> Callable[..., None]:
     if hasattr(kernel, "__getitem__"):  # it can be launched, as in an interpreter
         return original
 
-    def store_prefill_checkpoint(asked: Any, chunks: Any, *tensors: Any, state_len: int) -> None:
+    def store_prefill_checkpoint(plan: Any, chunks: Any, *tensors: Any, state_len: int) -> None:
         x, conv_state, chunk_states, ssm_state, starts = tensors
-        where = checkpoint.Checkpoints(
-            starts, asked.checkpoint_offsets, asked.state_indices, chunks
-        )
+        where = checkpoint.Checkpoints(starts, plan.checkpoint_offsets, plan.state_indices, chunks)
         checkpoint.store(where, x, conv_state, chunk_states, ssm_state, state_len)
 
     return store_prefill_checkpoint

@@ -2,12 +2,12 @@
 
 ::
 
-    python -m hybridwatch.index.speed FOLDER [--json]
+    python -m tests.unit.index.speed FOLDER [--json]
 
 Processor time is what this process used; on a machine that others use, that is the number to
 look at, and the time on the clock is more. Memory is the resident set after the step, as Linux
 counts it. FOLDER's index is built anew, and its newest record is taken out and put back, so it
-must be a store that nobody misses: one by ``hybridwatch.index.synthetic``.
+must be a store that nobody misses: one by ``tests.unit.index.synthetic``.
 """
 
 import json
@@ -26,9 +26,9 @@ import click
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.index.queries import CELL, Index
-from hybridwatch.index.synthetic import REVISION
 from hybridwatch.index.update import open_index
 from hybridwatch.store import list_records, read_run
+from tests.unit.index.synthetic import REVISION
 
 _MEBI = 2**20
 
@@ -53,15 +53,12 @@ class Step:
 def measure(results: Path) -> list[Step]:
     """Time everything that a dashboard does with an index.
 
-    Args:
-        results: A made-up store.
-
     Raises:
         HybridwatchError: The store is empty, or not a made-up one.
     """
     records = list_records(results)
     if not records or read_run(records[-1], bulk=False).harness.revision != REVISION:
-        raise HybridwatchError(f"{results}: expected a store by hybridwatch.index.synthetic")
+        raise HybridwatchError(f"{results}: expected a store by tests.unit.index.synthetic")
     steps: list[Step] = []
 
     def timed(name: str, step: Callable[[], object]) -> None:

@@ -2,7 +2,7 @@
 
 ::
 
-    python -m hybridwatch.index.synthetic FOLDER --values 1000000 --seed 1
+    python -m tests.unit.index.synthetic FOLDER --values 1000000 --seed 1
 
 Nothing in it was measured, and nobody shall take it for that: the testbed's name, the harness and
 the wheels say so, and no folder called ``results`` is ever written. The files are real records,
@@ -88,7 +88,7 @@ def write_store(
         folder: The store to be; made when missing.
         values: How many numbers the index shall have at least.
         seed: Equal seeds give equal records.
-        say: Told how many records are made, and how many there will be.
+        say: Called with how many records are made, and how many there will be.
 
     Returns:
         How many records there are.
