@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.gpu_layout import cuda_numbers
@@ -91,49 +92,99 @@ def run_session(request: SessionRequest) -> Run:
     """
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         try:
-            return _Session(request, Path(folder)).run()
+            with Session(request, Path(folder)) as session:
+                return session.make_all()
         except EngineError:
             require_wanted()
             raise
 
 
-class _Session:
-    """The state of one session while it runs."""
+class Session:
+    """One scenario on its builds; a context manager, within which its engines live.
+
+    Its trials are made in one go, or phase by phase with other work in between.
+
+    Args:
+        request: What to measure.
+        work: Folder of its own, for logs and the files of clients.
+    """
 
     def __init__(self, request: SessionRequest, work: Path) -> None:
-        self._request = request
+        self.request = request
         self._work = work
         self._started = datetime.now(UTC)
         self._pace = Pace(request.budget.seconds if request.budget else 0.0)
         lay_out = plan if request.budget is None else plan_start
-        self._phases = phases_of(request.scenario, request.phases)
-        self._plan = lay_out(request.scenario.trials, len(request.sides), self._phases)
+        self.phases = phases_of(request.scenario, request.phases)
+        self._plan = lay_out(request.scenario.trials, len(request.sides), self.phases)
         self._total = len(self._plan)
         self._names = side_names([side.label for side in request.sides])
         self._done = 0
         # Now, while there is no engine of ours: what is in use of a GPU's memory is others'.
         self._gpus = Gpus.of(request.sides)
-
-    def run(self) -> Run:
-        request = self._request
-        bench = Bench(
+        self._run: Run | None = None
+        self._bench = Bench(
             request.scenario,
             request.sides,
             request.models,
-            self._work,
+            work,
             self._say,
             cuda_numbers(self._gpus.devices),
         )
-        with bench:
-            run = self._begun(tuple(bench.identify(side) for side in range(len(request.sides))))
-            if any(phase in self._phases for phase in TIMED_PHASES):
-                for side in range(len(request.sides)):
-                    bench.client(side).make_ready()
-            run = replace(run, trials=tuple(self._trial(bench, planned) for planned in self._plan))
-            if request.budget is not None:
-                make = partial(self._block, bench)
-                run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
+
+    def __enter__(self) -> Self:
+        """Lay out the engines; none is started yet."""
+        self._bench.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End every engine and client."""
+        self._bench.__exit__(*error)
+
+    def make_all(self) -> Run:
+        """Make every trial, and return the run."""
+        self.make(self.phases)
+        request, run = self.request, self.run
+        if request.budget is not None:
+            make = partial(self._block, self._bench)
+            run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
         return replace(run, finished_at=datetime.now(UTC))
+
+    def start_ahead(self) -> None:
+        """Let the engine come up while other sessions are measured."""
+        self._bench.start_ahead()
+
+    def make(self, phases: Collection[Phase]) -> Run:
+        """Make the trials of some phases, and return the run as far as it is.
+
+        Raises:
+            BuildError: A build cannot be switched as its label says.
+            EngineError: No engine came up at all, so there is nothing to record.
+            KeyboardInterrupt: A stop was requested; the trials before it are in ``run``.
+        """
+        bench, sides = self._bench, range(len(self.request.sides))
+        if self._run is None:
+            self._run = self._begun(tuple(bench.identify(side) for side in sides))
+        if any(phase in phases for phase in TIMED_PHASES if phase in self.phases):
+            for side in sides:
+                bench.client(side).make_ready()
+        for planned in self._plan:
+            if planned.phase in phases:
+                trial = self._trial(bench, planned)
+                self._run = replace(self._run, trials=(*self._run.trials, trial))
+        self._run = replace(self._run, finished_at=datetime.now(UTC))
+        return self._run
+
+    @property
+    def run(self) -> Run:
+        """The trials that were made so far.
+
+        Raises:
+            EngineError: Nothing was begun.
+        """
+        if self._run is None:
+            raise EngineError(f"{self.request.scenario.id}: no trial was begun")
+        return self._run
 
     def _begun(self, builds: tuple[EngineBuild, ...]) -> Run:
         """The run before its first trial."""
@@ -142,22 +193,22 @@ class _Session:
             started_at=self._started,
             finished_at=self._started,
             harness=harness_identity(),
-            scenario=ScenarioRef(**ref_fields(self._request.scenario)),
+            scenario=ScenarioRef(**ref_fields(self.request.scenario)),
             testbed=probe_testbed(self._gpus.devices),
             builds=builds,
             trials=(),
         )
 
     def _block(self, bench: Bench, number: int, goal: int) -> tuple[Trial, ...]:
-        block = plan_block(number, len(self._request.sides), self._phases)
+        block = plan_block(number, len(self.request.sides), self.phases)
         self._total = self._done + (goal - number) * len(block)
         return tuple(self._trial(bench, planned) for planned in block)
 
     def _keep_in_sight(self, text: str) -> None:
-        self._request.tell(Progress(self._done, self._total, text, lasting=True))
+        self.request.tell(Progress(self._done, self._total, text, lasting=True))
 
     def _say(self, text: str) -> None:
-        self._request.tell(Progress(self._done, self._total, text))
+        self.request.tell(Progress(self._done, self._total, text))
 
     def _trial(self, bench: Bench, planned: PlannedTrial) -> Trial:
         require_wanted()
