@@ -1,5 +1,7 @@
 """How many trials and documents the command line asks for instead of a scenario's own."""
 
+from typing import Final
+
 import click
 
 from hybridwatch.scenario.scenario import Scenario
@@ -8,6 +10,25 @@ takes_documents = click.option(
     "--documents", type=click.IntRange(1), help="Number of documents of each accuracy task."
 )
 """Gives a verb the argument ``documents``; ``None`` leaves the scenario's count."""
+
+
+BRIEF_TRIALS: Final = {"contract": 1, "performance": 3, "host_sync": 1}
+"""Trials of a side at the most. A broken rule shows in one; times get no verdict from three."""
+
+BRIEF_DOCUMENTS: Final = 60
+"""Where the bugs of the smoke scenarios lose answers, they lose 8 of these or more: p below 0.01."""
+
+
+def briefly(scenario: Scenario) -> Scenario:
+    """Leave as much of a scenario as it takes to see whether its bug is caught."""
+    trials = {
+        name: min(getattr(scenario.trials, name), most) for name, most in BRIEF_TRIALS.items()
+    }
+    changed: dict[str, object] = {"trials": scenario.trials.model_copy(update=trials)}
+    if scenario.accuracy is not None:
+        documents = min(scenario.accuracy.documents, BRIEF_DOCUMENTS)
+        changed["accuracy"] = scenario.accuracy.model_copy(update={"documents": documents})
+    return scenario.model_copy(update=changed)
 
 
 def with_counts(

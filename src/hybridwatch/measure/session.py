@@ -3,6 +3,7 @@
 import secrets
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -154,6 +155,11 @@ class Session:
         """Let the engine come up while other sessions are measured."""
         self._bench.start_ahead()
 
+    def start_clients_ahead(self) -> None:
+        """Let the load clients get ready while nothing is timed."""
+        for side in range(len(self.request.sides)):
+            self._bench.client(side).start_ahead()
+
     def make(self, phases: Collection[Phase]) -> Run:
         """Make the trials of some phases, and return the run as far as it is.
 
@@ -186,6 +192,33 @@ class Session:
             raise EngineError(f"{self.request.scenario.id}: no trial was begun")
         return self._run
 
+    def cut_short(self, reason: str) -> Run | None:
+        """Give up what is not measured yet, and return the run, which does not read as whole.
+
+        A phase that lacks trials has a failed one for each side, as it has when an engine fails.
+
+        Args:
+            reason: Why, for the record.
+
+        Returns:
+            ``None`` when no phase is whole: of such a run nothing is worth keeping.
+        """
+        if self._run is None:
+            return None
+        wanted = Counter(trial.phase for trial in self._plan)
+        made = Counter(trial.phase for trial in self._run.trials)
+        lacking = [phase for phase in wanted if made[phase] < wanted[phase]]
+        if len(lacking) == len(wanted):
+            return None
+        failure = _failure(reason, "")
+        for phase in lacking:
+            for side in range(len(self.request.sides)):
+                trial = self._begin_trial(PlannedTrial(phase, side))
+                self._done += 1
+                kept = (*self._run.trials, replace(trial, failure=failure))
+                self._run = replace(self._run, trials=kept)
+        return replace(self._run, finished_at=datetime.now(UTC))
+
     def _begun(self, builds: tuple[EngineBuild, ...]) -> Run:
         """The run before its first trial."""
         return Run(
@@ -214,14 +247,7 @@ class Session:
         require_wanted()
         name = self._names[planned.side]
         self._say(f"{planned.phase.value}{' (warm-up)' if planned.warmup else ''} {name}")
-        trial = Trial(
-            index=self._done,
-            side=planned.side,
-            phase=planned.phase,
-            started_at=datetime.now(UTC),
-            duration_s=0.0,
-            warmup=planned.warmup,
-        )
+        trial = self._begin_trial(planned)
         # Before the engine is made ready, so that it lies between trials and not within one.
         watch = Watch(self._gpus) if planned.phase in TIMED_PHASES else None
         begin = time.monotonic()
@@ -256,6 +282,16 @@ class Session:
         require_wanted()
         self._done += 1
         return replace(trial, duration_s=time.monotonic() - begin)
+
+    def _begin_trial(self, planned: PlannedTrial) -> Trial:
+        return Trial(
+            index=self._done,
+            side=planned.side,
+            phase=planned.phase,
+            started_at=datetime.now(UTC),
+            duration_s=0.0,
+            warmup=planned.warmup,
+        )
 
 
 def _failure(reason: str, log: str, *, died: bool = False) -> Failure:

@@ -45,7 +45,10 @@ class MadeUpBench:
         return (BASELINE, NEWER)[side]
 
     def client(self, _side: int) -> Any:
-        return SimpleNamespace(make_ready=lambda: None)
+        return SimpleNamespace(make_ready=lambda: None, start_ahead=lambda: None)
+
+    def start_ahead(self) -> None:
+        pass
 
     def make_ready(self, side: int) -> None:
         pass
