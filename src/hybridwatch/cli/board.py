@@ -57,7 +57,7 @@ class Board:
             yield
             return
         with Live(
-            get_renderable=self._drawn,
+            get_renderable=self.drawn,
             console=self._console,
             refresh_per_second=_PER_SECOND,
             transient=True,
@@ -93,7 +93,8 @@ class Board:
         minutes, seconds = divmod(int(self._clock() - self._begin), _MINUTE)
         return f"{minutes}:{seconds:02}"
 
-    def _drawn(self) -> Table:
+    def drawn(self) -> Table:
+        """Draw the table as it stands."""
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
         for name in ("scenario", *_NAMES):
             table.add_column(name, no_wrap=True)

@@ -16,7 +16,7 @@ BRIEF_TRIALS: Final = {"contract": 1, "performance": 3, "host_sync": 1}
 """Trials of a side at the most. A broken rule shows in one; times get no verdict from three."""
 
 BRIEF_DOCUMENTS: Final = 60
-"""Where the bugs of the smoke scenarios lose answers, they lose 8 of these or more: p below 0.01."""
+"""A smoke scenario whose bug loses answers loses 8 of these or more: exact p below 0.01."""
 
 
 def briefly(scenario: Scenario) -> Scenario:
