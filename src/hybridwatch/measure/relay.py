@@ -171,7 +171,7 @@ class Relay:
     def _session(self, number: int) -> Session:
         if number not in self._sessions:
             work = self._work / str(number)
-            work.mkdir()
+            work.mkdir(exist_ok=True)
             session = Session(self._requests[number], work)
             with ExitStack() as on_error:
                 on_error.enter_context(session)

@@ -6,7 +6,7 @@ from io import StringIO
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,7 +16,7 @@ from rich.text import Text
 from hybridwatch.cli import run as verb
 from hybridwatch.cli.board import Board
 from hybridwatch.cli.main import cli
-from hybridwatch.errors import EngineError
+from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure import machine_state, session
 from hybridwatch.measure.phase import Measured, Station
 from hybridwatch.measure.session import Progress
@@ -156,6 +156,20 @@ def test_an_engine_that_does_not_come_up_leaves_the_others_alone(checkout, monke
     assert result.exit_code == 1
     assert result.output.count("smoke/again: the engine ended while starting") == 1
     assert [run.scenario.id for run in runs_in(checkout)] == ["smoke/padded"]
+
+
+def test_what_keeps_an_engine_from_starting_ahead_is_told_in_its_own_turn(checkout, monkeypatch):
+    class Draftless(ControlBench):
+        def __enter__(self) -> Self:
+            if self.scenario.id == "smoke/padded":
+                raise BuildError("smoke/padded: draft model: expected a folder")
+            return self
+
+    monkeypatch.setattr(session, "Bench", Draftless)
+    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    assert result.exit_code == 1
+    assert result.output.count("draft model: expected a folder") == 1
+    assert [run.scenario.id for run in runs_in(checkout)] == ["smoke/again"]
 
 
 def test_a_client_that_fails_leaves_what_was_measured_before_it(checkout, monkeypatch):
