@@ -1,6 +1,6 @@
 """Scenarios measured stage by stage: contracts of all, then accuracy of all, then times."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -14,10 +14,11 @@ from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.outcome import Outcome, keep, summary_of
 from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import BuildRequest, home
+from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.relay import Relay
 from hybridwatch.measure.session import Progress, SessionRequest
 from hybridwatch.plain_text import visible
-from hybridwatch.record.run import Run
+from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import write_run
 
@@ -33,7 +34,11 @@ class Losses(Protocol):
 
 
 def measure_by_phase(
-    plans: Sequence[Plan], results: Path, console: Console, losses: Losses
+    plans: Sequence[Plan],
+    results: Path,
+    console: Console,
+    losses: Losses,
+    warmed: Collection[Phase] = TIMED_PHASES,
 ) -> list[Outcome]:
     """Measure scenarios of two sides each, and store every run as soon as it is whole.
 
@@ -45,6 +50,7 @@ def measure_by_phase(
         results: Folder that gets the records.
         console: Shows how far it is.
         losses: Takes in the scenarios whose engine does not come up.
+        warmed: Timed phases that begin with a warm-up.
 
     Raises:
         KeyboardInterrupt: A stop was requested.
@@ -55,7 +61,9 @@ def measure_by_phase(
         boards[0].tell(progress)
 
     models = home() / "models"
-    requests = [SessionRequest(scenario, sides, models, tell) for scenario, sides in plans]
+    requests = [
+        SessionRequest(scenario, sides, models, tell, warmed=warmed) for scenario, sides in plans
+    ]
     outcomes: dict[int, Outcome] = {}
     lost: set[int] = set()
     with Relay(requests) as relay:

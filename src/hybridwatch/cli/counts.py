@@ -4,6 +4,7 @@ from typing import Final
 
 import click
 
+from hybridwatch.record.run import Phase
 from hybridwatch.scenario.scenario import Scenario
 
 takes_documents = click.option(
@@ -17,6 +18,10 @@ BRIEF_TRIALS: Final = {"contract": 1, "performance": 3, "host_sync": 1}
 
 BRIEF_DOCUMENTS: Final = 60
 """A smoke scenario whose bug loses answers loses 8 of these or more: exact p below 0.01."""
+
+BRIEF_WARM_UPS: Final = (Phase.PERFORMANCE,)
+"""Timed phases with a warm-up. A host-sync trial counts first and times afterwards, so its first
+pass warms the second."""
 
 
 def briefly(scenario: Scenario) -> Scenario:

@@ -15,7 +15,13 @@ from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.cli import completion
 from hybridwatch.cli.by_phase import measure_by_phase
 from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.counts import BRIEF_TRIALS, briefly, takes_documents, with_counts
+from hybridwatch.cli.counts import (
+    BRIEF_TRIALS,
+    BRIEF_WARM_UPS,
+    briefly,
+    takes_documents,
+    with_counts,
+)
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.outcome import Outcome, keep, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
@@ -25,10 +31,11 @@ from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.measure.budget import Budget, Standing
+from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.process import stoppable
-from hybridwatch.record.run import Run
+from hybridwatch.record.run import Phase, Run
 from hybridwatch.record.side_names import side_names
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.scenario import Scenario
@@ -77,6 +84,11 @@ class _RunOptions:
     def is_brief(self) -> bool:
         """Whether less is measured than the scenarios count."""
         return self.by_phase and not self.thorough
+
+    @property
+    def warmed(self) -> tuple[Phase, ...]:
+        """Timed phases that begin with a warm-up."""
+        return BRIEF_WARM_UPS if self.is_brief else TIMED_PHASES
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -209,7 +221,7 @@ def command(
                 make_ready(scenario, sides, home() / "models")
                 ready.append((scenario, sides))
         if wanted.by_phase:
-            outcomes += measure_by_phase(ready, results, console, losses)
+            outcomes += measure_by_phase(ready, results, console, losses, wanted.warmed)
             for outcome in outcomes:
                 if len(plans) == 1:
                     outcome.show(console, whole=True)

@@ -37,7 +37,10 @@ def phases_of(scenario: Scenario, wanted: Collection[Phase] = EVERY_PHASE) -> tu
 
 
 def plan(
-    counts: TrialCounts, sides: int, phases: Collection[Phase] = EVERY_PHASE
+    counts: TrialCounts,
+    sides: int,
+    phases: Collection[Phase] = EVERY_PHASE,
+    warmed: Collection[Phase] = TIMED_PHASES,
 ) -> tuple[PlannedTrial, ...]:
     """Lay out a session.
 
@@ -49,6 +52,7 @@ def plan(
         counts: Trials of each phase and side.
         sides: How many.
         phases: What is wanted of it.
+        warmed: Timed phases that begin with a warm-up.
     """
     whole = (
         *_untimed(counts, sides),
@@ -57,7 +61,11 @@ def plan(
         *_warmups(Phase.HOST_SYNC, sides),
         *_alternating(Phase.HOST_SYNC, sides, counts.host_sync),
     )
-    return tuple(trial for trial in whole if trial.phase in phases)
+    return tuple(
+        trial
+        for trial in whole
+        if trial.phase in phases and (trial.phase in warmed or not trial.warmup)
+    )
 
 
 def plan_start(

@@ -1,7 +1,7 @@
 """Several sessions stage by stage: what is broken is known before anything is timed.
 
 Every session keeps its engine from its first stage to its last, so each engine is started once. It
-comes up while the session before it is measured, as long as that one is not timed.
+comes up while sessions before it are measured, as long as none of them is timed.
 """
 
 import tempfile
@@ -36,7 +36,8 @@ class Step:
     Attributes:
         session: Which one.
         phases: What is measured of it.
-        ahead: The session whose engine comes up meanwhile; ``None`` for none.
+        ahead: The session whose engine comes up together with this one's; ``None`` for none.
+        next_up: The session whose engine comes up from then on; ``None`` for none.
         clients: Whether the session's load clients get ready meanwhile.
         last: Whether it is the session's last one, after which its engine is ended.
     """
@@ -44,6 +45,7 @@ class Step:
     session: int
     phases: tuple[Phase, ...]
     ahead: int | None = None
+    next_up: int | None = None
     clients: bool = False
     last: bool = False
 
@@ -65,20 +67,27 @@ def plan_steps(phases: Sequence[Sequence[Phase]], at_once: Sequence[int]) -> tup
 
 
 def _steps_of_group(phases: Sequence[Sequence[Phase]], group: range) -> Iterator[Step]:
-    begun: set[int] = set()
+    waiting = list(group)
+
+    def next_engine() -> int | None:
+        return waiting.pop(0) if waiting else None
+
     for number, stage in enumerate(STAGES):
         for session in group:
             own = tuple(phase for phase in stage if phase in phases[session])
             if not own:
                 continue
-            begun.add(session)
+            first = len(waiting) == len(group)
+            if session in waiting:
+                waiting.remove(session)
             timed = stage == TIMED_PHASES
-            ahead = None if timed else next((one for one in group if one not in begun), None)
+            ahead = next_engine() if first and not timed else None
+            next_up = None if timed else next_engine()
             later = {phase for after in STAGES[number + 1 :] for phase in after}
             left = later.intersection(phases[session])
             # Its imports take a core for seconds: they must not fall into a timed trial.
             clients = stage == (Phase.ACCURACY,) and not left.isdisjoint(TIMED_PHASES)
-            yield Step(session, own, ahead, clients=clients, last=not left)
+            yield Step(session, own, ahead, next_up, clients=clients, last=not left)
 
 
 def group_sizes(needs: Sequence[int], free: int) -> tuple[int, ...]:
@@ -144,9 +153,12 @@ class Relay:
         session.start_ahead()
         if step.ahead is not None:
             self._start_ahead(step.ahead)
-        if step.clients:
-            session.start_clients_ahead()
         try:
+            session.begin()
+            if step.next_up is not None:
+                self._start_ahead(step.next_up)
+            if step.clients:
+                session.start_clients_ahead()
             run = session.make(step.phases)
         except (EngineError, BuildError) as error:
             require_wanted()

@@ -71,6 +71,7 @@ class SessionRequest:
         tell: Gets the progress.
         phases: What to measure.
         budget: Timed trials until the run is decided, instead of those that the scenario counts.
+        warmed: Timed phases that begin with a warm-up; without a budget.
     """
 
     scenario: Scenario
@@ -79,6 +80,7 @@ class SessionRequest:
     tell: Tell
     phases: Collection[Phase] = EVERY_PHASE
     budget: Budget | None = None
+    warmed: Collection[Phase] = TIMED_PHASES
 
 
 def run_session(request: SessionRequest) -> Run:
@@ -115,9 +117,9 @@ class Session:
         self._work = work
         self._started = datetime.now(UTC)
         self._pace = Pace(request.budget.seconds if request.budget else 0.0)
-        lay_out = plan if request.budget is None else plan_start
         self.phases = phases_of(request.scenario, request.phases)
-        self._plan = lay_out(request.scenario.trials, len(request.sides), self.phases)
+        wanted = request.scenario.trials, len(request.sides), self.phases
+        self._plan = plan_start(*wanted) if request.budget else plan(*wanted, request.warmed)
         self._total = len(self._plan)
         self._names = side_names([side.label for side in request.sides])
         self._done = 0
@@ -144,8 +146,7 @@ class Session:
 
     def make_all(self) -> Run:
         """Make every trial, and return the run."""
-        self.make(self.phases)
-        request, run = self.request, self.run
+        request, run = self.request, self.make(self.phases)
         if request.budget is not None:
             make = partial(self._block, self._bench)
             run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
@@ -160,17 +161,28 @@ class Session:
         for side in range(len(self.request.sides)):
             self._bench.client(side).start_ahead()
 
+    def begin(self) -> Run:
+        """Wait for the engines, and return the run, as yet without trials; once.
+
+        Raises:
+            BuildError: A build cannot be switched as its label says.
+            EngineError: No engine came up at all, so there is nothing to record.
+        """
+        if self._run is None:
+            sides = range(len(self.request.sides))
+            self._run = self._begun(tuple(self._bench.identify(side) for side in sides))
+        return self._run
+
     def make(self, phases: Collection[Phase]) -> Run:
         """Make the trials of some phases, and return the run as far as it is.
 
         Raises:
             BuildError: A build cannot be switched as its label says.
             EngineError: No engine came up at all, so there is nothing to record.
-            KeyboardInterrupt: A stop was requested; the trials before it are in ``run``.
+            KeyboardInterrupt: A stop was requested; ``cut_short`` gives the trials before it.
         """
         bench, sides = self._bench, range(len(self.request.sides))
-        if self._run is None:
-            self._run = self._begun(tuple(bench.identify(side) for side in sides))
+        self._run = self.begin()
         if any(phase in phases for phase in TIMED_PHASES if phase in self.phases):
             for side in sides:
                 bench.client(side).make_ready()
@@ -179,17 +191,6 @@ class Session:
                 trial = self._trial(bench, planned)
                 self._run = replace(self._run, trials=(*self._run.trials, trial))
         self._run = replace(self._run, finished_at=datetime.now(UTC))
-        return self._run
-
-    @property
-    def run(self) -> Run:
-        """The trials that were made so far.
-
-        Raises:
-            EngineError: Nothing was begun.
-        """
-        if self._run is None:
-            raise EngineError(f"{self.request.scenario.id}: no trial was begun")
         return self._run
 
     def cut_short(self, reason: str) -> Run | None:

@@ -32,15 +32,28 @@ def test_every_phase_of_every_session_is_measured_once():
     assert {phase for stage in STAGES for phase in stage} == EVERY_PHASE
 
 
-def test_an_engine_comes_up_while_the_session_before_it_is_measured():
-    contracts = plan_steps([WHOLE] * 3, [3])[:3]
-    assert [step.ahead for step in contracts] == [1, 2, None]
+def test_engines_come_up_while_sessions_before_them_are_measured():
+    contracts = plan_steps([WHOLE] * 4, [4])[:4]
+    assert [(step.ahead, step.next_up) for step in contracts] == [
+        (1, 2),
+        (None, 3),
+        (None, None),
+        (None, None),
+    ]
+
+
+def test_no_engine_is_started_ahead_after_its_own_turn():
+    wanted = [WHOLE, (Phase.ACCURACY,), (Phase.CONTRACT,), SPEED]
+    seen = set()
+    for step in plan_steps(wanted, [4]):
+        assert not {step.ahead, step.next_up} & (seen | {step.session})
+        seen |= {step.session, step.ahead, step.next_up} - {None}
 
 
 def test_nothing_comes_up_while_something_is_timed():
     for wanted in ([WHOLE] * 3, [SPEED] * 3, [SPEED, WHOLE, MUTE]):
         timed = [step for step in plan_steps(wanted, [3]) if step.phases[0] in TIMED_PHASES]
-        assert [(step.ahead, step.clients) for step in timed] == [(None, False)] * 3
+        assert {(step.ahead, step.next_up, step.clients) for step in timed} == {(None, None, False)}
 
 
 def test_a_load_client_gets_ready_while_answers_are_measured():
@@ -60,7 +73,9 @@ def test_a_group_is_finished_before_the_next_one_begins():
     steps = plan_steps([WHOLE] * 5, [2, 3])
     groups = [key for key, _ in groupby(step.session < 2 for step in steps)]
     assert groups == [True, False]
-    assert {step.ahead for step in steps if step.session < 2} == {1, None}
+    for step in steps:
+        for other in {step.ahead, step.next_up} - {None}:
+            assert (other < 2) == (step.session < 2)
 
 
 def test_a_single_session_has_its_phases_in_the_usual_order():
