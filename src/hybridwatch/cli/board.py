@@ -16,6 +16,7 @@ from hybridwatch.measure.relay import STAGES
 from hybridwatch.measure.session import Progress
 from hybridwatch.record.run import Phase
 from hybridwatch.report.escape import one_line
+from hybridwatch.report.sentence import plural
 
 _NAMES: Final = ("contracts", "accuracy", "times")
 _UNDER_WAY: Final = "..."
@@ -54,6 +55,8 @@ class Board:
     def shown(self) -> Iterator[None]:
         """Keep the table in sight; it is gone afterwards."""
         if not self._console.is_terminal:
+            what = f"{plural(len(self._scenarios), 'scenario')}, each with and without its fix"
+            self._console.print(f"{what}: {', then '.join(_NAMES)}", soft_wrap=True)
             yield
             return
         with Live(

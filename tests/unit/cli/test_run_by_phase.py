@@ -131,7 +131,10 @@ def test_it_ends_with_one_screen(checkout, monkeypatch):
 
 def test_a_log_has_a_line_for_each_step(checkout, monkeypatch):
     result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
-    steps = [line for line in result.output.splitlines() if line.startswith("[")]
+    first, *lines = result.output.splitlines()
+    said = "each with and without its fix: contracts, then accuracy, then times"
+    assert first == f"2 scenarios, {said}"
+    steps = [line for line in lines if line.startswith("[")]
     assert [line.split()[0] for line in steps] == [f"[{at}/6]" for at in range(1, 7)]
     assert steps[0].endswith("smoke/again, contracts: caught: padded_rows_prefilling 0 → 7")
     assert "performance" not in result.output
