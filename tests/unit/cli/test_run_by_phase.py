@@ -193,21 +193,21 @@ def test_a_client_that_fails_leaves_what_was_measured_before_it(checkout, monkey
     assert len(list_verdicts(checkout / "results")) == 2
 
 
-def stop_at(machine: BadMachine, phase: Phase, scenario: str) -> BadMachine:
-    """Let a machine be stopped as by Ctrl-C in one phase of one scenario."""
-    made = machine.measure
+class StoppedMachine(BadMachine):
+    """Is stopped as by Ctrl-C in one phase of one scenario."""
 
-    def measure(now: Phase, station: Station) -> Measured:
-        if (now, station.scenario.id) == (phase, scenario):
+    def __init__(self, phase: Phase, scenario: str) -> None:
+        super().__init__()
+        self._end = phase, scenario
+
+    def measure(self, phase: Phase, station: Station) -> Measured:
+        if (phase, station.scenario.id) == self._end:
             raise KeyboardInterrupt
-        return made(now, station)
-
-    machine.measure = measure  # type: ignore[method-assign]
-    return machine
+        return super().measure(phase, station)
 
 
 def test_a_stop_keeps_whole_phases_and_says_what_is_lacking(checkout, monkeypatch):
-    machine = stop_at(BadMachine(), Phase.ACCURACY, "smoke/padded")
+    machine = StoppedMachine(Phase.ACCURACY, "smoke/padded")
     result = call(checkout, machine, monkeypatch=monkeypatch)
     assert result.exit_code == 130
     assert result.output.count(": stopped; what was measured is in ") == 2
@@ -222,7 +222,7 @@ def test_a_stop_keeps_whole_phases_and_says_what_is_lacking(checkout, monkeypatc
 
 
 def test_a_stopped_run_does_not_read_as_whole(checkout, monkeypatch):
-    machine = stop_at(BadMachine(), Phase.ACCURACY, "smoke/again")
+    machine = StoppedMachine(Phase.ACCURACY, "smoke/again")
     call(checkout, machine, monkeypatch=monkeypatch)
     for run in runs_in(checkout):
         words = ("compare", run.id, "--results", str(checkout / "results"), "--json")
@@ -234,14 +234,14 @@ def test_a_stopped_run_does_not_read_as_whole(checkout, monkeypatch):
 
 
 def test_a_stop_before_any_whole_phase_leaves_nothing(checkout, monkeypatch):
-    machine = stop_at(BadMachine(), Phase.CONTRACT, "smoke/again")
+    machine = StoppedMachine(Phase.CONTRACT, "smoke/again")
     result = call(checkout, machine, monkeypatch=monkeypatch)
     assert result.exit_code == 130
     assert list_records(checkout / "results") == []
 
 
 def test_a_stop_leaves_whole_runs_as_they_are(checkout, monkeypatch):
-    machine = stop_at(BadMachine(), Phase.PERFORMANCE, "smoke/padded")
+    machine = StoppedMachine(Phase.PERFORMANCE, "smoke/padded")
     call(checkout, machine, monkeypatch=monkeypatch)
     again, padded = runs_in(checkout)
     assert not list(again.failed(0))
