@@ -30,7 +30,6 @@ class Board:
     Args:
         console: Where to.
         scenarios: Their ids, in order.
-        steps: How many steps there will be.
         clock: Seconds.
     """
 
@@ -38,12 +37,11 @@ class Board:
         self,
         console: Console,
         scenarios: Sequence[str],
-        steps: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._console = console
         self._scenarios = scenarios
-        self._steps = steps
+        self._steps = 0
         self._clock = clock
         self._begin = clock()
         self._done = 0
@@ -52,8 +50,13 @@ class Board:
         self._doing = ""
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Keep the table in sight; it is gone afterwards."""
+    def shown(self, steps: int) -> Iterator[None]:
+        """Keep the table in sight; it is gone afterwards.
+
+        Args:
+            steps: How many there will be.
+        """
+        self._steps = steps
         if not self._console.is_terminal:
             what = f"{plural(len(self._scenarios), 'scenario')}, each with and without its fix"
             self._console.print(f"{what}: {', then '.join(_NAMES)}", soft_wrap=True)

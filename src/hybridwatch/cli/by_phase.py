@@ -16,7 +16,7 @@ from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import BuildRequest, home
 from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.relay import Relay
-from hybridwatch.measure.session import Progress, SessionRequest
+from hybridwatch.measure.session import SessionRequest
 from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
@@ -55,34 +55,28 @@ def measure_by_phase(
     Raises:
         KeyboardInterrupt: A stop was requested.
     """
-    boards: list[Board] = []
-
-    def tell(progress: Progress) -> None:
-        boards[0].tell(progress)
-
+    board = Board(console, [scenario.id for scenario, _ in plans])
     models = home() / "models"
     requests = [
-        SessionRequest(scenario, sides, models, tell, warmed=warmed) for scenario, sides in plans
+        SessionRequest(scenario, sides, models, board.tell, warmed=warmed)
+        for scenario, sides in plans
     ]
     outcomes: dict[int, Outcome] = {}
-    lost: set[int] = set()
-    with Relay(requests) as relay:
-        board = Board(console, [scenario.id for scenario, _ in plans], len(relay.steps))
-        boards.append(board)
-        with _kept_when_stopped(relay, plans, outcomes, results), board.shown():
-            for step in relay.steps:
-                at = step.session
-                if at in outcomes or at in lost:
-                    continue
-                scenario = plans[at][0]
-                board.begin(at, step.phases)
-                lost.add(at)
-                with losses.of(scenario):
-                    run = relay.make(step)
-                    lost.discard(at)
-                    board.end(at, step.phases, _found(run))
-                    if step.last or relay.is_over(at):
-                        outcomes[at] = keep(scenario, run, results)
+    with (
+        Relay(requests) as relay,
+        _kept_when_stopped(relay, plans, outcomes, results),
+        board.shown(len(relay.steps)),
+    ):
+        for step in relay.steps:
+            at = step.session
+            if relay.is_over(at):
+                continue
+            board.begin(at, step.phases)
+            with losses.of(plans[at][0]):
+                run = relay.make(step)
+                board.end(at, step.phases, _found(run))
+                if relay.is_over(at):
+                    outcomes[at] = keep(plans[at][0], run, results)
     return [outcomes[at] for at in sorted(outcomes)]
 
 

@@ -131,8 +131,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         """Lay the scenario out; from here on it is what is run, declared or standing in."""
-        engines = len({_place(side) for side in self.sides})
-        self._arrangement = arrange(self.scenario, self.gpus, engines)
+        self._arrangement = arrange(self.scenario, self.gpus, engines_of(self.sides))
         self.scenario = self._arrangement.scenario
 
     def __enter__(self) -> Self:
@@ -331,6 +330,11 @@ class Bench:
             "stand_in": self._arrangement.stand_in if slot.launch.gpus else None,
         }
         return flags | {key: _flag(value) for key, value in facts.items() if value}
+
+
+def engines_of(sides: Sequence[BuildRequest]) -> int:
+    """Say how many engines the sides of a session have between them."""
+    return len({_place(side) for side in sides})
 
 
 def _live(server: Server) -> LiveEngine:

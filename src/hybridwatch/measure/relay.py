@@ -14,6 +14,7 @@ from typing import Final, Self
 from hybridwatch.engine.free_memory import free_memory
 from hybridwatch.engine.machine_check import Needs
 from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.measure.bench import engines_of
 from hybridwatch.measure.plan import TIMED_PHASES, phases_of
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.process import require_wanted
@@ -113,14 +114,15 @@ class Relay:
     """The sessions of several scenarios, made stage by stage; a context manager.
 
     Args:
-        requests: What to measure; no budgets, and all on a CPU: the memory of a GPU holds the
-            engines of one session.
+        requests: What to measure; no budgets, the sides of each of one build, and all on a CPU: the
+            memory of a GPU holds the engines of one session.
     """
 
     def __init__(self, requests: Sequence[SessionRequest]) -> None:
         self._requests = requests
         self._sessions: dict[int, Session] = {}
         self._open: dict[int, ExitStack] = {}
+        self._over: set[int] = set()
         self._folders = ExitStack()
         self.steps = plan_steps(
             [phases_of(one.scenario, one.phases) for one in requests],
@@ -137,7 +139,7 @@ class Relay:
         """End every engine and client."""
         with self._folders:
             for number in tuple(self._open):
-                self._close(number)
+                self._end(number)
 
     def make(self, step: Step) -> Run:
         """Make the trials of a step; the run has those of the session's earlier steps, too.
@@ -149,36 +151,42 @@ class Relay:
             EngineError: No engine came up at all, so there is nothing to record.
             KeyboardInterrupt: A stop was requested; ``cut_short`` says what is worth keeping.
         """
-        session = self._session(step.session)
-        session.start_ahead()
-        if step.ahead is not None:
-            self._start_ahead(step.ahead)
         try:
-            session.begin()
-            if step.next_up is not None:
-                self._start_ahead(step.next_up)
-            if step.clients:
-                session.start_clients_ahead()
-            run = session.make(step.phases)
+            run = self._make(step)
         except (EngineError, BuildError) as error:
             require_wanted()
-            self._close(step.session)
-            kept = session.cut_short(f"not measured: {error}")
+            self._end(step.session)
+            kept = self._cut_short(step.session, f"not measured: {error}")
             if kept is None:
                 raise
             return kept
         if step.last:
-            self._close(step.session)
+            self._end(step.session)
         return run
 
+    def _make(self, step: Step) -> Run:
+        session = self._session(step.session)
+        session.start_ahead()
+        if step.ahead is not None:
+            self._start_ahead(step.ahead)
+        session.begin()
+        if step.next_up is not None:
+            self._start_ahead(step.next_up)
+        if step.clients:
+            session.start_clients_ahead()
+        return session.make(step.phases)
+
     def is_over(self, session: int) -> bool:
-        """Whether a session has no step to make any more: it is whole, or it has failed."""
-        return session in self._sessions and session not in self._open
+        """Whether nothing more is made of a session: it is whole, or it has failed."""
+        return session in self._over
 
     def cut_short(self, session: int) -> Run | None:
         """Give what a session has measured so far; ``None`` when it is not worth keeping."""
+        return self._cut_short(session, STOPPED)
+
+    def _cut_short(self, session: int, reason: str) -> Run | None:
         begun = self._sessions.get(session)
-        return None if begun is None else begun.cut_short(STOPPED)
+        return None if begun is None else begun.cut_short(reason)
 
     def _session(self, number: int) -> Session:
         if number not in self._sessions:
@@ -198,11 +206,12 @@ class Relay:
         except (EngineError, BuildError):
             require_wanted()
 
-    def _close(self, number: int) -> None:
+    def _end(self, number: int) -> None:
+        self._over.add(number)
         self._open.pop(number, ExitStack()).close()
 
 
 def _memory(request: SessionRequest) -> int:
-    """Bytes that a session needs if each of its sides has an engine of its own at the most."""
-    builds = {side.spec.name: side.spec for side in request.sides}
-    return Needs.of(request.scenario, tuple(builds.values())).memory
+    """Bytes that the engines of a session need; its sides are of one build."""
+    build = request.sides[0].spec
+    return Needs.of(request.scenario, [build] * engines_of(request.sides)).memory

@@ -261,8 +261,8 @@ def test_two_builds_without_a_known_bug_are_measured_scenario_by_scenario(checko
 def test_a_terminal_has_a_line_for_each_scenario() -> None:
     now = 0.0
     console = Console(file=StringIO(), force_terminal=True, width=100)
-    board = Board(console, SCENARIOS, steps=6, clock=lambda: now)
-    with board.shown():
+    board = Board(console, SCENARIOS, clock=lambda: now)
+    with board.shown(steps=6):
         board.begin(0, (Phase.CONTRACT,))
         now = 41.0
         board.end(0, (Phase.CONTRACT,), Text("caught: wrong_tokens 0 → 25"))

@@ -15,6 +15,11 @@ def order(steps):
     return [(step.phases[0], step.session) for step in steps]
 
 
+def started(step):
+    """The sessions whose engines are started during a step."""
+    return {one for one in (step.ahead, step.next_up) if one is not None}
+
+
 def test_what_is_broken_is_known_of_all_before_anything_else_is_measured():
     first, second, third = Phase.CONTRACT, Phase.ACCURACY, Phase.PERFORMANCE
     assert order(plan_steps([WHOLE] * 3, [3])) == [
@@ -44,10 +49,10 @@ def test_engines_come_up_while_sessions_before_them_are_measured():
 
 def test_no_engine_is_started_ahead_after_its_own_turn():
     wanted = [WHOLE, (Phase.ACCURACY,), (Phase.CONTRACT,), SPEED]
-    seen = set()
+    seen: set[int] = set()
     for step in plan_steps(wanted, [4]):
-        assert not {step.ahead, step.next_up} & (seen | {step.session})
-        seen |= {step.session, step.ahead, step.next_up} - {None}
+        assert not started(step) & (seen | {step.session})
+        seen |= {step.session, *started(step)}
 
 
 def test_nothing_comes_up_while_something_is_timed():
@@ -74,8 +79,7 @@ def test_a_group_is_finished_before_the_next_one_begins():
     groups = [key for key, _ in groupby(step.session < 2 for step in steps)]
     assert groups == [True, False]
     for step in steps:
-        for other in {step.ahead, step.next_up} - {None}:
-            assert (other < 2) == (step.session < 2)
+        assert all((other < 2) == (step.session < 2) for other in started(step))
 
 
 def test_a_single_session_has_its_phases_in_the_usual_order():
