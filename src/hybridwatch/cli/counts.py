@@ -1,5 +1,6 @@
 """How many trials and documents the command line asks for instead of a scenario's own."""
 
+import math
 from typing import Final
 
 import click
@@ -17,7 +18,8 @@ BRIEF_TRIALS: Final = {"contract": 1, "performance": 3, "host_sync": 1}
 """Trials of a side at the most. A broken rule shows in one; times get no verdict from three."""
 
 BRIEF_DOCUMENTS: Final = 60
-"""A smoke scenario whose bug loses answers loses 8 of these or more: exact p below 0.01."""
+"""Of each task at the most, and no more than half of them. A smoke scenario whose bug loses answers
+loses 8 of these or more: exact p below 0.01."""
 
 BRIEF_WARM_UPS: Final = (Phase.PERFORMANCE,)
 """Timed phases with a warm-up. A host-sync trial counts first and times afterwards, so its first
@@ -31,7 +33,7 @@ def briefly(scenario: Scenario) -> Scenario:
     }
     changed: dict[str, object] = {"trials": scenario.trials.model_copy(update=trials)}
     if scenario.accuracy is not None:
-        documents = min(scenario.accuracy.documents, BRIEF_DOCUMENTS)
+        documents = min(math.ceil(scenario.accuracy.documents / 2), BRIEF_DOCUMENTS)
         changed["accuracy"] = scenario.accuracy.model_copy(update={"documents": documents})
     return scenario.model_copy(update=changed)
 

@@ -15,12 +15,14 @@ from rich.text import Text
 
 from hybridwatch.cli import run as verb
 from hybridwatch.cli.board import Board
+from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure import machine_state, session
 from hybridwatch.measure.phase import Measured, Station
 from hybridwatch.measure.session import Progress
 from hybridwatch.record.run import Phase, Run
+from hybridwatch.scenario.load import find
 from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.checkout import make_checkout
 from tests.made_up_engines import TIMED, BadMachine, ControlBench
@@ -106,6 +108,15 @@ def test_only_documents_that_are_wanted_are_asked(checkout, monkeypatch):
         call(checkout, machine, *words, monkeypatch=monkeypatch)
         assert set(asked) == {documents}
         asked.clear()
+
+
+def test_of_few_documents_a_half_is_asked(checkout):
+    (scenario, _) = find(checkout / "scenarios", ["smoke"])
+    assert scenario.accuracy is not None
+    few = scenario.accuracy.model_copy(update={"documents": 25})
+    for asking, documents in [(few, 13), (None, None)]:
+        brief = briefly(scenario.model_copy(update={"accuracy": asking})).accuracy
+        assert (brief.documents if brief else None) == documents
 
 
 def test_counts_do_not_end_a_series(checkout, monkeypatch):

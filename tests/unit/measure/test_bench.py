@@ -167,10 +167,11 @@ def test_engine_that_was_started_ahead_is_the_one_that_is_used(scenario, tmp_pat
     with Bench(scenario, sides, home() / "models", tmp_path, pytest.fail) as bench:
         bench.start_ahead()
         bench.start_ahead()
-        assert bench.engine(0).server is bench.engine(1).server is coming[0]
+        used = [bench.engine(side).server for side in (0, 1)]
         bench.start_ahead()
-        assert len(coming) == 1
-    assert coming[0].ended
+    assert used == coming * 2
+    (only,) = coming
+    assert only.ended
 
 
 def test_engine_that_was_started_ahead_for_nobody_is_ended(scenario, tmp_path, coming):
