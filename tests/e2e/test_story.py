@@ -133,18 +133,24 @@ def wait_until(look, seconds):
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+    ("words", "engines", "number", "status"),
+    [
+        ((SCENARIO,), 1, signal.SIGINT, 130),
+        # By phases: the engine of the next scenario comes up at the same time.
+        ((SCENARIO, "smoke/dummy-run", "--known-bad"), 2, signal.SIGTERM, 130),
+        ((SCENARIO,), 1, signal.SIGKILL, -9),
+    ],
 )
-def test_stopped_run_leaves_no_process_and_no_half_record(tmp_path, number, status):
+def test_stopped_run_leaves_no_process_and_no_half_record(tmp_path, words, engines, number, status):
     run = subprocess.Popen(
-        [*HYBRIDWATCH, "run", SCENARIO, "--results", str(tmp_path)],
+        [*HYBRIDWATCH, "run", *words, "--results", str(tmp_path)],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         # A suite that was started in the background has been told to overhear SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     try:
         # Well into the engine's start: server, engine core and worker are there.
-        wait_until(lambda: len(family_of(run.pid)) >= 4 or run.poll() is not None, 120)
+        wait_until(lambda: len(family_of(run.pid)) >= 4 * engines or run.poll() is not None, 120)
         family = family_of(run.pid)
         run.send_signal(number)
         output, _ = run.communicate(timeout=60)

@@ -13,7 +13,7 @@ from hybridwatch.measure import bench as bench_module
 from hybridwatch.measure import phase
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.plan import PlannedTrial
-from hybridwatch.measure.session import SessionRequest, _Session
+from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.run import Phase
 from tests.engine.conftest import BUILD, HEALTHY
 
@@ -32,7 +32,7 @@ def workers() -> list[psutil.Process]:
 def trial(bench, scenario, sides, tmp_path, monkeypatch):
     """Makes one contract trial of the healthy side, as a session does, with short patience."""
     monkeypatch.setattr(phase, "LOAD_TIMEOUT_S", 15.0)
-    session = _Session(SessionRequest(scenario, sides, bench.models, lambda _: None), tmp_path)
+    session = Session(SessionRequest(scenario, sides, bench.models, lambda _: None), tmp_path)
     return lambda: session._trial(bench, PlannedTrial(Phase.CONTRACT, HEALTHY))
 
 

@@ -1,13 +1,41 @@
 """How many trials and documents the command line asks for instead of a scenario's own."""
 
+import math
+from typing import Final
+
 import click
 
+from hybridwatch.record.run import Phase
 from hybridwatch.scenario.scenario import Scenario
 
 takes_documents = click.option(
     "--documents", type=click.IntRange(1), help="Number of documents of each accuracy task."
 )
 """Gives a verb the argument ``documents``; ``None`` leaves the scenario's count."""
+
+
+BRIEF_TRIALS: Final = {"contract": 1, "performance": 3, "host_sync": 1}
+"""Trials of a side at the most. A broken rule shows in one; times get no verdict from three."""
+
+BRIEF_DOCUMENTS: Final = 60
+"""Of each task at the most, and no more than half of them. A smoke scenario whose bug loses answers
+loses 8 of these or more: exact p below 0.01."""
+
+BRIEF_WARM_UPS: Final = (Phase.PERFORMANCE,)
+"""Timed phases with a warm-up. A host-sync trial counts first and times afterwards, so its first
+pass warms the second."""
+
+
+def briefly(scenario: Scenario) -> Scenario:
+    """Leave as much of a scenario as it takes to see whether its bug is caught."""
+    trials = {
+        name: min(getattr(scenario.trials, name), most) for name, most in BRIEF_TRIALS.items()
+    }
+    changed: dict[str, object] = {"trials": scenario.trials.model_copy(update=trials)}
+    if scenario.accuracy is not None:
+        documents = min(math.ceil(scenario.accuracy.documents / 2), BRIEF_DOCUMENTS)
+        changed["accuracy"] = scenario.accuracy.model_copy(update={"documents": documents})
+    return scenario.model_copy(update=changed)
 
 
 def with_counts(

@@ -16,6 +16,7 @@ from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.say import as_text
+from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.history.severity import verdict_of
 from hybridwatch.plain_text import visible
 from hybridwatch.record.identity import FixState
@@ -26,6 +27,8 @@ from hybridwatch.report.jsonform import known_bad_to_json, to_json
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.store import write_run
+from hybridwatch.watch.judging import save
 
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
 _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
@@ -67,24 +70,15 @@ class Outcome:
         for trouble in self.troubles:
             console.print(as_text(trouble), style="red")
 
+    def print_troubles(self, console: Console) -> None:
+        """Print what is wrong with it, under its name."""
+        for trouble in self.troubles:
+            console.print(as_text(f"{self.scenario}: {trouble}"), style="red")
+
     def summary(self) -> tuple[str, str, str]:
         """Give the result in a word, the style of that word, and what shows it."""
-        if self.control is not None:
-            caught = self.control.sight is Sight.CAUGHT
-            word = self.control.sight.value
-            return (
-                word,
-                _GOOD if caught and not self.troubles else _BAD,
-                seen_by(self.control),
-            )
-        if self._report is None:
-            return "measured", "", plural(len(self.run.trials), "trial")
-        loudest = verdict_of(self._report)
-        alike = [c for c in self._report.comparisons if c.verdict is loudest]
-        by = plural(len(alike), "comparison")
-        if loudest not in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:
-            by = readings_of(alike, most=1)
-        return loudest.value, STYLES[loudest], by
+        word, style, by = summary_of(self.run, self._report, self.control)
+        return word, _BAD if self.control is not None and self.troubles else style, by
 
     def to_json(self) -> dict[str, Any]:
         """As docs/json.md has it."""
@@ -97,8 +91,41 @@ class Outcome:
         }
 
 
-def print_closing(outcomes: Sequence[Outcome], results: Path, console: Console) -> None:
-    """Print the last screen: what was caught, where it lies, and three commands to go on with."""
+def keep(scenario: Scenario, run: Run, results: Path) -> Outcome:
+    """Store a run, and the verdict between its two sides if it has two."""
+    record = write_run(results, run)
+    if len(run.builds) != 2:
+        return Outcome(scenario, run, record)
+    judged = judge(*both_sides(record, run), results)
+    return Outcome(scenario, run, record, judged.report, save(results, judged))
+
+
+def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tuple[str, str, str]:
+    """Give what a run shows so far in a word, the style of that word, and what shows it."""
+    if control is not None:
+        caught = control.sight is Sight.CAUGHT
+        return control.sight.value, _GOOD if caught else _BAD, seen_by(control, most=1)
+    if report is None:
+        return "measured", "", plural(len(run.trials), "trial")
+    loudest = verdict_of(report)
+    alike = [c for c in report.comparisons if c.verdict is loudest]
+    by = plural(len(alike), "comparison")
+    if loudest not in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:
+        by = readings_of(alike, most=1)
+    return loudest.value, STYLES[loudest], by
+
+
+def print_closing(
+    outcomes: Sequence[Outcome], results: Path, console: Console, *notes: str
+) -> None:
+    """Print the last screen: what was caught, where it lies, and three commands to go on with.
+
+    Args:
+        outcomes: Of the scenarios that have a record.
+        results: The folder that got the records.
+        console: Where to; commands are never broken.
+        notes: Lines about all of it.
+    """
     if not outcomes:
         return
     if len(outcomes) > 1:
@@ -109,7 +136,7 @@ def print_closing(outcomes: Sequence[Outcome], results: Path, console: Console) 
     if controls:
         good = all(control.ok for control in controls)
         console.print(Text(f"{bugs_caught(controls)}.", style=_GOOD if good else _BAD))
-    for line in _places(outcomes, results):
+    for line in (*notes, *_places(outcomes, results)):
         console.print(as_text(line), soft_wrap=True)
 
 

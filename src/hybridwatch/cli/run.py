@@ -13,26 +13,33 @@ from rich.console import Console
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.cli import completion
+from hybridwatch.cli.by_phase import measure_by_phase
 from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.counts import takes_documents, with_counts
+from hybridwatch.cli.counts import (
+    BRIEF_TRIALS,
+    BRIEF_WARM_UPS,
+    briefly,
+    takes_documents,
+    with_counts,
+)
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.outcome import Outcome, print_closing
+from hybridwatch.cli.outcome import Outcome, keep, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
-from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.measure.budget import Budget, Standing
+from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.process import stoppable
-from hybridwatch.record.run import Run
+from hybridwatch.record.run import Phase, Run
 from hybridwatch.record.side_names import side_names
+from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.store import check_writable, write_run
-from hybridwatch.watch.judging import save
+from hybridwatch.store import check_writable
 
 _MAX_MINUTES: Final = 30.0
 _MINUTE: Final = 60.0
@@ -49,6 +56,7 @@ class _RunOptions:
         documents: Of each accuracy task.
         until_decided: Whether trials are added until every timed metric has its verdict.
         max_minutes: What a scenario may take then; ``None`` for the usual.
+        thorough: Whether a known-bad run makes every trial that its scenario counts.
     """
 
     labels: tuple[str, ...]
@@ -57,6 +65,43 @@ class _RunOptions:
     documents: int | None
     until_decided: bool
     max_minutes: float | None
+    thorough: bool
+
+    @property
+    def by_phase(self) -> bool:
+        """Whether the question is first of all whether bugs are caught.
+
+        Engines of several scenarios then live side by side, for which a GPU has no room.
+        """
+        return self.known_bad and not self.until_decided and self._on_cpu
+
+    @property
+    def _on_cpu(self) -> bool:
+        labels = self.labels or (DEFAULT_BUILD,)
+        return all(parse_label(label).spec.accelerator == "cpu" for label in labels)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether less is measured than the scenarios count."""
+        return self.by_phase and not self.thorough
+
+    @property
+    def warmed(self) -> tuple[Phase, ...]:
+        """Timed phases that begin with a warm-up."""
+        return BRIEF_WARM_UPS if self.is_brief else TIMED_PHASES
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the last screen has to say of the counts."""
+        if not self.is_brief or self.trials is not None:
+            return ()
+        count = plural(BRIEF_TRIALS["performance"], "trial")
+        return (f"brief:    {count} a side settle nothing about time; --thorough makes them all",)
+
+    def counted(self, scenario: Scenario) -> Scenario:
+        """Give a scenario the counts of trials and documents that are wanted."""
+        own = briefly(scenario) if self.is_brief else scenario
+        return with_counts(own, timed=self.trials, documents=self.documents)
 
     def __post_init__(self) -> None:
         if self.max_minutes is not None and not self.until_decided:
@@ -113,6 +158,11 @@ class _FailedScenarios:
     "--known-bad", is_flag=True, help="Compare the build with itself without the scenario's fix."
 )
 @click.option(
+    "--thorough",
+    is_flag=True,
+    help="With --known-bad, make all trials that the scenario counts, enough for verdicts on time.",
+)
+@click.option(
     "--trials",
     type=click.IntRange(7, 1000),
     help="Number of timed trials on each side; with --until-decided, at the first look.",
@@ -151,16 +201,15 @@ def command(
 
     SCENARIO is an id or a group such as smoke; without one, all that the builds can run. One
     scenario ends with its verdicts, several with a line for each; then the output names the records
-    and the next commands. The exit status is 1 when a trial failed, an engine did not start, a
+    and the next commands. With --known-bad on a CPU the contracts of all scenarios come first, then
+    their answers, then times, and no more is measured than it takes to see whether each bug is
+    caught. The exit status is 1 when a trial failed, an engine did not start, a
     known bug was not caught, or the baseline is not what the scenario expects of a healthy engine.
     Any other regression is an answer; `hybridwatch gate` turns it into an exit status.
     """
     wanted = _RunOptions(**wish)
-    planned = [
-        with_counts(scenario, timed=wanted.trials, documents=wanted.documents)
-        for scenario in chosen(scenarios, wanted.labels or (DEFAULT_BUILD,))
-    ]
-    plans = [(scenario, _sides(scenario, wanted)) for scenario in planned]
+    named = chosen(scenarios, wanted.labels or (DEFAULT_BUILD,))
+    plans = [(wanted.counted(scenario), _sides(scenario, wanted)) for scenario in named]
     check_writable(results)
     console = Console(stderr=as_json)
     outcomes: list[Outcome] = []
@@ -171,13 +220,21 @@ def command(
             with losses.of(scenario):
                 make_ready(scenario, sides, home() / "models")
                 ready.append((scenario, sides))
-        measuring = _Measuring(console, len(ready))
-        for scenario, sides in ready:
-            with losses.of(scenario):
-                run = measuring.measure(scenario, sides, _budget(scenario, wanted))
-                outcomes.append(_kept(scenario, run, results))
-                outcomes[-1].show(console, whole=len(plans) == 1)
-    print_closing(outcomes, results, console)
+        if wanted.by_phase:
+            outcomes += measure_by_phase(ready, results, console, losses, wanted.warmed)
+            for outcome in outcomes:
+                if len(plans) == 1:
+                    outcome.show(console, whole=True)
+                else:
+                    outcome.print_troubles(console)
+        else:
+            measuring = _Measuring(console, len(ready))
+            for scenario, sides in ready:
+                with losses.of(scenario):
+                    run = measuring.measure(scenario, sides, _budget(scenario, wanted))
+                    outcomes.append(keep(scenario, run, results))
+                    outcomes[-1].show(console, whole=len(plans) == 1)
+    print_closing(outcomes, results, console, *wanted.notes)
     if as_json:
         click.echo(json.dumps({"runs": [outcome.to_json() for outcome in outcomes]}, indent=2))
     context.exit(int(losses.count > 0 or any(outcome.troubles for outcome in outcomes)))
@@ -237,12 +294,3 @@ class _Measuring:
             return run_session(
                 SessionRequest(scenario, sides, home() / "models", tell, budget=budget)
             )
-
-
-def _kept(scenario: Scenario, run: Run, results: Path) -> "Outcome":
-    """Store a run, and the verdict between its two sides if it has two."""
-    record = write_run(results, run)
-    if len(run.builds) != 2:
-        return Outcome(scenario, run, record)
-    judged = judge(*both_sides(record, run), results)
-    return Outcome(scenario, run, record, judged.report, save(results, judged))

@@ -65,6 +65,7 @@ class LoadClient:
         self.launch = launch
         self._log = log
         self._process: ConversingProcess | None = None
+        self._answers = False
 
     def make_ready(self) -> None:
         """Start the client when it is not there, and wait for its imports.
@@ -72,6 +73,14 @@ class LoadClient:
         Raises:
             EngineError: It died or was not ready in time; carries the tail of its log.
         """
+        self.start_ahead()
+        if not self._answers:
+            assert self._process is not None  # noqa: S101 - start_ahead started it
+            self._await_answer(self._process, START_TIMEOUT_S)
+            self._answers = True
+
+    def start_ahead(self) -> None:
+        """Start the client when it is not there, and leave it to its imports."""
         if self._process is None:
             # No wishes for the plugin: this process holds no engine.
             quiet = {"HF_HUB_OFFLINE": "1", "HYBRIDWATCH_ENGINE": ""}
@@ -81,7 +90,6 @@ class LoadClient:
                 {**self.launch.environment, **without_proxy(), **quiet},
                 folder=(self.launch.tokenizer or self.launch.model).parent,
             )
-            self._await_answer(self._process, START_TIMEOUT_S)
 
     def run(
         self, server: Server, load: Generation, result: Path, timeout_s: float
@@ -133,4 +141,4 @@ class LoadClient:
         """End the client, if it runs."""
         if self._process is not None:
             self._process.stop()
-            self._process = None
+            self._process, self._answers = None, False

@@ -16,6 +16,7 @@ from hybridwatch.engine.gpu_layout import Arrangement, arrange
 from hybridwatch.engine.install import lock_digest
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.load_client import LoadClient
+from hybridwatch.engine.server import EngineServer, wait_until_up
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.record.identity import EngineBuild, FixState
 from hybridwatch.scenario.fixes import FIX_PARTS, START_FIXES
@@ -89,12 +90,16 @@ class LiveEngine:
 
 @dataclass(slots=True)
 class _Slot:
-    """The place of one engine: how to start it, of which commit its model is, if it is there."""
+    """The place of one engine: how to start it, of which commit its model is, if it is there.
+
+    One that ``coming`` names was started and has not answered yet.
+    """
 
     launch: Launch
     client: LoadClient
     revision: str | None = None
     engine: LiveEngine | None = None
+    coming: EngineServer | None = None
     starts: int = 0
 
 
@@ -126,8 +131,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         """Lay the scenario out; from here on it is what is run, declared or standing in."""
-        engines = len({_place(side) for side in self.sides})
-        self._arrangement = arrange(self.scenario, self.gpus, engines)
+        self._arrangement = arrange(self.scenario, self.gpus, engines_of(self.sides))
         self.scenario = self._arrangement.scenario
 
     def __enter__(self) -> Self:
@@ -147,6 +151,8 @@ class Bench:
         for slot in self._slots.values():
             if slot.engine is not None:
                 slot.engine.stop()
+            if slot.coming is not None:
+                slot.coming.stop()
             slot.client.stop()
         self._slots.clear()
 
@@ -184,6 +190,18 @@ class Bench:
         """The load client of a side."""
         return self._slots[_place(self.sides[side])].client
 
+    def start_ahead(self) -> None:
+        """Let the baseline's engine come up while something else is measured.
+
+        Whoever needs it waits for the rest. A pair of engines is left out: the second of them may
+        have to wait for the first.
+        """
+        name = _place(self.sides[0])
+        slot = self._slots[name]
+        if slot.starts == 0 and not slot.launch.engine.disaggregated:
+            slot.starts += 1
+            slot.coming = EngineServer(slot.launch, self._log(name, slot), wait=False)
+
     def engine(self, side: int) -> LiveEngine:
         """The live engine of a side, started when it is not there.
 
@@ -195,10 +213,8 @@ class Bench:
         if slot.engine is not None and not slot.engine.server.is_well():
             self.discard(side)
         if slot.engine is None:
-            if slot.starts >= MAX_STARTS and self.scenario.harm != "death":
-                raise EngineError(f"engine {name} was started {slot.starts} times and died again")
-            slot.starts += 1
-            slot.engine = self._start(name, slot)
+            coming, slot.coming = slot.coming, None
+            slot.engine = _live(coming or self._start(name, slot))
         return slot.engine
 
     def running(self, side: int) -> LiveEngine:
@@ -230,17 +246,15 @@ class Bench:
             slot.engine.stop()
             slot.engine = None
 
-    def _start(self, name: str, slot: _Slot) -> LiveEngine:
+    def _start(self, name: str, slot: _Slot) -> Server:
+        if slot.starts >= MAX_STARTS and self.scenario.harm != "death":
+            raise EngineError(f"engine {name} was started {slot.starts} times and died again")
+        slot.starts += 1
         self.say(f"starting engine {name}")
-        server = start_server(slot.launch, self.work / f"{name}.{slot.starts}.log")
-        with ExitStack() as on_error:
-            on_error.callback(server.stop)
-            control = EngineControl(server.servers)
-            on_error.callback(control.close)
-            states = control.identity()["fixes"]
-            on_error.pop_all()
-        native = {fix: FixState(state) for fix, state in states.items()}
-        return LiveEngine(server, control, native)
+        return start_server(slot.launch, self._log(name, slot))
+
+    def _log(self, name: str, slot: _Slot) -> Path:
+        return self.work / f"{name}.{slot.starts}.log"
 
     def make_ready(self, side: int) -> LiveEngine:
         """Give a side its engine: fixes as it wants them, nothing left of what ran before.
@@ -316,6 +330,24 @@ class Bench:
             "stand_in": self._arrangement.stand_in if slot.launch.gpus else None,
         }
         return flags | {key: _flag(value) for key, value in facts.items() if value}
+
+
+def engines_of(sides: Sequence[BuildRequest]) -> int:
+    """Say how many engines the sides of a session have between them."""
+    return len({_place(side) for side in sides})
+
+
+def _live(server: Server) -> LiveEngine:
+    """Take over a server as soon as it is up, or end it."""
+    with ExitStack() as on_error:
+        on_error.callback(server.stop)
+        wait_until_up(server.servers, server.launch.start_timeout_s, lambda: None)
+        control = EngineControl(server.servers)
+        on_error.callback(control.close)
+        states = control.identity()["fixes"]
+        on_error.pop_all()
+    native = {fix: FixState(state) for fix, state in states.items()}
+    return LiveEngine(server, control, native)
 
 
 def _at_start(side: BuildRequest) -> dict[str, bool]:

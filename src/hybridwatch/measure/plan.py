@@ -33,13 +33,22 @@ def phases_of(scenario: Scenario, wanted: Collection[Phase] = EVERY_PHASE) -> tu
 
 
 def plan(
-    counts: TrialCounts, sides: int, phases: Collection[Phase] = EVERY_PHASE
+    counts: TrialCounts,
+    sides: int,
+    phases: Collection[Phase] = EVERY_PHASE,
+    warmed: Collection[Phase] = TIMED_PHASES,
 ) -> tuple[PlannedTrial, ...]:
     """Lay out a session.
 
     Right before fast: contracts, then accuracy, then times. Sides alternate as A B B A, so that a
     machine that drifts steadily slows both by the same amount. Each phase that is timed begins
     with a warm-up of each side.
+
+    Args:
+        counts: Trials of each phase and side.
+        sides: How many.
+        phases: What is wanted of it.
+        warmed: Timed phases that begin with a warm-up.
     """
     whole = (
         *_untimed(counts, sides),
@@ -48,7 +57,11 @@ def plan(
         *_warmups(Phase.HOST_SYNC, sides),
         *_alternating(Phase.HOST_SYNC, sides, counts.host_sync),
     )
-    return tuple(trial for trial in whole if trial.phase in phases)
+    return tuple(
+        trial
+        for trial in whole
+        if trial.phase in phases and (trial.phase in warmed or not trial.warmup)
+    )
 
 
 def plan_start(

@@ -3,11 +3,13 @@
 import secrets
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.gpu_layout import cuda_numbers
@@ -69,6 +71,7 @@ class SessionRequest:
         tell: Gets the progress.
         phases: What to measure.
         budget: Timed trials until the run is decided, instead of those that the scenario counts.
+        warmed: Timed phases that begin with a warm-up; without a budget.
     """
 
     scenario: Scenario
@@ -77,6 +80,7 @@ class SessionRequest:
     tell: Tell
     phases: Collection[Phase] = EVERY_PHASE
     budget: Budget | None = None
+    warmed: Collection[Phase] = TIMED_PHASES
 
 
 def run_session(request: SessionRequest) -> Run:
@@ -91,49 +95,130 @@ def run_session(request: SessionRequest) -> Run:
     """
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         try:
-            return _Session(request, Path(folder)).run()
+            with Session(request, Path(folder)) as session:
+                return session.make_all()
         except EngineError:
             require_wanted()
             raise
 
 
-class _Session:
-    """The state of one session while it runs."""
+class Session:
+    """One scenario on its builds; a context manager, within which its engines live.
+
+    Its trials are made in one go, or phase by phase with other work in between.
+
+    Args:
+        request: What to measure.
+        work: Folder of its own, for logs and the files of clients.
+    """
 
     def __init__(self, request: SessionRequest, work: Path) -> None:
-        self._request = request
+        self.request = request
         self._work = work
         self._started = datetime.now(UTC)
         self._pace = Pace(request.budget.seconds if request.budget else 0.0)
-        lay_out = plan if request.budget is None else plan_start
-        self._phases = phases_of(request.scenario, request.phases)
-        self._plan = lay_out(request.scenario.trials, len(request.sides), self._phases)
+        self.phases = phases_of(request.scenario, request.phases)
+        wanted = request.scenario.trials, len(request.sides), self.phases
+        self._plan = plan_start(*wanted) if request.budget else plan(*wanted, request.warmed)
         self._total = len(self._plan)
         self._names = side_names([side.label for side in request.sides])
         self._done = 0
         # Now, while there is no engine of ours: what is in use of a GPU's memory is others'.
         self._gpus = Gpus.of(request.sides)
-
-    def run(self) -> Run:
-        request = self._request
-        bench = Bench(
+        self._run: Run | None = None
+        self._bench = Bench(
             request.scenario,
             request.sides,
             request.models,
-            self._work,
+            work,
             self._say,
             cuda_numbers(self._gpus.devices),
         )
-        with bench:
-            run = self._begun(tuple(bench.identify(side) for side in range(len(request.sides))))
-            if any(phase in self._phases for phase in TIMED_PHASES):
-                for side in range(len(request.sides)):
-                    bench.client(side).make_ready()
-            run = replace(run, trials=tuple(self._trial(bench, planned) for planned in self._plan))
-            if request.budget is not None:
-                make = partial(self._block, bench)
-                run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
+
+    def __enter__(self) -> Self:
+        """Lay out the engines; none is started yet."""
+        self._bench.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End every engine and client."""
+        self._bench.__exit__(*error)
+
+    def make_all(self) -> Run:
+        """Make every trial, and return the run."""
+        request, run = self.request, self.make(self.phases)
+        if request.budget is not None:
+            make = partial(self._block, self._bench)
+            run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
         return replace(run, finished_at=datetime.now(UTC))
+
+    def start_ahead(self) -> None:
+        """Let the engine come up while other sessions are measured."""
+        self._bench.start_ahead()
+
+    def start_clients_ahead(self) -> None:
+        """Let the load clients get ready while nothing is timed."""
+        for side in range(len(self.request.sides)):
+            self._bench.client(side).start_ahead()
+
+    def begin(self) -> Run:
+        """Wait for the engines, and return the run, as yet without trials; once.
+
+        Raises:
+            BuildError: A build cannot be switched as its label says.
+            EngineError: No engine came up at all, so there is nothing to record.
+        """
+        if self._run is None:
+            sides = range(len(self.request.sides))
+            self._run = self._begun(tuple(self._bench.identify(side) for side in sides))
+        return self._run
+
+    def make(self, phases: Collection[Phase]) -> Run:
+        """Make the trials of some phases, and return the run as far as it is.
+
+        Raises:
+            BuildError: A build cannot be switched as its label says.
+            EngineError: No engine came up at all, so there is nothing to record.
+            KeyboardInterrupt: A stop was requested; ``cut_short`` gives the trials before it.
+        """
+        bench, sides = self._bench, range(len(self.request.sides))
+        self._run = self.begin()
+        if any(phase in phases for phase in TIMED_PHASES if phase in self.phases):
+            for side in sides:
+                bench.client(side).make_ready()
+        for planned in self._plan:
+            if planned.phase in phases:
+                trial = self._trial(bench, planned)
+                self._run = replace(self._run, trials=(*self._run.trials, trial))
+        self._run = replace(self._run, finished_at=datetime.now(UTC))
+        return self._run
+
+    def cut_short(self, reason: str) -> Run | None:
+        """Give up what is not measured yet, and return the run, which does not read as whole.
+
+        A phase that lacks trials has a failed one for each side, as it has when an engine fails.
+
+        Args:
+            reason: Why, for the record.
+
+        Returns:
+            ``None`` when no phase is whole: of such a run nothing is worth keeping.
+        """
+        if self._run is None:
+            return None
+        wanted = Counter(trial.phase for trial in self._plan)
+        made = Counter(trial.phase for trial in self._run.trials)
+        lacking = [phase for phase in wanted if made[phase] < wanted[phase]]
+        if len(lacking) == len(wanted):
+            return None
+        failure = _failure(reason, "")
+        for phase in lacking:
+            for side in range(len(self.request.sides)):
+                trial = self._begin_trial(PlannedTrial(phase, side))
+                self._done += 1
+                kept = (*self._run.trials, replace(trial, failure=failure))
+                self._run = replace(self._run, trials=kept)
+        return replace(self._run, finished_at=datetime.now(UTC))
 
     def _begun(self, builds: tuple[EngineBuild, ...]) -> Run:
         """The run before its first trial."""
@@ -142,35 +227,28 @@ class _Session:
             started_at=self._started,
             finished_at=self._started,
             harness=harness_identity(),
-            scenario=ScenarioRef(**ref_fields(self._request.scenario)),
+            scenario=ScenarioRef(**ref_fields(self.request.scenario)),
             testbed=probe_testbed(self._gpus.devices),
             builds=builds,
             trials=(),
         )
 
     def _block(self, bench: Bench, number: int, goal: int) -> tuple[Trial, ...]:
-        block = plan_block(number, len(self._request.sides), self._phases)
+        block = plan_block(number, len(self.request.sides), self.phases)
         self._total = self._done + (goal - number) * len(block)
         return tuple(self._trial(bench, planned) for planned in block)
 
     def _keep_in_sight(self, text: str) -> None:
-        self._request.tell(Progress(self._done, self._total, text, lasting=True))
+        self.request.tell(Progress(self._done, self._total, text, lasting=True))
 
     def _say(self, text: str) -> None:
-        self._request.tell(Progress(self._done, self._total, text))
+        self.request.tell(Progress(self._done, self._total, text))
 
     def _trial(self, bench: Bench, planned: PlannedTrial) -> Trial:
         require_wanted()
         name = self._names[planned.side]
         self._say(f"{planned.phase.value}{' (warm-up)' if planned.warmup else ''} {name}")
-        trial = Trial(
-            index=self._done,
-            side=planned.side,
-            phase=planned.phase,
-            started_at=datetime.now(UTC),
-            duration_s=0.0,
-            warmup=planned.warmup,
-        )
+        trial = self._begin_trial(planned)
         # Before the engine is made ready, so that it lies between trials and not within one.
         watch = Watch(self._gpus) if planned.phase in TIMED_PHASES else None
         begin = time.monotonic()
@@ -205,6 +283,16 @@ class _Session:
         require_wanted()
         self._done += 1
         return replace(trial, duration_s=time.monotonic() - begin)
+
+    def _begin_trial(self, planned: PlannedTrial) -> Trial:
+        return Trial(
+            index=self._done,
+            side=planned.side,
+            phase=planned.phase,
+            started_at=datetime.now(UTC),
+            duration_s=0.0,
+            warmup=planned.warmup,
+        )
 
 
 def _failure(reason: str, log: str, *, died: bool = False) -> Failure:

@@ -4,10 +4,8 @@ import json
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 import pynvml
 import pytest
 from click.testing import CliRunner, Result
@@ -19,60 +17,13 @@ from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
 from hybridwatch.measure import gpus, machine_state, session
 from hybridwatch.measure.phase import Measured, Station
-from hybridwatch.record.run import Looks, Phase, Run, Sample
+from hybridwatch.record.run import Looks, Phase, Run
 from hybridwatch.store import list_records, list_verdicts, read_run
-from tests.builders import BASELINE, CONTENDER, NEWER, answers
 from tests.checkout import make_checkout
+from tests.made_up_engines import TIMED, BadMachine, ControlBench, Machine, MadeUpBench
 from tests.pretended_nvml import GIB, Card, pretend
 
 TWO = ("--build", "tiny-1.0", "--build", "tiny-1.0")
-TIMED = (Phase.PERFORMANCE, Phase.HOST_SYNC)
-
-
-class MadeUpBench:
-    """Stands for ``Bench``: engines that are always there."""
-
-    def __init__(self, *_: object) -> None:
-        self.engine = lambda _side: None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def identify(self, side: int) -> Any:
-        return (BASELINE, NEWER)[side]
-
-    def client(self, _side: int) -> Any:
-        return SimpleNamespace(make_ready=lambda: None)
-
-    def make_ready(self, side: int) -> None:
-        pass
-
-
-class Machine:
-    """Gives trials: ``slower`` is how much longer the contender takes."""
-
-    def __init__(self, slower: float = 0.0, noise: float = 0.02) -> None:
-        self._slower = slower
-        self._noise = noise
-        self._rng = np.random.default_rng(4)
-        self.order: list[tuple[Phase, int]] = []
-
-    def measure(self, phase: Phase, station: Station) -> Measured:
-        self.order.append((phase, station.side))
-        value = float(self._rng.lognormal(0.0, self._noise)) * (1 + self._slower * station.side)
-        match phase:
-            case Phase.CONTRACT:
-                return Measured((Sample("contract.padded_rows_prefilling", (0.0,)),))
-            case Phase.ACCURACY:
-                said = answers("recall", "1" * 20)
-                return Measured((Sample("accuracy.recall", (1.0,) * 20),), said)
-            case Phase.PERFORMANCE:
-                return Measured((Sample("tpot", (0.01 * value,)),))
-            case Phase.HOST_SYNC:
-                return Measured((Sample("metadata_build_time", (1e-4 * value,)),))
 
 
 @pytest.fixture
@@ -297,7 +248,7 @@ def test_an_engine_that_does_not_come_up_leaves_the_other_scenarios_alone(
 
     class DeadBench(MadeUpBench):
         def __init__(self, scenario: Any, *_: object) -> None:
-            super().__init__()
+            super().__init__(scenario)
             self.dead = scenario.id == "smoke/again"
 
         def identify(self, side: int) -> Any:
@@ -343,27 +294,6 @@ def test_one_build_has_no_verdict(checkout, monkeypatch):
     (outcome,) = json.loads(told.stdout)["runs"]
     assert outcome["verdict"] is None
     assert list_verdicts(checkout / "results") == []
-
-
-class ControlBench(MadeUpBench):
-    """Stands for a build beside itself without a fix."""
-
-    def identify(self, side: int) -> Any:
-        return (BASELINE, CONTENDER)[side]
-
-
-class BadMachine(Machine):
-    """Breaks a contract on the contender, unless it is blind to that."""
-
-    def __init__(self, *, blind: bool = False) -> None:
-        super().__init__()
-        self._broken = 0.0 if blind else 7.0
-
-    def measure(self, phase: Phase, station: Station) -> Measured:
-        if phase is Phase.CONTRACT:
-            count = self._broken * station.side
-            return Measured((Sample("contract.padded_rows_prefilling", (count,)),))
-        return super().measure(phase, station)
 
 
 def controlled(checkout: Path, monkeypatch: Any, *, blind: bool = False) -> Result:

@@ -128,3 +128,54 @@ def test_engine_that_dies_within_a_trial_is_not_replaced_by_the_reference(scenar
         bench._slots["cpu-0.27.1"].engine = LiveEngine(server, Control(), {})  # type: ignore[arg-type]
         with pytest.raises(EngineError, match=r"engine cpu-0\.27\.1 ended during a trial"):
             bench.reference(0)
+
+
+class ComingServer:
+    """An engine that was started and is up as soon as somebody waits for it."""
+
+    def __init__(self, launch, log, *, wait):
+        assert not wait
+        self.launch = launch
+        self.log = log
+        self.servers = (self,)
+        self.ended = False
+
+    def is_well(self):
+        return not self.ended
+
+    def stop(self):
+        self.ended = True
+
+
+@pytest.fixture
+def coming(monkeypatch):
+    """Every engine that a bench has started ahead."""
+    started = []
+
+    def start(*words, **options):
+        started.append(ComingServer(*words, **options))
+        return started[-1]
+
+    control = SimpleNamespace(identity=lambda: {"fixes": {}}, close=lambda: None)
+    monkeypatch.setattr("hybridwatch.measure.bench.EngineServer", start)
+    monkeypatch.setattr("hybridwatch.measure.bench.EngineControl", lambda _: control)
+    return started
+
+
+def test_engine_that_was_started_ahead_is_the_one_that_is_used(scenario, tmp_path, coming):
+    sides = (parse_label("cpu-0.27.1"), parse_label("cpu-0.27.1~padded-rows-prefilling"))
+    with Bench(scenario, sides, home() / "models", tmp_path, pytest.fail) as bench:
+        bench.start_ahead()
+        bench.start_ahead()
+        used = [bench.engine(side).server for side in (0, 1)]
+        bench.start_ahead()
+    assert used == coming * 2
+    (only,) = coming
+    assert only.ended
+
+
+def test_engine_that_was_started_ahead_for_nobody_is_ended(scenario, tmp_path, coming):
+    sides = (parse_label("cpu-0.27.1"),)
+    with Bench(scenario, sides, home() / "models", tmp_path, pytest.fail) as bench:
+        bench.start_ahead()
+    assert coming[0].ended

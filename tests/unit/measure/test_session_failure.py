@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.errors import EngineError, MeasurementError
-from hybridwatch.measure.session import SessionRequest, _Session
+from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.record.codec import encode
 from hybridwatch.scenario.load import find
@@ -41,7 +41,7 @@ class Dying:
 def test_failed_trial_with_lines_of_any_length_can_be_kept(tmp_path, error):
     (scenario,) = find(home() / "scenarios", ["smoke/padded-graph-rows"])
     sides = (parse_label("cpu-0.27.1"),)
-    session = _Session(SessionRequest(scenario, sides, Path("models"), print), tmp_path)
+    session = Session(SessionRequest(scenario, sides, Path("models"), print), tmp_path)
     trial = session._trial(Dying(error), session._plan[0])  # type: ignore[arg-type]
     assert trial.failure is not None
     assert trial.failure.log_tail.endswith("the last line"), "what was said last is kept"

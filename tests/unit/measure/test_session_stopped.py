@@ -11,7 +11,7 @@ import os, signal, sys
 from pathlib import Path
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import EngineError
-from hybridwatch.measure.session import SessionRequest, _Session
+from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.process import stoppable
 from hybridwatch.scenario.load import load_scenario
 
@@ -28,7 +28,7 @@ class Bench:
 root = Path("scenarios")
 scenario = load_scenario(root / "smoke" / "padded-graph-rows.toml", root)
 sides = [parse_label("cpu-0.27.1")]
-session = _Session(SessionRequest(scenario, sides, Path("models"), print), Path(sys.argv[1]))
+session = Session(SessionRequest(scenario, sides, Path("models"), print), Path(sys.argv[1]))
 try:
     with stoppable():
         print(session._trial(Bench(), session._plan[0]).failure.reason)

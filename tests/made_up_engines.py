@@ -1,0 +1,87 @@
+"""Engines made of numbers, for sessions that take no time."""
+
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+
+from hybridwatch.measure.phase import Measured, Station
+from hybridwatch.record.run import Phase, Sample
+from hybridwatch.scenario.scenario import Scenario
+from tests.builders import BASELINE, CONTENDER, NEWER, answers
+
+TIMED = (Phase.PERFORMANCE, Phase.HOST_SYNC)
+
+
+class MadeUpBench:
+    """Stands for ``Bench``: engines that are always there."""
+
+    def __init__(self, scenario: Scenario, *_: object) -> None:
+        self.scenario = scenario
+        self.engine = lambda _side: None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def identify(self, side: int) -> Any:
+        return (BASELINE, NEWER)[side]
+
+    def client(self, _side: int) -> Any:
+        return SimpleNamespace(make_ready=lambda: None, start_ahead=lambda: None)
+
+    def start_ahead(self) -> None:
+        pass
+
+    def make_ready(self, side: int) -> None:
+        pass
+
+
+class Machine:
+    """Gives trials: ``slower`` is how much longer the contender takes."""
+
+    def __init__(self, slower: float = 0.0, noise: float = 0.02) -> None:
+        self._slower = slower
+        self._noise = noise
+        self._rng = np.random.default_rng(4)
+        self.order: list[tuple[Phase, int]] = []
+        self.scenarios: list[str] = []
+
+    def measure(self, phase: Phase, station: Station) -> Measured:
+        self.order.append((phase, station.side))
+        self.scenarios.append(station.scenario.id)
+        value = float(self._rng.lognormal(0.0, self._noise)) * (1 + self._slower * station.side)
+        match phase:
+            case Phase.CONTRACT:
+                return Measured((Sample("contract.padded_rows_prefilling", (0.0,)),))
+            case Phase.ACCURACY:
+                said = answers("recall", "1" * 20)
+                return Measured((Sample("accuracy.recall", (1.0,) * 20),), said)
+            case Phase.PERFORMANCE:
+                return Measured((Sample("tpot", (0.01 * value,)),))
+            case Phase.HOST_SYNC:
+                return Measured((Sample("metadata_build_time", (1e-4 * value,)),))
+
+
+class ControlBench(MadeUpBench):
+    """Stands for a build beside itself without a fix."""
+
+    def identify(self, side: int) -> Any:
+        return (BASELINE, CONTENDER)[side]
+
+
+class BadMachine(Machine):
+    """Breaks a contract on the contender, unless it is blind to that."""
+
+    def __init__(self, *, blind: bool = False) -> None:
+        super().__init__()
+        self._broken = 0.0 if blind else 7.0
+
+    def measure(self, phase: Phase, station: Station) -> Measured:
+        measured = super().measure(phase, station)
+        if phase is Phase.CONTRACT:
+            count = self._broken * station.side
+            return Measured((Sample("contract.padded_rows_prefilling", (count,)),))
+        return measured

@@ -1,0 +1,290 @@
+"""``hybridwatch run --known-bad`` of several scenarios: what is broken first, then the rest."""
+
+import json
+from collections import Counter
+from io import StringIO
+from itertools import groupby
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+from rich.text import Text
+
+from hybridwatch.cli import run as verb
+from hybridwatch.cli.board import Board
+from hybridwatch.cli.counts import briefly
+from hybridwatch.cli.main import cli
+from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.measure import machine_state, session
+from hybridwatch.measure.phase import Measured, Station
+from hybridwatch.measure.session import Progress
+from hybridwatch.record.run import Phase, Run
+from hybridwatch.scenario.load import find
+from hybridwatch.store import list_records, list_verdicts, read_run
+from tests.checkout import make_checkout
+from tests.made_up_engines import TIMED, BadMachine, ControlBench
+
+SCENARIOS = ["smoke/again", "smoke/padded"]
+GOOD, BAD = "tiny-1.0", "tiny-1.0~padded-rows-prefilling"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with two scenarios, whose bug their engines of numbers have on one side."""
+    make_checkout(tmp_path, *SCENARIOS)
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
+    monkeypatch.setattr(verb, "require_installed", lambda _: None)
+    monkeypatch.setattr(verb, "healthy_label", lambda *_: GOOD)
+    monkeypatch.setattr(verb, "known_bad_label", lambda *_: BAD)
+    monkeypatch.setattr(session, "Bench", ControlBench)
+    monkeypatch.setattr(machine_state, "kernel_seconds", lambda: (0.01, 0.011, 0.012))
+    return tmp_path
+
+
+def call(checkout: Path, machine: BadMachine, *words: str, monkeypatch: Any) -> Result:
+    monkeypatch.setattr(session, "measure", machine.measure)
+    known_bad = ("--known-bad", "--build", GOOD, "--results", str(checkout / "results"))
+    return CliRunner().invoke(cli, ["run", "smoke", *known_bad, *words])
+
+
+def runs_in(checkout: Path) -> list[Run]:
+    runs = [read_run(record) for record in list_records(checkout / "results")]
+    return sorted(runs, key=lambda run: run.scenario.id)
+
+
+def counts(run: Run) -> Counter[Phase]:
+    """Trials of one side that count."""
+    return Counter(trial.phase for trial in run.measured(0))
+
+
+def test_contracts_of_all_come_first_then_answers_then_times(checkout, monkeypatch):
+    machine = BadMachine()
+    result = call(checkout, machine, monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    stages = ["times" if phase in TIMED else phase.value for phase, _ in machine.order]
+    made = [key for key, _ in groupby(zip(stages, machine.scenarios, strict=True))]
+    expected = [(s, name) for s in ("contract", "accuracy", "times") for name in SCENARIOS]
+    assert made == expected
+
+
+def test_sides_take_turns_as_in_any_other_run(checkout, monkeypatch):
+    machine = BadMachine()
+    call(checkout, machine, monkeypatch=monkeypatch)
+    timed = [side for phase, side in machine.order if phase is Phase.PERFORMANCE]
+    assert timed[:8] == [0, 1, 0, 1, 1, 0, 0, 1]
+
+
+def test_no_more_is_measured_than_shows_a_bug(checkout, monkeypatch):
+    call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    for run in runs_in(checkout):
+        wanted = {Phase.CONTRACT: 1, Phase.ACCURACY: 1, Phase.PERFORMANCE: 3, Phase.HOST_SYNC: 1}
+        assert counts(run) == wanted
+        assert not [trial for trial in run.trials if trial.failure]
+
+
+@pytest.mark.parametrize(
+    ("words", "performance"), [(("--thorough",), 7), (("--trials", "9"), 9)], ids=str
+)
+def test_more_is_measured_when_it_is_wanted(checkout, monkeypatch, words, performance):
+    result = call(checkout, BadMachine(), *words, monkeypatch=monkeypatch)
+    assert {counts(run)[Phase.PERFORMANCE] for run in runs_in(checkout)} == {performance}
+    assert "--thorough" not in result.output
+
+
+def test_only_documents_that_are_wanted_are_asked(checkout, monkeypatch):
+    machine = BadMachine()
+    asked = []
+
+    def measure(phase: Phase, station: Station) -> Measured:
+        assert station.scenario.accuracy is not None
+        asked.append(station.scenario.accuracy.documents)
+        return BadMachine.measure(machine, phase, station)
+
+    monkeypatch.setattr(machine, "measure", measure)
+    for words, documents in [((), 60), (("--thorough",), 200), (("--documents", "5"), 5)]:
+        call(checkout, machine, *words, monkeypatch=monkeypatch)
+        assert set(asked) == {documents}
+        asked.clear()
+
+
+def test_of_few_documents_a_half_is_asked(checkout):
+    (scenario, _) = find(checkout / "scenarios", ["smoke"])
+    assert scenario.accuracy is not None
+    few = scenario.accuracy.model_copy(update={"documents": 25})
+    for asking, documents in [(few, 13), (None, None)]:
+        brief = briefly(scenario.model_copy(update={"accuracy": asking})).accuracy
+        assert (brief.documents if brief else None) == documents
+
+
+def test_counts_do_not_end_a_series(checkout, monkeypatch):
+    call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    brief = {run.scenario for run in runs_in(checkout)}
+    call(checkout, BadMachine(), "--thorough", monkeypatch=monkeypatch)
+    assert {run.scenario for run in runs_in(checkout)} == brief
+
+
+def test_it_ends_with_one_screen(checkout, monkeypatch):
+    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    lines = result.output.splitlines()
+    screen = lines[next(at for at, line in enumerate(lines) if line.startswith("scenario ")) :]
+    assert len(screen) <= 20
+    caught = [line.split()[:2] for line in screen if line.startswith("smoke/")]
+    assert caught == [[name, "caught"] for name in SCENARIOS]
+    assert "2 of 2 bugs caught, the healthy engine clean." in screen
+    assert (
+        "brief:    3 trials a side settle nothing about time; --thorough makes them all" in screen
+    )
+    assert any(line.startswith("next: ") and " compare " in line for line in screen)
+
+
+def test_a_log_has_a_line_for_each_step(checkout, monkeypatch):
+    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    first, *lines = result.output.splitlines()
+    said = "each with and without its fix: contracts, then accuracy, then times"
+    assert first == f"2 scenarios, {said}"
+    steps = [line for line in lines if line.startswith("[")]
+    assert [line.split()[0] for line in steps] == [f"[{at}/6]" for at in range(1, 7)]
+    assert steps[0].endswith("smoke/again, contracts: caught: padded_rows_prefilling 0 → 7")
+    assert "performance" not in result.output
+
+
+def test_json_stays_alone_on_standard_output(checkout, monkeypatch):
+    result = call(checkout, BadMachine(), "--json", monkeypatch=monkeypatch)
+    told = json.loads(result.stdout)["runs"]
+    assert [one["report"]["scenario"]["id"] for one in told] == SCENARIOS
+    assert [Path(one["record"]) in list_records(checkout / "results") for one in told] == [True] * 2
+
+
+def test_an_engine_that_does_not_come_up_leaves_the_others_alone(checkout, monkeypatch):
+    class Dead(ControlBench):
+        def identify(self, side: int) -> Any:
+            if self.scenario.id == "smoke/again":
+                raise EngineError("the engine ended while starting (status 1)", "last words")
+            return super().identify(side)
+
+    monkeypatch.setattr(session, "Bench", Dead)
+    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    assert result.exit_code == 1
+    assert result.output.count("smoke/again: the engine ended while starting") == 1
+    assert [run.scenario.id for run in runs_in(checkout)] == ["smoke/padded"]
+
+
+def test_what_keeps_an_engine_from_starting_ahead_is_told_in_its_own_turn(checkout, monkeypatch):
+    class Draftless(ControlBench):
+        def __enter__(self) -> Self:
+            if self.scenario.id == "smoke/padded":
+                raise BuildError("smoke/padded: draft model: expected a folder")
+            return self
+
+    monkeypatch.setattr(session, "Bench", Draftless)
+    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    assert result.exit_code == 1
+    assert result.output.count("draft model: expected a folder") == 1
+    assert [run.scenario.id for run in runs_in(checkout)] == ["smoke/again"]
+
+
+def test_a_client_that_fails_leaves_what_was_measured_before_it(checkout, monkeypatch):
+    class Clientless(ControlBench):
+        def client(self, _side: int) -> Any:
+            def fail() -> None:
+                raise EngineError("the load client ended")
+
+            return SimpleNamespace(make_ready=fail, start_ahead=lambda: None)
+
+    monkeypatch.setattr(session, "Bench", Clientless)
+    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    assert result.exit_code == 1
+    assert "failed: not measured: the load client ended" in result.output
+    for run in runs_in(checkout):
+        assert counts(run) == {Phase.CONTRACT: 1, Phase.ACCURACY: 1}
+        assert {trial.phase for trial in run.failed(0)} == set(TIMED)
+    assert len(list_verdicts(checkout / "results")) == 2
+
+
+class StoppedMachine(BadMachine):
+    """Is stopped as by Ctrl-C in one phase of one scenario."""
+
+    def __init__(self, phase: Phase, scenario: str) -> None:
+        super().__init__()
+        self._end = phase, scenario
+
+    def measure(self, phase: Phase, station: Station) -> Measured:
+        if (phase, station.scenario.id) == self._end:
+            raise KeyboardInterrupt
+        return super().measure(phase, station)
+
+
+def test_a_stop_keeps_whole_phases_and_says_what_is_lacking(checkout, monkeypatch):
+    machine = StoppedMachine(Phase.ACCURACY, "smoke/padded")
+    result = call(checkout, machine, monkeypatch=monkeypatch)
+    assert result.exit_code == 130
+    assert result.output.count(": stopped; what was measured is in ") == 2
+    again, padded = runs_in(checkout)
+    assert counts(again) == {Phase.CONTRACT: 1, Phase.ACCURACY: 1}
+    assert counts(padded) == {Phase.CONTRACT: 1}
+    for side in (0, 1):
+        lacking = [trial.phase for trial in padded.failed(side)]
+        assert lacking == [Phase.ACCURACY, *TIMED]
+        reasons = {trial.failure.reason for trial in padded.failed(side) if trial.failure}
+        assert reasons == {"not measured: the run was stopped before"}
+
+
+def test_a_stopped_run_does_not_read_as_whole(checkout, monkeypatch):
+    machine = StoppedMachine(Phase.ACCURACY, "smoke/again")
+    call(checkout, machine, monkeypatch=monkeypatch)
+    for run in runs_in(checkout):
+        words = ("compare", run.id, "--results", str(checkout / "results"), "--json")
+        report = json.loads(CliRunner().invoke(cli, words).stdout)
+        verdicts = {one["metric"]: one["verdict"] for one in report["comparisons"]}
+        assert verdicts["contract.padded_rows_prefilling"] == "regression"
+        assert verdicts["accuracy.unknown"] == verdicts["output_throughput"] == "failed"
+        assert len(report["failures"]) == 6
+
+
+def test_a_stop_before_any_whole_phase_leaves_nothing(checkout, monkeypatch):
+    machine = StoppedMachine(Phase.CONTRACT, "smoke/again")
+    result = call(checkout, machine, monkeypatch=monkeypatch)
+    assert result.exit_code == 130
+    assert list_records(checkout / "results") == []
+
+
+def test_a_stop_leaves_whole_runs_as_they_are(checkout, monkeypatch):
+    machine = StoppedMachine(Phase.PERFORMANCE, "smoke/padded")
+    call(checkout, machine, monkeypatch=monkeypatch)
+    again, padded = runs_in(checkout)
+    assert not list(again.failed(0))
+    assert {trial.phase for trial in padded.failed(0)} == set(TIMED)
+
+
+def test_two_builds_without_a_known_bug_are_measured_scenario_by_scenario(checkout, monkeypatch):
+    machine = BadMachine()
+    monkeypatch.setattr(session, "measure", machine.measure)
+    results = ("--results", str(checkout / "results"))
+    words = ["run", "smoke", "--build", GOOD, "--build", GOOD, *results]
+    CliRunner().invoke(cli, words)
+    assert [name for name, _ in groupby(machine.scenarios)] == SCENARIOS
+    assert {counts(run)[Phase.PERFORMANCE] for run in runs_in(checkout)} == {7}
+
+
+def test_a_terminal_has_a_line_for_each_scenario() -> None:
+    now = 0.0
+    console = Console(file=StringIO(), force_terminal=True, width=100)
+    board = Board(console, SCENARIOS, clock=lambda: now)
+    with board.shown(steps=6):
+        board.begin(0, (Phase.CONTRACT,))
+        now = 41.0
+        board.end(0, (Phase.CONTRACT,), Text("caught: wrong_tokens 0 → 25"))
+        board.begin(1, (Phase.CONTRACT,))
+        board.tell(Progress(1, 12, "contract tiny-1.0"))
+        now = 75.0
+        drawn = Console(file=StringIO(), width=100)
+        drawn.print(board.drawn())
+    assert isinstance(drawn.file, StringIO)
+    lines = [line.split() for line in drawn.file.getvalue().splitlines()]
+    assert lines[0] == ["scenario", "contracts", "accuracy", "times", "found"]
+    assert lines[2] == ["smoke/again", "0:41", "caught:", "wrong_tokens", "0", "→", "25"]
+    assert lines[3] == ["smoke/padded", "..."]
+    assert lines[4] == ["1:15", "contract", "tiny-1.0"]
