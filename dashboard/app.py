@@ -1,12 +1,14 @@
 """The dashboard's frame: which pages there are. Start it with ``hybridwatch dashboard``."""
 
 import streamlit as st
+from elements import draw_style
 from login import ask, may_look, tell
 
 from hybridwatch.pages.address import HOME
 from hybridwatch.pages.screens import SCREENS
 
 st.set_page_config(page_title="hybridwatch", layout="wide", initial_sidebar_state=230)
+draw_style()
 pages: dict[str, list[st.Page]] = {}
 for screen in SCREENS.values():
     page = st.Page(

@@ -12,7 +12,6 @@ from typing import Final
 
 import streamlit as st
 from draw import draw, is_filtered
-from sheet import prepare
 
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of, stamps_of
@@ -135,7 +134,6 @@ def draw_screen(screen: str) -> Source:
     Returns:
         What it looked at, for a page that does more.
     """
-    prepare(figures=SCREENS[screen].figures)
     filtered = is_filtered()
     source = source_here(filtered=filtered)
     pairs = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]

@@ -78,7 +78,7 @@ def test_axe_finds_nothing_on_any_page(screen: str, nights: str, page: Page) -> 
 def test_axe_finds_nothing_where_an_alert_is_answered(nights: str, page: Page) -> None:
     page.goto(f"{nights}/alerts")
     settle(page)
-    page.locator(".hw-sheet td a.hw-link").first.click()
+    page.locator("[data-testid=stHtml] td a.hw-link").first.click()
     page.get_by_role("textbox", name="Your name").wait_for()
     assert in_every_light(page) == []
 

@@ -1,0 +1,117 @@
+"""What of a document Streamlit draws by an element of its own: figures, commands, files."""
+
+import time
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+from typing import Final
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from hybridwatch.pages.address import Address
+from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
+from hybridwatch.pages.document import Chart, Command, Table
+from hybridwatch.pages.html import HtmlContext, caption_html
+from hybridwatch.pages.style import STYLE
+from hybridwatch.plain_text import visible
+
+_LINKS: Final = (Path(__file__).parent / "links.js").read_text(encoding="utf-8")
+_MARKDOWN: Final = "\\`*_{}[]()<>#+-.!|~:$^&"
+_LIVE: Final = """
+[data-testid=stElementContainer] { transition: none !important; }
+[role=tab][aria-selected=true] p { color: light-dark(#1f5fbf, #6ea8ff); }
+[data-testid=stHtml] dl { padding-left: 0; }
+[class*=st-key-csv] button { min-height: 0; padding: 0; }
+[class*=st-key-csv] button p { font-size: 0.8rem; }
+[class*=st-key-csv] { margin-top: -0.8rem; }
+"""
+"""Nothing is faded, frame by frame, while a page changes. White on the theme's dark blue can be
+read, and so must that blue's word on the dark ground."""
+
+
+def draw_style() -> None:
+    """Give the page the style of blocks."""
+    st.html(f"<style>{STYLE}{_LIVE}</style>")
+
+
+def draw_address(address: Address) -> None:
+    """Make the browser's address tell all of the view, and links open in place.
+
+    Args:
+        address: Of the view as drawn; it replaces what the browser shows.
+    """
+    # A script runs when it is new: the same view may come under an address that is not whole.
+    stamp = time.monotonic_ns()
+    href = escape(address.href())
+    st.html(
+        f'<script data-address="{href}" data-stamp="{stamp}">{_LINKS}</script>',
+        unsafe_allow_javascript=True,
+    )
+
+
+def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
+    """Draw a figure with its caption and its CSV; a click on a point may open its run."""
+    picked = st.plotly_chart(
+        _on_the_page(chart),
+        key=f"figure {key}",
+        alt=visible(f"{chart.title}: {chart.description}"),
+        on_select="rerun" if chart.opens_runs else "ignore",
+        selection_mode="points",
+        config={
+            "displaylogo": False,
+            # A frame drawn with the zoom button, and two clicks, do the same.
+            "modeBarButtonsToRemove": ["zoomIn2d", "zoomOut2d", "autoScale2d"],
+            "toImageButtonOptions": {
+                "format": "png",
+                "filename": file_name(chart.title, ""),
+                "scale": 2,
+            },
+        },
+    )
+    st.html(f'<div class="hw-quiet">{caption_html(chart, context)}</div>')
+    _draw_csv(chart, key)
+    points = picked["selection"]["points"] if chart.opens_runs else []
+    if points and points[0].get("customdata"):
+        st.switch_page("screens/run.py", query_params={"run": str(points[0]["customdata"][-1])})
+
+
+def draw_command(command: Command) -> None:
+    """Draw a command with the button that copies it."""
+    if command.title:
+        st.html(f'<div class="hw-quiet">{escape(visible(command.title))}</div>')
+    st.code(visible(command.text), language=None, wrap_lines=True)
+
+
+def draw_csv(table: Table, key: str) -> None:
+    """Offer a table as CSV."""
+    _draw_csv(table, key)
+
+
+def markdown_of(text: str) -> str:
+    """Write a text so that Markdown shows it as it is."""
+    return "".join(f"\\{mark}" if mark in _MARKDOWN else mark for mark in visible(text))
+
+
+def _draw_csv(block: Table | Chart, key: str) -> None:
+    name = block.title if isinstance(block, Chart) else block.caption
+    st.download_button(
+        "CSV",
+        data=lambda: csv_of_chart(block) if isinstance(block, Chart) else csv_of_table(block),
+        file_name=file_name(name, ".csv"),
+        mime="text/csv",
+        key=f"csv {key}",
+        type="tertiary",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+@lru_cache(maxsize=KEPT_CHARTS)
+def _on_the_page(chart: Chart) -> go.Figure:
+    """Give a figure without colours of words and ground: Streamlit's theme has the page's."""
+    figure = go.Figure(chart.figure)
+    figure.layout.font.color = None
+    figure.layout.paper_bgcolor = None
+    figure.layout.plot_bgcolor = None
+    return figure
