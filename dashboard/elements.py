@@ -9,7 +9,7 @@ from typing import Final
 import plotly.graph_objects as go
 import streamlit as st
 
-from hybridwatch.pages.address import Address
+from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import Chart, Command, Table
 from hybridwatch.pages.html import HtmlContext, caption_html
@@ -35,19 +35,24 @@ def draw_style() -> None:
     st.html(f"<style>{STYLE}{_LIVE}</style>")
 
 
-def draw_address(address: Address) -> None:
+def draw_address(view: Address) -> None:
     """Make the browser's address tell all of the view, and links open in place.
 
     Args:
-        address: Of the view as drawn; it replaces what the browser shows.
+        view: As drawn; its address replaces what the browser shows.
     """
+    _run_links(f'data-address="{escape(view.href())}"')
+
+
+def _open(view: Address) -> None:
+    """Open another view, as a click on a link to it does."""
+    _run_links(f'data-goal="{escape(view.href())}"')
+
+
+def _run_links(data: str) -> None:
     # A script runs when it is new: the same view may come under an address that is not whole.
     stamp = time.monotonic_ns()
-    href = escape(address.href())
-    st.html(
-        f'<script data-address="{href}" data-stamp="{stamp}">{_LINKS}</script>',
-        unsafe_allow_javascript=True,
-    )
+    st.html(f'<script {data} data-stamp="{stamp}">{_LINKS}</script>', unsafe_allow_javascript=True)
 
 
 def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
@@ -73,7 +78,7 @@ def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
     _draw_csv(chart, key)
     points = picked["selection"]["points"] if chart.opens_runs else []
     if points and points[0].get("customdata"):
-        st.switch_page("screens/run.py", query_params={"run": str(points[0]["customdata"][-1])})
+        _open(address("run", run=str(points[0]["customdata"][-1])))
 
 
 def draw_command(command: Command) -> None:

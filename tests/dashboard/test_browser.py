@@ -253,7 +253,7 @@ def test_csv_has_the_numbers_of_the_table(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/run?run=dcc7e0b6")
     wait_for_verdict(page, METRIC, "regression")
     with page.expect_download() as found:
-        page.get_by_role("link", name="CSV").first.click()
+        page.get_by_role("button", name="CSV").first.click()
     assert found.value.suggested_filename == "hybridwatch-every-comparison.csv"
     rows = list(csv.DictReader(found.value.path().read_text(encoding="utf-8").splitlines()))
     [row] = [row for row in rows if row["metric"] == METRIC]
