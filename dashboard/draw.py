@@ -55,9 +55,9 @@ def draw(document: Document, now: datetime) -> None:
     with st.container(horizontal=True, vertical_alignment="top"):
         st.html(str(title_html(document, pen)))
         _save(document, now)
+    _draw((*document.warnings, *document.blocks), pen, 2, "0")
     if document.address.screen:
         draw_address(document.address)
-    _draw((*document.warnings, *document.blocks), pen, 2, "0")
     st.session_state[_WHOLE] = document.address
 
 
@@ -144,12 +144,15 @@ def _draw_alive(block: Block, context: HtmlContext, level: int, place: str) -> N
         case Folded():
             with st.expander(markdown_of(block.title), key=f"fold {place}"):
                 _draw(block.blocks, context, level + 1, place)
+        case _:
+            pass  # HTML says all of it
 
 
 def _columns(block: Columns) -> list[DeltaGenerator]:
     """Make a place for each part, two in a row, since a figure needs width."""
-    rows = (block.parts[at : at + _IN_A_ROW] for at in range(0, len(block.parts), _IN_A_ROW))
-    return [column for row in rows for column in st.columns(_IN_A_ROW)[: len(row)]]
+    width = min(_IN_A_ROW, len(block.parts))
+    rows = range(0, len(block.parts), width)
+    return [column for _ in rows for column in st.columns(width)][: len(block.parts)]
 
 
 def _is_alive(block: Block) -> bool:

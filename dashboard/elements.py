@@ -4,7 +4,7 @@ import time
 from functools import lru_cache
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -16,12 +16,16 @@ from hybridwatch.pages.html import HtmlContext, caption_html
 from hybridwatch.pages.style import STYLE
 from hybridwatch.plain_text import visible
 
+if TYPE_CHECKING:
+    from streamlit.elements.plotly_chart import PlotlyState
+
 _LINKS: Final = (Path(__file__).parent / "links.js").read_text(encoding="utf-8")
 _MARKDOWN: Final = "\\`*_{}[]()<>#+-.!|~:$^&"
 _LIVE: Final = """
 [data-testid=stElementContainer] { transition: none !important; }
 [role=tab][aria-selected=true] p { color: light-dark(#1f5fbf, #6ea8ff); }
 [data-testid=stHtml] dl { padding-left: 0; }
+.stPlotlyChart :is(.xtick, .ytick) text { fill: currentColor !important; }
 [class*=st-key-csv] button { min-height: 0; padding: 0; }
 [class*=st-key-csv] button p { font-size: 0.8rem; }
 [class*=st-key-csv] { margin-top: -0.8rem; }
@@ -76,9 +80,10 @@ def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
     )
     st.html(f'<div class="hw-quiet">{caption_html(chart, context)}</div>')
     _draw_csv(chart, key)
-    points = picked["selection"]["points"] if chart.opens_runs else []
-    if points and points[0].get("customdata"):
-        _open(address("run", run=str(points[0]["customdata"][-1])))
+    if chart.opens_runs:
+        points = cast("PlotlyState", picked)["selection"]["points"]
+        if points and (custom := points[0].get("customdata")):
+            _open(address("run", run=str(custom[-1])))
 
 
 def draw_command(command: Command) -> None:

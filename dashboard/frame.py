@@ -17,7 +17,6 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of, stamps_of
 from hybridwatch.index import Index, open_index
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.html import HtmlContext, blocks_html
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
 from hybridwatch.report.sentence import headline, plural
@@ -155,15 +154,15 @@ def _tab_title(view: str, screen: str) -> str:
 
 
 def _lay_out(source: Source, likely: Iterable[Address]) -> None:
-    """Write, while the reader reads, what comes next; what is slow about it is kept."""
-    later = threading.Timer(_DRAWN_S, _write, (source, likely))
+    """Lay out, while the reader reads, what comes next; what is slow about it is kept."""
+    later = threading.Timer(_DRAWN_S, _open, (source, likely))
     later.daemon = True
     later.start()
 
 
-def _write(source: Source, views: Iterable[Address]) -> None:
+def _open(source: Source, views: Iterable[Address]) -> None:
     for each in views:
-        blocks_html(open_view(source, each).blocks, HtmlContext(href=Address.href))
+        open_view(source, each)
 
 
 @st.fragment(run_every=_LOOK_S)

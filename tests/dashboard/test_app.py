@@ -178,7 +178,7 @@ def test_what_is_likely_next_is_laid_out_once_a_page_is_opened_not_at_a_filter(
 
     class Timer:
         def __init__(self, _: float, view: object, told: tuple[object, tuple[Address]]) -> None:
-            assert view is frame._write
+            assert view is frame._open
             later.extend(address.query() for address in told[1])
 
         def start(self) -> None:

@@ -215,40 +215,6 @@ def test_a_click_on_a_point_opens_its_run_and_back_returns(regressed: str, page:
     assert "/scenario?" in page.url  # what was clicked before does not open it again
 
 
-COUNT_DRAWINGS: Final = """(() => {
-  const set = Element.prototype.setAttribute;
-  window.drawn = new Map();
-  Element.prototype.setAttribute = function (name, value) {
-    if (name === "d" && this.classList.contains("point"))
-      window.drawn.set(this, (window.drawn.get(this) ?? 0) + 1);
-    return set.call(this, name, value);
-  };
-})()"""
-"""Counts how often the shape of each point in a figure is set."""
-MOST_DRAWN: Final = "Math.max(0, ...window.drawn.values())"
-
-
-ONCE: Final = 2
-"""To place a point and to style it."""
-
-
-def test_a_figure_is_drawn_once(regressed: str, page: Page) -> None:
-    page.add_init_script(COUNT_DRAWINGS)
-    page.goto(f"{regressed}/scenario?scenario=smoke%2Fpadded-graph-rows")
-    settle(page)
-    # By now the page has its width; before, it may change under the first figures.
-    page.evaluate("window.drawn.clear()")
-    pick(page, "Along", "release")
-    page.wait_for_url("**along=release*")
-    settle(page)
-    page.wait_for_timeout(UNSEEN_MS)
-    assert page.evaluate("window.drawn.size") > 0
-    assert page.evaluate(MOST_DRAWN) == ONCE
-    page.set_viewport_size({"width": 1000, "height": 900})
-    page.wait_for_timeout(UNSEEN_MS)
-    assert page.evaluate(MOST_DRAWN) > ONCE  # so another drawing would have been counted
-
-
 def test_csv_has_the_numbers_of_the_table(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/run?run=dcc7e0b6")
     wait_for_verdict(page, METRIC, "regression")
