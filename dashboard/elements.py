@@ -113,6 +113,7 @@ def _draw_csv(block: Table | Chart, key: str) -> None:
         key=f"csv {key}",
         type="tertiary",
         icon=":material/download:",
+        help=markdown_of(name),
         on_click="ignore",
     )
 
