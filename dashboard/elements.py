@@ -60,7 +60,13 @@ def _run_links(data: str) -> None:
 
 
 def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
-    """Draw a figure with its caption and its CSV; a click on a point may open its run."""
+    """Draw a figure with its caption and its CSV; a click on a point may open its run.
+
+    Args:
+        chart: The figure.
+        context: Of the page.
+        key: A name for it, unlike any other on the page.
+    """
     picked = st.plotly_chart(
         _on_the_page(chart),
         key=f"figure {key}",
@@ -79,7 +85,7 @@ def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
         },
     )
     st.html(f'<div class="hw-quiet">{caption_html(chart, context)}</div>')
-    _draw_csv(chart, key)
+    draw_csv(chart, key)
     if chart.opens_runs:
         points = cast("PlotlyState", picked)["selection"]["points"]
         if points and (custom := points[0].get("customdata")):
@@ -93,17 +99,18 @@ def draw_command(command: Command) -> None:
     st.code(visible(command.text), language=None, wrap_lines=True)
 
 
-def draw_csv(table: Table, key: str) -> None:
-    """Offer a table as CSV."""
-    _draw_csv(table, key)
-
-
 def markdown_of(text: str) -> str:
     """Write a text so that Markdown shows it as it is."""
     return "".join(f"\\{mark}" if mark in _MARKDOWN else mark for mark in visible(text))
 
 
-def _draw_csv(block: Table | Chart, key: str) -> None:
+def draw_csv(block: Table | Chart, key: str) -> None:
+    """Offer a table, or what a figure draws, as CSV; made when somebody wants it.
+
+    Args:
+        block: Which.
+        key: A name for it, unlike any other on the page.
+    """
     name = block.title if isinstance(block, Chart) else block.caption
     st.download_button(
         "CSV",
