@@ -32,7 +32,8 @@ check: $(READY) ## Format, lint, types, layers; no test.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=engine/src $(BIN)/lint-imports
+	$(BIN)/python -m tests.dead_code
 
 harness: $(READY) ## Make the harness's environment and nothing else.
 

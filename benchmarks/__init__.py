@@ -1,6 +1,6 @@
-"""asv suites: a class per question, each names a scenario; ``hybridwatch.watch`` does the rest.
+"""asv suites: a class per scenario, made from the files in ``scenarios/``.
 
-The folders are those of ``scenarios/``, and each class has a file of its own.
+``hybridwatch.watch`` does the work.
 """
 
 import os

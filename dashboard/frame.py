@@ -14,8 +14,9 @@ import streamlit as st
 from draw import draw, is_filtered
 
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.entry import Entry, entry_of, stamps_of
+from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.index import Index, open_index
+from hybridwatch.index.stamps import stamp_of
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
@@ -90,9 +91,9 @@ def _shelf(results: Path) -> _Shelf:
 
 
 @st.cache_resource(max_entries=100, show_spinner="Reading the record")
-def _read(path: Path, stamps: object) -> Entry | Broken:
-    """Read a record once; ``stamps`` differ when its files have changed."""
-    del stamps
+def _read(path: Path, stamp: object) -> Entry | Broken:
+    """Read a record once; ``stamp`` differs when its files have changed."""
+    del stamp
     return entry_of(path)
 
 
@@ -109,7 +110,7 @@ def source_here(*, filtered: bool = False) -> Source:
         index=_shelf(results).index(_FILTERED_S if filtered else _FRESH_S),
         now=datetime.now(UTC),
         triage=os.environ.get("HYBRIDWATCH_TRIAGE", ""),
-        read=lambda path: _read(path, stamps_of(path)),
+        read=lambda path: _read(path, stamp_of(path)),
         checkout=_checkout,
     )
 

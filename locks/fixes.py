@@ -1,21 +1,24 @@
 """Asks the code of releases which fixes it has: ``python locks/fixes.py RELEASE...``.
 
-Writes ``engine/releases.json``: by release, by fix, what the plugin's probe says of the wheel
-(``hybridwatch_engine.check``). Releases that are not named stay as they are. The builds called
-``-patched`` and ``-reverted`` in ``engine/builds.toml`` follow from it, and
-``tests/unit/engine/test_variants.py`` holds them to it. Due whenever a release or a fix is added.
+Writes the ``releases`` of each fix in ``engine/fixes.toml``: what the plugin's probe says of the
+wheel (``hybridwatch_engine.check``). Releases that are not named stay as they are. What the builds
+called ``-patched`` and ``-reverted`` in ``engine/builds.toml`` switch follows from it. Due whenever
+a release or a fix is added.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-RELEASES = ROOT / "engine" / "releases.json"
+FIXES = ROOT / "engine" / "fixes.toml"
 
 
 def fixes_of(release: str) -> dict[str, str]:
@@ -37,8 +40,19 @@ def fixes_of(release: str) -> dict[str, str]:
     return {fix: found["state"] for fix, found in json.loads(told)["fixes"].items()}
 
 
+def written(text: str, release: str, states: Mapping[str, str]) -> str:
+    """Return the file with what a release has of each fix; nothing else of it changes."""
+    for fix_id, entry in tomllib.loads(text)["fix"].items():
+        known = {**entry["releases"], release: states[fix_id]}
+        ordered = sorted(known.items(), key=lambda item: [int(n) for n in item[0].split(".")])
+        line = ", ".join(f'"{name}" = "{state}"' for name, state in ordered)
+        head, table = text.split(f"\n[fix.{fix_id}]\n")
+        table = re.sub(r"^releases = .*$", f"releases = {{ {line} }}", table, count=1, flags=re.M)
+        text = f"{head}\n[fix.{fix_id}]\n{table}"
+    return text
+
+
 if __name__ == "__main__":
-    known = json.loads(RELEASES.read_text(encoding="utf-8")) if RELEASES.exists() else {}
-    known |= {release: fixes_of(release) for release in sys.argv[1:]}
-    ordered = sorted(known.items(), key=lambda item: [int(part) for part in item[0].split(".")])
-    RELEASES.write_text(json.dumps(dict(ordered), indent=2) + "\n", encoding="utf-8")
+    for release in sys.argv[1:]:
+        found = fixes_of(release)
+        FIXES.write_text(written(FIXES.read_text("utf-8"), release, found), encoding="utf-8")

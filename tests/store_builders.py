@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.errors import RecordError
 from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
 from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
-from hybridwatch.store import list_records, read_run
+from hybridwatch.store import Broken, StoreContents, Stored, list_records, read_run
 
 STARTED: Final = datetime(2026, 11, 21, 9, 15, tzinfo=UTC)
 FIX: Final = "padded-rows-prefilling"
@@ -28,6 +29,18 @@ TESTBED: Final = Testbed(
 def records_of_two_sides(results: Path) -> list[Path]:
     """Records that can be judged by themselves, oldest first."""
     return [path for path in list_records(results) if len(read_run(path).builds) == 2]
+
+
+def read_all(results: Path, *, bulk: bool = True) -> StoreContents:
+    """Read every record of a store, and name those that cannot be read."""
+    runs: list[Stored] = []
+    broken: list[Broken] = []
+    for path in list_records(results):
+        try:
+            runs.append(Stored(path, read_run(path, bulk)))
+        except RecordError as error:
+            broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
+    return StoreContents(tuple(runs), tuple(broken))
 
 
 def as_version_1(path: Path) -> Path:

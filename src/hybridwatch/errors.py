@@ -9,11 +9,11 @@
  +- MachineError            the machine lacks what an engine needs to come up
      +- RecordError             a record is damaged, of an unknown schema, unwritable
      +- IngestError             a foreign file does not hold what its format promises
-     +- ExportError             records cannot be told in the form asked for
+     +- ExportError             records cannot be written in the requested form
      +- ComparisonError         two runs cannot be laid beside each other
      +- HistoryError            a history cannot be read, or cannot be searched for changes
      +- PolicyError             the gate's policy says something we do not understand
-     +- TriageError             what people decided cannot be read or kept, or may not be said so
+     +- TriageError             what people decided cannot be read or kept, or is not allowed
      +- CampaignError           a campaign's plan or folder cannot be used
      +- GithubError             GitHub refused, or what came from there is not to be trusted
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
@@ -24,7 +24,7 @@ Messages name the file, the key, what was found and what was expected.
 
 
 class HybridwatchError(Exception):
-    """Root of the tree: something a person can act on, told in one line."""
+    """Root of the tree: something a person can act on, in one line."""
 
 
 class ScenarioError(HybridwatchError):
@@ -36,7 +36,7 @@ class BuildError(HybridwatchError):
 
 
 class GpuError(HybridwatchError):
-    """A GPU was asked for, and the machine has none, no driver, or one that does not answer."""
+    """A GPU is needed, and the machine has none, no driver, or one that does not answer."""
 
 
 class MachineError(HybridwatchError):

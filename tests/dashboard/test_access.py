@@ -284,7 +284,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
 
 def test_an_open_door_is_warned_of(start) -> None:
     said, _ = start("--host", ANYWHERE)
-    assert "warning: whoever can reach 0.0.0.0:8501 sees every record" in said
+    assert "warning: everyone who can reach 0.0.0.0:8501 sees every record" in said
     assert PASSWORD in said
     assert "warning" not in start()[0]
 

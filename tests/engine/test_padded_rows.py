@@ -1,6 +1,7 @@
 """The fix for padded rows on a live engine: switched, told apart, and leaving nothing behind."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import psutil
@@ -101,7 +102,7 @@ def test_replayed_graphs_say_the_same_as_no_graphs(bench, scenario, tmp_path):
     eager_args = scenario.engine.model_copy(
         update={"cudagraph_mode": "NONE", "cudagraph_capture_sizes": ()}
     )
-    eager_launch = launch.with_engine(eager_args, graph_replay=False)
+    eager_launch = replace(launch, engine=eager_args, graph_replay=False)
     with EngineServer(eager_launch, tmp_path / "eager.log") as eager:
         assert generate(eager) == replayed
 

@@ -167,7 +167,7 @@ def test_what_was_measured_must_be_of_the_pull_request(hub, bot) -> None:
     """A stranger's job may name any pull request; the commit it ran on is GitHub's word."""
     answer = bot(a_run(GOOD, BAD), more=("--head", "c" * 40))
     assert answer.exit_code == 2
-    assert f"commit {'c' * 40} is not of this pull request" in answer.stderr
+    assert f"commit {'c' * 40} does not belong to this pull request" in answer.stderr
     assert (hub.comments, hub.checks) == ([], [])
 
 

@@ -94,7 +94,7 @@ def test_the_trusted_half_posts_what_the_untrusted_measured(hub, trusted, measur
 def test_a_parcel_cannot_choose_its_pull_request(hub, trusted, measured) -> None:
     done = trusted(parcel_of(measured), HEAD="c" * 40)
     assert done.returncode == 2
-    assert "is not of this pull request" in done.stderr
+    assert "does not belong to this pull request" in done.stderr
     assert trusted(parcel_of(measured, number=8)).returncode == 2
     assert trusted(parcel_of(measured), HEAD=EARLIER).returncode == 0
     assert (hub.comments, hub.checks) == ([], [])

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.scenario import load_all
+from hybridwatch.scenario import find
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "models" / "configs"
 NAMES = sorted(path.parent.name for path in CONFIGS.glob("*/config.json"))
-MADE_UP = [s for s in load_all(ROOT / "scenarios") if s.engine.load_format == "dummy"]
+MADE_UP = [s for s in find(ROOT / "scenarios", ()) if s.engine.load_format == "dummy"]
 
 
 def test_every_configuration_is_some_scenarios_and_every_scenario_has_its():

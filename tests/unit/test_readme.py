@@ -1,4 +1,4 @@
-"""What README says to type works on a fresh clone, as far as it needs no engine."""
+"""What README and the page of commands say to type works on a fresh clone without an engine."""
 
 import re
 import shlex
@@ -14,13 +14,15 @@ from hybridwatch.engine.builds import DEFAULT_BUILD
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 PROGRAM = ".venv/bin/hybridwatch "
-ROWS = README.partition("| you want | run |")[2].partition("\n\n")[0]
+ROWS = PAGE.partition("| you want | run |")[2].partition("\n\n")[0]
+SPANS = re.findall(r"`([^`]+)`", ROWS)
+LINES = [line.removeprefix("next:").strip() for line in README.splitlines()]
 COMMANDS = [
-    command.replace("\\|", "|")
-    for command in re.findall(r"`([^`]+)`", ROWS)
-    if command.startswith(PROGRAM)
+    command.replace("\\|", "|") for command in (*LINES, *SPANS) if command.startswith(PROGRAM)
 ]
+MOST_LINES = 110
 FOR_ENGINES = {"run", "controls", "engine", "dashboard"}
 FOR_OTHERS_FILES = {"FILE.csv", "FOLDER"}
 
@@ -43,11 +45,12 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_are_commands_of_every_kind() -> None:
-    assert len(HERE) >= 10
+    assert len(HERE) >= 12
+    assert {"compare", "gate"} <= {shlex.split(command)[1] for command in HERE}
     assert {shlex.split(command)[1] for command in COMMANDS} <= set(VERBS)
 
 
-# In the order of the page, and in one clone: `explain` speaks of what `compare --save` stored.
+# In the order of the pages, and in one clone: `explain` speaks of what `compare --save` stored.
 def test_every_command_answers(clone, monkeypatch, subtests) -> None:
     monkeypatch.chdir(clone)
     for command in HERE:
@@ -58,6 +61,10 @@ def test_every_command_answers(clone, monkeypatch, subtests) -> None:
                 assert answer.exit_code in {0, 1}, answer.output
                 assert isinstance(answer.exception, SystemExit | None), answer.exception
                 said = answer.stdout
+
+
+def test_readme_is_short() -> None:
+    assert len(README.splitlines()) <= MOST_LINES
 
 
 def test_make_run_begins_with_the_scenario_that_is_told_first() -> None:

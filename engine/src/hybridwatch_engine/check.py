@@ -8,25 +8,11 @@ import hashlib
 import json
 import sys
 from functools import cache
-from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.planted import FAULTS
-from hybridwatch_engine.source import SourceTree, installed_tree
-
-
-def engine_distribution() -> Distribution:
-    """The installed distribution that brings the package ``vllm``, whatever its own name.
-
-    Raises:
-        ModuleNotFoundError: None is installed.
-    """
-    for candidate in distributions():
-        name = (candidate.metadata["Name"] or "").lower()
-        if name == "vllm" or name.startswith("vllm-"):
-            return candidate
-    raise ModuleNotFoundError("no distribution called vllm or vllm-* is installed")
+from hybridwatch_engine.source import SourceTree, engine_distribution, installed_tree
 
 
 def identity() -> dict[str, str]:

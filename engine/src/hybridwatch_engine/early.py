@@ -2,10 +2,10 @@
 
 import os
 
-from hybridwatch_engine.check import engine_distribution
 from hybridwatch_engine.cpu.triton_interpreter import interpret_triton
 from hybridwatch_engine.loopback import loopback_rendezvous
 from hybridwatch_engine.settings import from_environment
+from hybridwatch_engine.source import engine_distribution
 
 
 def prepare() -> None:
@@ -19,11 +19,11 @@ def prepare() -> None:
         ValueError: The settings make no sense.
     """
     loopback_rendezvous().install()
-    asked = from_environment().model_runner
-    if asked is None:
+    runner = from_environment().model_runner
+    if runner is None:
         return
-    os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "1" if asked == "v2" else "0"
-    if asked == "v2" and _is_for_cpu():
+    os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "1" if runner == "v2" else "0"
+    if runner == "v2" and _is_for_cpu():
         interpret_triton()
 
 

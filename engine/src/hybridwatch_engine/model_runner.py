@@ -49,14 +49,14 @@ def steps() -> tuple[Function, ...]:
     return (RunnerV1, "execute_model"), (RunnerV2, "execute_model")
 
 
-def is_step(scheduled: Any, told: Mapping[str, Any]) -> bool:
+def is_step(scheduled: Any, named: Mapping[str, Any]) -> bool:
     """Whether a call of what runs a step has work to do.
 
     Args:
         scheduled: The scheduler's output.
-        told: Arguments given by name; V2 is told there of a dummy run, V1 makes them otherwise.
+        named: Arguments given by name; V2 is told there of a dummy run, V1 makes them otherwise.
     """
-    return scheduled.total_num_scheduled_tokens > 0 and not told.get("dummy_run", False)
+    return scheduled.total_num_scheduled_tokens > 0 and not named.get("dummy_run", False)
 
 
 def work_of_steps() -> tuple[Function, ...]:

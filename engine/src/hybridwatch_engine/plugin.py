@@ -38,7 +38,7 @@ def register() -> None:
         collectives().install()
         unpacked_conv_weights().install()
         speculation_kernels().install()
-        mended = cpu_speculative_states.HEADER.id
+        mended = cpu_speculative_states.FIX.header.id
         if switchboard().states()[mended] == "lacking":
             switchboard().switch(mended, True)
     else:

@@ -8,6 +8,7 @@ import ast
 import hashlib
 import importlib.util
 from functools import cache
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -128,3 +129,16 @@ def calls(tree: ast.AST, name: str) -> list[ast.Call]:
         if isinstance(node, ast.Call)
         and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None))
     ]
+
+
+def engine_distribution() -> Distribution:
+    """The installed distribution that brings the package ``vllm``, whatever its own name.
+
+    Raises:
+        ModuleNotFoundError: None is installed.
+    """
+    for candidate in distributions():
+        name = (candidate.metadata["Name"] or "").lower()
+        if name == "vllm" or name.startswith("vllm-"):
+            return candidate
+    raise ModuleNotFoundError("no distribution called vllm or vllm-* is installed")

@@ -3,7 +3,7 @@
 ``report`` is the way in, ``gate`` the policy, ``verdict`` the types that are shown. The rules are
 in ``rank`` (times, rates, counts), ``paired_proportion`` (accuracy) and ``compare`` (exact
 counters); ``judge`` turns their numbers into a verdict under the report's one ``multiplicity``
-control. ``docs/methodology.md`` tells the same in prose, with sources.
+control. ``docs/judging.md`` says the same in prose, with sources.
 
 This file imports nothing, so that types can be had without SciPy.
 """

@@ -90,7 +90,7 @@ def _is_repeated(metric: Metric) -> bool:
     """
     if metric.kind is Kind.TIME and area_of(metric.id, Verdict.INCONCLUSIVE) is Area.HOST:
         return False
-    return metric.kind in {Kind.TIME, Kind.RATE, Kind.COUNT}
+    return metric.kind.has_noise
 
 
 def _is_blind(comparison: Comparison) -> bool:

@@ -4,14 +4,13 @@ Sides that are measured in turn, A B B A, form blocks: the k-th planned trial of
 block lie close in time and share what the machine is up to, so that a block's ratio is free of it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_trial
-from hybridwatch.analysis.subject import Subject
-from hybridwatch.record.run import Trial
+from hybridwatch.record.run import Phase, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +44,32 @@ class Blocks:
         return tuple((np.log(self.contender) - np.log(self.baseline)).tolist())
 
 
-def blocks_of(baseline: OneSide, contender: OneSide, subject: Subject) -> Blocks | None:
+def blocks_of(
+    baseline: OneSide,
+    contender: OneSide,
+    phase: Phase,
+    old: Mapping[int, float],
+    new: Mapping[int, float],
+) -> Blocks | None:
     """Pair the trials of two sides.
+
+    Args:
+        baseline: First side.
+        contender: Second side.
+        phase: Whose trials.
+        old: The number of each of the baseline's trials that has one, by its index.
+        new: The same of the contender.
 
     Returns:
         The blocks; ``None`` when the sides are of different runs, or were not measured in turn.
     """
     if baseline.run.id != contender.run.id or baseline.index == contender.index:
         return None
-    left, right = baseline.planned(subject.phase), contender.planned(subject.phase)
-    pairs = list(zip(left, right, strict=False))
+    left, right = baseline.planned(phase), contender.planned(phase)
     if not _in_turn(left, right):
         return None
-    values = [(reduce_trial(a, subject), reduce_trial(b, subject)) for a, b in pairs]
-    whole = [(a, b) for a, b in values if a is not None and b is not None]
+    pairs = [(old.get(a.index), new.get(b.index)) for a, b in zip(left, right, strict=False)]
+    whole = [(a, b) for a, b in pairs if a is not None and b is not None]
     return Blocks(
         tuple(a for a, _ in whole), tuple(b for _, b in whole), max(len(left), len(right))
     )

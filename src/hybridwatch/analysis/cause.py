@@ -171,6 +171,6 @@ def _size(part: Part) -> float:
     if part.effect is None:
         return 0.0
     kind = None if area_of(part.metric, part.verdict) is Area.OTHER else metric_of(part.metric).kind
-    if kind in {Kind.EXACT, Kind.PROPORTION} or part.effect <= -1.0:
+    if (kind is not None and not kind.has_noise) or part.effect <= -1.0:
         return abs(part.effect)
     return abs(math.log1p(part.effect))

@@ -174,7 +174,7 @@ class ChangeReview:
     def has_news(self) -> bool:
         """Whether there is anything that people should be told without asking."""
         result = self.gate
-        better = any(told.is_better for told in self.gated)
+        better = any(one.is_better for one in self.gated)
         return bool(result.reasons or result.warnings or self.blindness.spots) or better
 
     @property
@@ -184,7 +184,7 @@ class ChangeReview:
         if not result.passed:
             return Conclusion.FAILURE
         green = {Verdict.EQUIVALENT, Verdict.IMPROVEMENT}
-        if result.warnings or any(told.comparison.verdict not in green for told in self.gated):
+        if result.warnings or any(one.comparison.verdict not in green for one in self.gated):
             return Conclusion.NEUTRAL
         return Conclusion.SUCCESS
 
@@ -192,6 +192,6 @@ class ChangeReview:
         for report in self.reports:
             for comparison in report.comparisons:
                 action = consequence(comparison, report, self.policy)
-                asked = self.policy.action_for(report.scenario.id, comparison.metric)
-                if {action, asked} != {Action.WATCH}:
+                wanted = self.policy.action_for(report.scenario.id, comparison.metric)
+                if {action, wanted} != {Action.WATCH}:
                     yield GatedComparison(report, comparison, action)

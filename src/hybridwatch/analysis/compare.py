@@ -11,16 +11,12 @@ import numpy as np
 
 from hybridwatch.analysis import doubt, paired_proportion, power
 from hybridwatch.analysis.answers import Answers, answers_of, pair
-from hybridwatch.analysis.blocks import blocks_of
-from hybridwatch.analysis.compare_counts import compare_repeated, repeats_exactly
+from hybridwatch.analysis.compare_counts import compare_repeated
 from hybridwatch.analysis.compare_trials import compare_trials
-from hybridwatch.analysis.machine_state import about_surroundings
 from hybridwatch.analysis.noise import REACH
-from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.pair import Pair
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
-from hybridwatch.metric import Direction, Kind, Metric
+from hybridwatch.metric import Kind
 
 _NO_NOISE: Final = "A count of broken rules has no noise: one trial tells."
 _QUESTIONS: Final = (
@@ -29,65 +25,48 @@ _QUESTIONS: Final = (
 )
 
 
-def compare(
-    subject: Subject, baseline: OneSide, contender: OneSide, noise: float | None = None
-) -> Comparison:
+def compare(pair: Pair, noise: float | None = None) -> Comparison:
     """Compare two sides that are known to be comparable.
 
     Args:
-        subject: Metric and statistic.
-        baseline: First side.
-        contender: Second side.
+        pair: The sides.
         noise: How much runs of these builds scatter from one to the next, if known; matters only
             where the sides are of two runs.
 
     Returns:
         A comparison with its verdict, or an inconclusive one with a p-value for ``judge``.
     """
-    left, right = summarize(subject, baseline), summarize(subject, contender)
-    blocks = blocks_of(baseline, contender, subject)
-    draft = _draft(subject, left, right)
-    exact = repeats_exactly(subject.metric, left, right)
-    setting = doubt.about_setting(baseline, contender, subject, blocks, exact=exact)
-    draft = doubt.added(draft, *setting)
-    if noise is not None and baseline.run.id != contender.run.id:
-        draft = _with_noise(draft, noise)
-    if not exact:
-        draft = doubt.added(draft, *about_surroundings(baseline, contender, subject))
-    broken = sum(reduce_side(side, subject).broken for side in (baseline, contender))
-    draft = doubt.added(draft, *doubt.about_broken(broken))
-    draft = doubt.added(draft, *doubt.about_unsupported(baseline, contender, subject))
+    draft = _draft(pair, None if pair.of_one_run else noise)
+    draft = doubt.added(draft, *doubt.about_pair(pair, draft))
+    left, right = pair.baseline.summary, pair.contender.summary
     if left is None or right is None:
-        return _compare_absent(draft, subject, baseline, contender)
-    draft = doubt.added(draft, *doubt.about_failures(baseline, contender, subject.phase))
-    match subject.metric.kind:
+        return _compare_absent(draft, pair)
+    match pair.subject.metric.kind:
         case Kind.EXACT:
             return _compare_exact(draft, left, right)
         case Kind.PROPORTION:
-            task = subject.metric.id.partition(".")[2]
-            return _compare_answers(draft, answers_of(baseline, task), answers_of(contender, task))
-        case Kind.COUNT if exact:
+            task = pair.subject.metric.id.partition(".")[2]
+            return _compare_answers(draft, *(answers_of(side.side, task) for side in pair.sides))
+        case Kind.COUNT if pair.repeats:
             return compare_repeated(draft, left, right)
         case Kind.COUNT | Kind.RATE | Kind.TIME:
-            return compare_trials(draft, left, right, blocks)
+            return compare_trials(draft, left, right, pair.blocks)
 
 
-def not_comparable(
-    subject: Subject, baseline: OneSide, contender: OneSide, reasons: tuple[str, ...]
-) -> Comparison:
+def not_comparable(pair: Pair, reasons: tuple[str, ...]) -> Comparison:
     """Show two sides that must not be compared, with the reasons."""
-    left, right = summarize(subject, baseline), summarize(subject, contender)
-    draft = replace(_draft(subject, left, right), verdict=Verdict.NOT_COMPARABLE, effect=None)
+    draft = replace(_draft(pair, None), verdict=Verdict.NOT_COMPARABLE, effect=None)
     return doubt.added(draft, *reasons)
 
 
-def _draft(subject: Subject, left: Summary | None, right: Summary | None) -> Comparison:
+def _draft(pair: Pair, noise: float | None) -> Comparison:
+    metric, left, right = pair.subject.metric, pair.baseline.summary, pair.contender.summary
     return Comparison(
-        metric=subject.metric,
-        statistic=subject.statistic,
+        metric=metric,
+        statistic=pair.subject.statistic,
         baseline=left,
         contender=right,
-        effect=_effect(subject.metric.kind, left, right),
+        effect=_effect(metric.kind, left, right),
         interval=None,
         p_value=None,
         p_adjusted=None,
@@ -96,55 +75,28 @@ def _draft(subject: Subject, left: Summary | None, right: Summary | None) -> Com
         trials_needed=None,
         verdict=Verdict.INCONCLUSIVE,
         test="none",
-        relevance=_relevance(subject.metric),
+        relevance=metric.bound if noise is None else max(metric.bound, REACH * noise),
+        noise=noise,
     )
-
-
-def _relevance(metric: Metric) -> float:
-    return metric.margin if metric.relevance is None else metric.relevance
-
-
-def _with_noise(draft: Comparison, noise: float) -> Comparison:
-    bound = max(draft.relevance, REACH * noise)
-    doubts = doubt.about_noise(noise, bound, draft.relevance)
-    return doubt.added(replace(draft, noise=noise, relevance=bound), *doubts)
-
-
-def summarize(subject: Subject, side: OneSide) -> Summary | None:
-    """Reduce one side to its center and the numbers behind it; ``None`` when it has none."""
-    values = reduce_side(side, subject).values
-    if not values:
-        return None
-    match subject.metric.kind:
-        case Kind.EXACT:
-            worst = max if subject.metric.better is Direction.LOWER else min
-            return Summary(worst(values), values)
-        case Kind.PROPORTION:
-            return Summary(float(np.mean(values)), values)
-        case Kind.COUNT | Kind.RATE | Kind.TIME:
-            return Summary(float(np.median(values)), values)
 
 
 def _effect(kind: Kind, left: Summary | None, right: Summary | None) -> float | None:
     if left is None or right is None:
         return None
-    if kind in {Kind.EXACT, Kind.PROPORTION}:
+    if not kind.has_noise:
         return right.center - left.center
     return right.center / left.center - 1 if left.center else None
 
 
-def _compare_absent(
-    draft: Comparison, subject: Subject, baseline: OneSide, contender: OneSide
-) -> Comparison:
-    sides = (("baseline", baseline, draft.baseline), ("contender", contender, draft.contender))
-    absent = [(name, side) for name, side, summary in sides if summary is None]
-    if any(side.failures(subject.phase) for _, side in absent):
-        doubts = doubt.about_failures(baseline, contender, subject.phase)
+def _compare_absent(draft: Comparison, pair: Pair) -> Comparison:
+    absent = [side for side in pair.sides if side.summary is None]
+    if any(side.failures for side in absent):
+        doubts = doubt.about_failures(pair)
         return doubt.added(replace(draft, verdict=Verdict.FAILED), *doubts)
-    if any(subject.metric.id in t.unsupported for _, s in absent for t in s.trials(subject.phase)):
+    if any(draft.metric.id in trial.unsupported for side in absent for trial in side.trials):
         # A doubt says why by now, and measuring again would not help.
         return replace(draft, verdict=Verdict.MISSING)
-    names = " and ".join(name for name, _ in absent)
+    names = " and ".join(side.name for side in absent)
     return doubt.added(
         replace(draft, verdict=Verdict.MISSING),
         f"The {names} has no value of this metric: measure that side again.",
@@ -163,7 +115,7 @@ def _compare_exact(draft: Comparison, left: Summary, right: Summary) -> Comparis
     elif left.center and right.center and _varies(left, right):
         doubts.append(doubt.about_varying_breach(left.center, right.center))
         verdict = Verdict.INCONCLUSIVE
-    elif (right.center > left.center) is (draft.metric.better is Direction.LOWER):
+    elif draft.metric.better.is_worse(right.center - left.center):
         verdict = Verdict.REGRESSION
     else:
         verdict = Verdict.IMPROVEMENT

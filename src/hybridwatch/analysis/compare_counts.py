@@ -8,34 +8,14 @@ from dataclasses import replace
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
-from hybridwatch.metric import Direction, Kind, Metric
-
-REPEATS: Final = 3
-"""Trials a side from which on a count is taken to repeat: two may agree by luck."""
 
 _REPEATS_EXACTLY: Final = (
     "The count is the same in every trial of a side, so it has no noise and needs no test."
 )
 
 
-def repeats_exactly(metric: Metric, left: Summary | None, right: Summary | None) -> bool:
-    """Whether a metric is a count that never varies within a side, on both sides.
-
-    Times and rates never are: equal ones only show a coarse clock.
-
-    Args:
-        metric: What was measured.
-        left: The baseline's trials.
-        right: The contender's.
-    """
-    return metric.kind is Kind.COUNT and all(
-        side is not None and side.n >= REPEATS and len(set(side.values)) == 1
-        for side in (left, right)
-    )
-
-
 def compare_repeated(draft: Comparison, left: Summary, right: Summary) -> Comparison:
-    """Compare two sides whose trials each repeat one count.
+    """Compare two sides whose trials each repeat one count (``Pair.repeats``).
 
     Args:
         draft: What is known already, the bound of relevance included.
@@ -61,5 +41,5 @@ def _verdict(draft: Comparison, old: float, new: float) -> Verdict:
     if size is not None and size <= draft.relevance:
         # Runs of these builds differ by so much without a change, a doubt already.
         return Verdict.INCONCLUSIVE
-    worse = (new > old) is (draft.metric.better is Direction.LOWER)
+    worse = draft.metric.better.is_worse(new - old)
     return Verdict.REGRESSION if worse else Verdict.IMPROVEMENT

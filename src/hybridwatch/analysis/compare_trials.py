@@ -30,21 +30,19 @@ def compare_trials(
         right: The contender's.
         blocks: How they pair; ``None`` when they do not.
     """
-    draft = doubt.added(draft, *doubt.about_trials(left.n, right.n))
-    if blocks is not None:
-        draft = doubt.added(draft, *doubt.about_blocks(blocks.n, blocks.planned))
-        if blocks.n >= signed_rank.SETTLING_BLOCKS and blocks.has_ratios:
-            return _within_blocks(draft, blocks)
+    if blocks is not None and blocks.n >= signed_rank.SETTLING_BLOCKS and blocks.has_ratios:
+        return _within_blocks(draft, blocks)
     return _as_two_groups(draft, left, right)
 
 
 def _within_blocks(draft: Comparison, blocks: Blocks) -> Comparison:
     ratios = blocks.log_ratios
+    change = signed_rank.estimate(ratios, _band(draft))
     draft = replace(
         draft,
-        effect=signed_rank.typical_change(ratios),
-        interval=signed_rank.change_interval(ratios),
-        equivalence_p=signed_rank.equivalence_p(ratios, _band(draft)),
+        effect=change.effect,
+        interval=change.interval,
+        equivalence_p=change.equivalence_p,
         trials_needed=power.blocks_to_settle(ratios, _band(draft)),
         design=Design.PAIRED,
         pairs=blocks.n,

@@ -18,9 +18,6 @@ from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
 
-_TELLING: Final = frozenset({Kind.EXACT, Kind.PROPORTION})
-"""Kinds of metrics by which controls are judged; times of two equal engines differ by chance."""
-
 ENGINE_DIED: Final = "engine_died"
 """Stands where the metric stands in the answer of a control whose engine did not live."""
 
@@ -79,7 +76,7 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
         kind=ControlKind.KNOWN_BAD,
         ok=not troubles,
         metric=found[0].metric.id if found else WRONG_TOKENS,
-        detail="; ".join((*troubles, *map(_told, found))),
+        detail="; ".join((*troubles, *map(_line, found))),
     )
 
 
@@ -100,7 +97,7 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
     seeds = sum(trial.phase is Phase.CONTRACT for s in (healthy, same) for trial in run.measured(s))
     answers = _documents(report)
     idle = [] if seeds and (answers or scenario.accuracy is None) else ["nothing was looked at"]
-    troubles = (*report.failures, *idle, *unexpected, *map(_told, differing))
+    troubles = (*report.failures, *idle, *unexpected, *map(_line, differing))
     calm = f"nothing differs: {seeds} contract trials, {answers} paired answers"
     return Control(
         scenario=scenario.id,
@@ -118,27 +115,32 @@ def _death_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Cont
     Sides may share the process that the bad one ends, but no trial of the healthy one fails by it:
     each trial asks whether its engine is there before it begins.
     """
-    asked = [trial for trial in run.trials if trial.phase is Phase.CONTRACT and trial.side == bad]
-    died = [trial.failure for trial in asked if trial.failure and trial.failure.engine_died]
-    lived = len(asked) - len(died)
+    contract_trials = [
+        trial for trial in run.trials if trial.phase is Phase.CONTRACT and trial.side == bad
+    ]
+    died = [
+        trial.failure for trial in contract_trials if trial.failure and trial.failure.engine_died
+    ]
+    lived = len(contract_trials) - len(died)
     ill = [trial.failure.reason for trial in run.failed(healthy) if trial.failure]
     troubles = [f"the healthy engine failed: {reason}" for reason in ill]
-    if lived or not asked:
+    if lived or not contract_trials:
         troubles.append(f"without the fix the engine lived through {lived} contract trials")
-    told = [f"the engine died in {len(died)} of {len(asked)} trials"]
-    told += [died[0].reason] if died else []
+    lines = [f"the engine died in {len(died)} of {len(contract_trials)} trials"]
+    lines += [died[0].reason] if died else []
     return Control(
         scenario=scenario.id,
         fix=scenario.fix,
         kind=ControlKind.KNOWN_BAD,
         ok=not troubles,
         metric=ENGINE_DIED,
-        detail="; ".join((*troubles, *told)),
+        detail="; ".join((*troubles, *lines)),
     )
 
 
 def _telling(report: Report) -> Iterator[Comparison]:
-    return (c for c in report.comparisons if c.metric.kind in _TELLING)
+    # Times of two equal engines differ by chance.
+    return (c for c in report.comparisons if not c.metric.kind.has_noise)
 
 
 def _blind(
@@ -156,7 +158,7 @@ def _unexpected(scenario: Scenario, run: Run, side: int) -> Iterator[str]:
             yield f"the healthy engine is not as expected: {line}"
 
 
-def _told(comparison: Comparison) -> str:
+def _line(comparison: Comparison) -> str:
     """One comparison in a few words: how many trials tell it, or how many answers."""
     left, right = comparison.baseline, comparison.contender
     if left is None or right is None:

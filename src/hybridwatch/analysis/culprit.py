@@ -65,8 +65,8 @@ class Culprits:
     @property
     def lines(self) -> tuple[str, ...]:
         """Each fact in a line, the range of commits first."""
-        told = [f"commits: {self.commits.said}"] if self.commits else []
-        return (*told, *(f"{fact.what}: {fact.old} -> {fact.new}" for fact in self.facts))
+        commits = [f"commits: {self.commits.said}"] if self.commits else []
+        return (*commits, *(f"{fact.what}: {fact.old} -> {fact.new}" for fact in self.facts))
 
 
 def culprit_between(good: OneSide, bad: OneSide) -> Culprits:

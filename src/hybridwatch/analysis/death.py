@@ -161,14 +161,14 @@ def _where(cause: Cause) -> frozenset[tuple[str, Phase]]:
 
 def _roots(log_tail: str) -> Iterator[str]:
     for line in _COLOUR.sub("", log_tail).splitlines():
-        said = line[_length_of_speaker(line) :]
-        if found := _RAISED.fullmatch(said):
+        message = line[_length_of_speaker(line) :]
+        if found := _RAISED.fullmatch(message):
             text = found["text"] or ""
             if found["name"] in _WRAPPERS or _POINTS_ELSEWHERE.search(text):
                 continue
             handed = _HANDED_ON.match(text)
-            yield handed["text"] if handed else said.strip()
-        elif native := _NATIVE.fullmatch(said):
+            yield handed["text"] if handed else message.strip()
+        elif native := _NATIVE.fullmatch(message):
             yield native["what"] or native["fatal"].strip()
 
 

@@ -8,14 +8,15 @@ from dataclasses import fields, replace
 
 from hybridwatch.analysis.answers import Answers
 from hybridwatch.analysis.blocks import Blocks
+from hybridwatch.analysis.machine_state import about_surroundings
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import Pair
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
-from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metric import Kind
-from hybridwatch.record.run import UNKNOWN, Phase
+from hybridwatch.record.run import UNKNOWN
 
 ADVISED_TRIALS = ENOUGH
 """From ten blocks on sides are tested within blocks, where drift of the machine hides nothing."""
@@ -79,36 +80,40 @@ def _differing(*pairs: tuple[str, object, object, str]) -> tuple[str, ...]:
     )
 
 
-def about_setting(
-    baseline: OneSide,
-    contender: OneSide,
-    subject: Subject,
-    blocks: Blocks | None,
-    *,
-    exact: bool = False,
-) -> Iterator[str]:
-    """Doubts that come from how the two sides were measured.
+def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
+    """Everything to hold against two sides but what their values say.
 
     Args:
-        baseline: First side.
-        contender: Second side.
-        subject: What is compared.
-        blocks: How the trials pair; ``None`` when they do not.
-        exact: Whether the values never vary within a side, so that no drift reaches them.
+        pair: What is compared.
+        draft: Knows the noise between runs, if that counts, and the bound that it makes.
     """
-    left, right = baseline.run, contender.run
+    yield from _about_setting(pair)
+    if draft.noise is not None:
+        yield from _about_noise(draft.noise, draft.relevance, draft.metric.bound)
+    if not pair.repeats:
+        yield from about_surroundings(pair)
+    yield from _about_broken(sum(side.broken for side in pair.sides))
+    yield from _about_unsupported(pair)
+    if all(side.summary is not None for side in pair.sides):
+        yield from _about_trials(pair)
+
+
+def _about_setting(pair: Pair) -> Iterator[str]:
+    """Doubts that come from how the two sides were measured."""
+    left, right = (side.side.run for side in pair.sides)
     if left.harness != right.harness:
         yield (
             f"Measured by different harnesses ({left.harness.version} at {left.harness.revision} "
             f"-> {right.harness.version} at {right.harness.revision}): repeat both with one."
         )
-    noisy = not exact and subject.metric.kind not in {Kind.EXACT, Kind.PROPORTION}
+    # No drift reaches values that never vary within a side.
+    noisy = pair.subject.metric.kind.has_noise and not pair.repeats
     if noisy and left.id != right.id:
         yield (
             "The sides were not measured interleaved, so drift of the machine counts as change: "
             "confirm by one run with both builds."
         )
-    elif noisy and blocks is None:
+    elif noisy and pair.blocks is None:
         yield (
             "The sides were not measured in turn, so drift of the machine counts as change: "
             "confirm by one run with both builds."
@@ -129,10 +134,11 @@ def about_setting(
             )
 
 
-def about_failures(baseline: OneSide, contender: OneSide, phase: Phase) -> Iterator[str]:
+def about_failures(pair: Pair) -> Iterator[str]:
     """Doubts that come from trials that gave no measurement."""
-    for name, side in (("baseline", baseline), ("contender", contender)):
-        failed, good = len(side.failures(phase)), len(side.trials(phase))
+    phase = pair.subject.phase
+    for side in pair.sides:
+        name, failed, good = side.name, side.failures, len(side.trials)
         if failed and good:
             yield (
                 f"{failed} of {failed + good} {phase.value} trials of the {name} failed and the "
@@ -145,15 +151,12 @@ def about_failures(baseline: OneSide, contender: OneSide, phase: Phase) -> Itera
             )
 
 
-def about_unsupported(baseline: OneSide, contender: OneSide, subject: Subject) -> Iterator[str]:
+def _about_unsupported(pair: Pair) -> Iterator[str]:
     """Doubts that come from trials whose engine a probe could not watch."""
-    for name, side in (("baseline", baseline), ("contender", contender)):
-        trials = side.trials(subject.phase)
-        reasons = [
-            trial.unsupported[subject.metric.id]
-            for trial in trials
-            if subject.metric.id in trial.unsupported
-        ]
+    metric = pair.subject.metric.id
+    for side in pair.sides:
+        name, trials = side.name, side.trials
+        reasons = [trial.unsupported[metric] for trial in trials if metric in trial.unsupported]
         if reasons:
             yield (
                 f"The probe does not support the engine of the {name} ({len(reasons)} of "
@@ -161,9 +164,17 @@ def about_unsupported(baseline: OneSide, contender: OneSide, subject: Subject) -
             )
 
 
-def about_trials(n_baseline: int, n_contender: int) -> Iterator[str]:
+def _about_trials(pair: Pair) -> Iterator[str]:
+    """Doubts that come from the trials of two sides that have values: failed, few, unpaired."""
+    yield from about_failures(pair)
+    if pair.subject.metric.kind.has_noise and not pair.repeats:
+        yield from _about_few(pair)
+        yield from _about_blocks(pair.blocks)
+
+
+def _about_few(pair: Pair) -> Iterator[str]:
     """Doubts that come from too few trials."""
-    fewest = min(n_baseline, n_contender)
+    fewest = min(side.summary.n if side.summary else 0 for side in pair.sides)
     if fewest < SETTLING_TRIALS:
         yield (
             f"Fewer than {SETTLING_TRIALS} trials a side: no difference can ever be significant; "
@@ -176,16 +187,16 @@ def about_trials(n_baseline: int, n_contender: int) -> Iterator[str]:
         )
 
 
-def about_blocks(whole: int, planned: int) -> Iterator[str]:
+def _about_blocks(blocks: Blocks | None) -> Iterator[str]:
     """Doubts that come from blocks of which only one side can be used."""
-    if whole < planned:
+    if blocks is not None and blocks.n < blocks.planned:
         yield (
-            f"{planned - whole} of {planned} blocks left out, because a side failed or gave no "
-            "finite value in them: read the failures, then repeat."
+            f"{blocks.planned - blocks.n} of {blocks.planned} blocks left out, because a side "
+            "failed or gave no finite value in them: read the failures, then repeat."
         )
 
 
-def about_noise(noise: float, relevance: float, margin: float) -> Iterator[str]:
+def _about_noise(noise: float, relevance: float, margin: float) -> Iterator[str]:
     """Doubts that come from what earlier runs of the same builds tell."""
     if relevance > margin:
         yield (
@@ -195,7 +206,7 @@ def about_noise(noise: float, relevance: float, margin: float) -> Iterator[str]:
         )
 
 
-def about_broken(broken: int) -> Iterator[str]:
+def _about_broken(broken: int) -> Iterator[str]:
     """Doubts that come from values that are no numbers."""
     if broken:
         yield (

@@ -160,11 +160,11 @@ def _wanted(
         yield from {one.scenario for one in recent}
         return
     known = {*scenarios, *(scenario for scenario, _ in newest)}
-    told: set[str] = set()
+    covered: set[str] = set()
     for expected in policy.expected:
         # A name that covers nothing known is an id, or a group, that was never measured.
-        told |= {one for one in known if covers(expected, one)} or {expected}
-    yield from told
+        covered |= {one for one in known if covers(expected, one)} or {expected}
+    yield from covered
 
 
 def _silent(newest: Mapping[tuple[str, str], Measured], policy: Policy) -> Iterator[Gap]:

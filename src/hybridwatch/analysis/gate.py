@@ -71,8 +71,10 @@ def gate_all(
         left_out: What was not judged and stops nothing, one line each: a warning.
         names: What to call each report; as ``names_of`` by themselves.
     """
-    told = names_of(reports) if names is None else names
-    results = [(name, gate(report, policy)) for name, report in zip(told, reports, strict=True)]
+    shown_names = names_of(reports) if names is None else names
+    results = [
+        (name, gate(report, policy)) for name, report in zip(shown_names, reports, strict=True)
+    ]
     reasons = [f"{name}: {line}" for name, result in results for line in result.reasons]
     warnings = [f"{name}: {line}" for name, result in results for line in result.warnings]
     reasons += absent
@@ -84,16 +86,16 @@ def gate_all(
 
 def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT) -> Action:
     """Say what a gate does about one comparison; ``WATCH`` where it does nothing."""
-    asked = policy.action_for(report.scenario.id, comparison.metric)
-    return outcome(comparison.verdict, asked, sure=is_sure(comparison, report))
+    wanted = policy.action_for(report.scenario.id, comparison.metric)
+    return outcome(comparison.verdict, wanted, sure=is_sure(comparison, report))
 
 
-def outcome(verdict: Verdict, asked: Action, *, sure: bool) -> Action:
+def outcome(verdict: Verdict, wanted: Action, *, sure: bool) -> Action:
     """Say what becomes of a verdict.
 
     Args:
         verdict: Of one comparison.
-        asked: What the policy says of a regression there.
+        wanted: What the policy says of a regression there.
         sure: Whether it is sure enough to stop anything (``is_sure``).
 
     Returns:
@@ -103,10 +105,10 @@ def outcome(verdict: Verdict, asked: Action, *, sure: bool) -> Action:
         return Action.WATCH
     if verdict is not Verdict.REGRESSION:
         # Missing or failed: no size to be lenient about.
-        return Action.WARN if asked is Action.WATCH else Action.BLOCK
-    if asked is Action.BLOCK and not sure:
+        return Action.WARN if wanted is Action.WATCH else Action.BLOCK
+    if wanted is Action.BLOCK and not sure:
         return Action.WARN
-    return asked
+    return wanted
 
 
 def is_sure(comparison: Comparison, report: Report) -> bool:

@@ -54,9 +54,9 @@ class Wanted:
             return False
         if not self.patched:
             return not _SWITCHED & set(build.fixes.values())
-        told = {build.fixes.get(part) for fix in fixes for part in _parts(fix)}
+        states_found = {build.fixes.get(part) for fix in fixes for part in _parts(fix)}
         # A part that means nothing to a release is not missed in it.
-        states = told - {None, FixState.NOT_APPLICABLE}
+        states = states_found - {None, FixState.NOT_APPLICABLE}
         return bool(states) and states <= AT_WORK
 
 
@@ -74,7 +74,7 @@ class WantedControl:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Questions:
     """What a page is to tell.
 
     Attributes:
@@ -216,14 +216,14 @@ class Evidence:
 
 
 def evidence_of(
-    scenarios: Sequence[Scenario], kept: Sequence[Kept], asked: Asked
+    scenarios: Sequence[Scenario], kept: Sequence[Kept], questions: Questions
 ) -> tuple[Evidence, ...]:
     """Gather what records tell of scenarios as they are now; of two records the newer counts.
 
     Args:
         scenarios: In the order of the page.
         kept: Runs of any scenario; those of another one, or of an older version, do not count.
-        asked: What is to be told.
+        questions: What is to be told.
 
     Returns:
         One for each testbed, by its id; a single empty one if no record tells anything.
@@ -233,33 +233,35 @@ def evidence_of(
         one
         for one in sorted(kept, key=lambda one: one.run.started_at, reverse=True)
         if digests.get(one.run.scenario.id) == one.run.scenario.digest
-        and all(build.accelerator == asked.accelerator for build in one.run.builds)
+        and all(build.accelerator == questions.accelerator for build in one.run.builds)
     ]
     by_testbed: dict[str, list[Kept]] = {}
     for one in telling:
         by_testbed.setdefault(one.run.testbed.id, []).append(one)
     return tuple(
-        _evidence(scenarios, by_testbed.get(testbed, []), asked)
+        _evidence(scenarios, by_testbed.get(testbed, []), questions)
         for testbed in sorted(by_testbed) or [""]
     )
 
 
-def _evidence(scenarios: Sequence[Scenario], kept: Sequence[Kept], asked: Asked) -> Evidence:
+def _evidence(
+    scenarios: Sequence[Scenario], kept: Sequence[Kept], questions: Questions
+) -> Evidence:
     rows = tuple(
         Row(
             scenario,
             wanted,
-            dict(_figures(scenario, wanted, kept)) if asked.can_tell(scenario, wanted) else {},
+            dict(_figures(scenario, wanted, kept)) if questions.can_tell(scenario, wanted) else {},
         )
         for scenario in scenarios
-        for wanted in asked.engines
+        for wanted in questions.engines
     )
     judged = tuple(
         _judged(scenario, wanted, kept)
-        if asked.can_have(scenario, wanted.release)
+        if questions.can_have(scenario, wanted.release)
         else Judged(scenario, wanted, possible=False)
         for scenario in scenarios
-        for wanted in asked.controls
+        for wanted in questions.controls
         if not scenario.is_of_speed_alone
     )
     remarks = {one.record: tuple(_remarks(one.run)) for one in kept}
@@ -279,11 +281,11 @@ def _figures(
     for quantity in QUANTITIES:
         if quantity is ACCURACY and scenario.accuracy is None:
             continue
-        told = (tuple(_told(record, side, quantity)) for record, side in sides)
-        yield quantity.name, next((found for found in told if found), ())
+        states_found = (tuple(_figures_of(record, side, quantity)) for record, side in sides)
+        yield quantity.name, next((found for found in states_found if found), ())
 
 
-def _told(record: str, side: OneSide, quantity: Quantity) -> Iterator[Figure]:
+def _figures_of(record: str, side: OneSide, quantity: Quantity) -> Iterator[Figure]:
     """What one side tells of a quantity: a figure for each of its metrics."""
     held = {sample.metric for trial in side.run.measured(side.index) for sample in trial.samples}
     for name in sorted(filter(quantity.metrics, held)):
@@ -323,5 +325,9 @@ def _parts(fix: str) -> tuple[str, ...]:
 
 def _remarks(run: Run) -> Iterator[str]:
     laid_out = dict.fromkeys(build.flags.get("stand_in") for build in run.builds)
-    yield from (f"Not laid out as the scenario says, but {told}." for told in laid_out if told)
+    yield from (
+        f"Not laid out as the scenario says, but {states_found}."
+        for states_found in laid_out
+        if states_found
+    )
     yield from machine_doubts(run)

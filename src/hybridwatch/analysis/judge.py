@@ -10,23 +10,23 @@ from dataclasses import replace
 
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.families import family_of
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust, holm
+from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metric import Direction, Kind, Metric
+from hybridwatch.metric import Kind, Metric
 
 
 def judge_together(
     drafts: Sequence[Comparison],
     level: float = FALSE_DISCOVERY_RATE,
-    asked: Callable[[Metric], Action] = lambda _: Action.BLOCK,
+    action_of: Callable[[Metric], Action] = lambda _: Action.BLOCK,
 ) -> tuple[tuple[Comparison, ...], int]:
     """Judge all comparisons of a report, each family of tests under a control of its own.
 
     Args:
         drafts: As ``compare`` made them; those without a p-value keep their verdict.
         level: Below it a p-value of timed trials counts; less than 0.05 for one of several looks.
-        asked: What the policy makes of a regression of a metric.
+        action_of: What the policy makes of a regression of a metric.
 
     Returns:
         The comparisons in the same order, and how many p-values were controlled.
@@ -36,13 +36,13 @@ def judge_together(
     families: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for place, (draft, p_value) in enumerate(zip(drafts, alone, strict=True)):
         if p_value is not None:
-            name = family_of(draft.metric, asked(draft.metric))
+            name = family_of(draft.metric, action_of(draft.metric))
             families[name].append((place, p_value))
     judged = list(drafts)
     for name, members in families.items():
         p_values = [p_value for _, p_value in members]
-        controlled = zip(members, adjust(p_values), holm(p_values), strict=True)
-        for (place, p_value), p_adjusted, p_holm in controlled:
+        both = zip(members, controlled(p_values), strict=True)
+        for (place, p_value), (p_adjusted, p_holm) in both:
             draft = replace(drafts[place], family=name, p_adjusted=p_adjusted, p_holm=p_holm)
             judged[place] = _judge(draft, p_value, p_adjusted, len(members))
     return tuple(judged), sum(map(len, families.values()))
@@ -84,8 +84,7 @@ def _is_relevant(draft: Comparison) -> bool:
 def _is_worse(draft: Comparison) -> bool:
     if draft.baseline is None or draft.contender is None:
         raise ValueError("a comparison with a p-value has two sides")
-    if draft.effect is None:
-        higher = draft.contender.center > draft.baseline.center
-    else:
-        higher = draft.effect > 0
-    return higher is (draft.metric.better is Direction.LOWER)
+    change = draft.effect
+    if change is None:
+        change = draft.contender.center - draft.baseline.center
+    return draft.metric.better.is_worse(change)

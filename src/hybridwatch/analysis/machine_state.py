@@ -17,12 +17,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hybridwatch.analysis.blocks import blocks_of
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import Pair, pair_of
 from hybridwatch.analysis.rank import rank_p
-from hybridwatch.analysis.subject import Subject, subjects_of
+from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.trend import trend_p, typical_step
-from hybridwatch.metric import Kind
 from hybridwatch.record.run import Run, Surroundings, Trial
 
 _LEVEL: Final = 0.01
@@ -128,18 +127,16 @@ _OVER_TIME: Final = "at the end than at the start"
 _BETWEEN_SIDES: Final = "around the contender's trials than around the baseline's"
 
 
-def about_surroundings(baseline: OneSide, contender: OneSide, subject: Subject) -> Iterator[str]:
+def about_surroundings(pair: Pair) -> Iterator[str]:
     """Yield doubts that come from the machine; none where nothing was seen of it.
 
     Args:
-        baseline: The first side.
-        contender: The second side.
-        subject: What is compared; only times, rates and counts depend on the machine.
+        pair: What is compared; only times, rates and counts depend on the machine.
     """
-    if subject.metric.kind in {Kind.EXACT, Kind.PROPORTION}:
+    if not pair.subject.metric.kind.has_noise:
         return
-    left, right = baseline.trials(subject.phase), contender.trials(subject.phase)
-    in_turn = blocks_of(baseline, contender, subject) is not None
+    left, right = pair.baseline.trials, pair.contender.trials
+    in_turn = pair.blocks is not None
     remedy = "repeat on a quiet machine" if in_turn else _INTERLEAVE
     for reading in _READINGS:
         yield from _differences(reading, left, right, remedy)
@@ -162,10 +159,10 @@ def machine_doubts(run: Run) -> tuple[str, ...]:
     found = (
         _about_gpus(first.trials(subject.phase))
         if len(run.builds) == 1
-        else about_surroundings(first, last, subject)
+        else about_surroundings(pair_of(subject, first, last))
         for subject in by_phase.values()
     )
-    return tuple(dict.fromkeys(doubt for told in found for doubt in told))
+    return tuple(dict.fromkeys(doubt for per_gpu in found for doubt in per_gpu))
 
 
 def _differences(
@@ -222,8 +219,8 @@ def _throttling(trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def _reasons(seen: Surroundings) -> set[str]:
-    told = (gpu.throttled for gpu in seen.gpus if gpu.throttled is not None)
-    return {reason for reasons in told for reason in reasons.keys() & _SAVING_ITSELF.keys()}
+    per_gpu = (gpu.throttled for gpu in seen.gpus if gpu.throttled is not None)
+    return {reason for reasons in per_gpu for reason in reasons.keys() & _SAVING_ITSELF.keys()}
 
 
 def _sharing(trials: Sequence[Trial]) -> Iterator[str]:
@@ -248,8 +245,10 @@ def _slowest(clocks: Iterable[float | None]) -> float | None:
 
 
 def _at_power_limit(seen: Surroundings) -> float | None:
-    told = [gpu.throttled.get("power-cap", 0.0) for gpu in seen.gpus if gpu.throttled is not None]
-    return max(told, default=None)
+    per_gpu = [
+        gpu.throttled.get("power-cap", 0.0) for gpu in seen.gpus if gpu.throttled is not None
+    ]
+    return max(per_gpu, default=None)
 
 
 def _used_by_others(trials: Sequence[Trial]) -> str:

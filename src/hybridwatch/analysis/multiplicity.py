@@ -15,6 +15,11 @@ import numpy as np
 FALSE_DISCOVERY_RATE: Final = 0.05
 
 
+def controlled(p_values: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """Adjust each p-value by both controls: for the verdict (``adjust``), for a gate (``holm``)."""
+    return tuple(zip(adjust(p_values), holm(p_values), strict=True))
+
+
 def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
     """Adjust p-values, so that those below the rate can be called discoveries.
 

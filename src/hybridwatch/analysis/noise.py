@@ -14,7 +14,6 @@ import numpy as np
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, subjects_of
-from hybridwatch.metric import Kind
 
 Noise = Mapping[tuple[str, str], float]
 """By metric id and statistic: the relative standard deviation from run to run."""
@@ -29,7 +28,6 @@ times the noise; with the noise learned from eight runs, this calls 1 pair in 20
 
 _NORMAL: Final = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
-_NOISY: Final = frozenset({Kind.TIME, Kind.RATE, Kind.COUNT})
 
 
 def learned_noise(centers: Sequence[float]) -> float | None:
@@ -68,7 +66,7 @@ def noise_between(
     series = _series(history, baseline, contender)
     found: dict[tuple[str, str], float] = {}
     for subject in subjects_of(baseline, contender):
-        if subject.metric.kind in _NOISY:
+        if subject.metric.kind.has_noise:
             learned = [learned_noise(_centers(sides, subject)) for sides in series]
             known = [noise for noise in learned if noise is not None]
             if known:

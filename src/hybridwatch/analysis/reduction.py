@@ -41,12 +41,16 @@ class Reduced:
     """One side, one number per trial.
 
     Attributes:
+        trials: Those that count, in order of measurement.
         values: In order of measurement; base units. For a proportion every document's 1.0 or
             0.0 of the first trial.
+        by_trial: The same by the trial's index; empty for a proportion.
         broken: Trials left out because a value was no finite number.
     """
 
+    trials: tuple[Trial, ...]
     values: tuple[float, ...]
+    by_trial: Mapping[int, float]
     broken: int
 
 
@@ -55,12 +59,15 @@ def reduce_side(side: OneSide, subject: Subject) -> Reduced:
 
     Trials without a value of the metric contribute nothing.
     """
-    series = [found for trial in side.trials(subject.phase) if (found := _values(trial, subject))]
-    whole = [values for values in series if all(map(math.isfinite, values))]
+    trials = side.trials(subject.phase)
+    series = [(trial.index, found) for trial in trials if (found := _values(trial, subject))]
+    whole = [(index, values) for index, values in series if all(map(math.isfinite, values))]
     broken = len(series) - len(whole)
     if subject.metric.kind is Kind.PROPORTION:
-        return Reduced(tuple(whole[0]) if whole else (), broken)
-    return Reduced(tuple(_REDUCERS[subject.statistic](values) for values in whole), broken)
+        return Reduced(trials, tuple(whole[0][1]) if whole else (), {}, broken)
+    reducer = _REDUCERS[subject.statistic]
+    numbers = [(index, reducer(values)) for index, values in whole]
+    return Reduced(trials, tuple(number for _, number in numbers), dict(numbers), broken)
 
 
 def reduce_trial(trial: Trial, subject: Subject) -> float | None:

@@ -17,8 +17,13 @@ from hybridwatch.errors import ComparisonError
 ABSENT: Final = "(nothing)"
 """Stands where one of the two has no such field or item."""
 
-_SHOWN: Final = 24
-"""Enough of a digest to tell it from another."""
+_SHOWN: Final = 32
+"""Enough of a version to tell it from another."""
+
+RULES: Final = "rules"
+_CODE: Final = "analysis"
+_CODE_SHOWN: Final = 12
+"""Of a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,14 @@ def deviations_between(stored: Any, again: Any) -> tuple[Deviation, ...]:
 
 
 def changes_between(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """List the tools that are others than when a verdict was stored, one line each."""
+    """List the tools that are others than when a verdict was stored, one line each.
+
+    A verdict from before rules had a version names the digest of its code instead: whether its
+    rules are today's is not known, and said so.
+    """
+    then = dict(then)
+    if RULES in now and RULES not in then and _CODE in then:
+        then[RULES] = f"unnumbered (code {then.pop(_CODE)[:_CODE_SHOWN]})"
     return tuple(
         f"{name}: {_short(then.get(name, ABSENT))} -> {_short(now.get(name, ABSENT))}"
         for name in dict.fromkeys((*then, *now))

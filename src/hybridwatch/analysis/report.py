@@ -16,6 +16,7 @@ from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.noise import Noise
 from hybridwatch.analysis.one_side import OneSide, sides_of
+from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import subjects_of
@@ -82,23 +83,19 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         if subject.metric.id not in EXPLAINING
     ]
     reasons = obstacles(baseline, contender, across_testbeds=terms.across_testbeds)
+    pairs = [pair_of(subject, baseline, contender) for subject in subjects]
     if reasons:
-        drafts = [not_comparable(subject, baseline, contender, reasons) for subject in subjects]
+        drafts = [not_comparable(pair, reasons) for pair in pairs]
     else:
         drafts = [
-            compare(
-                subject,
-                baseline,
-                contender,
-                terms.noise.get((subject.metric.id, subject.statistic)),
-            )
-            for subject in subjects
+            compare(pair, terms.noise.get((pair.subject.metric.id, pair.subject.statistic)))
+            for pair in pairs
         ]
-    failed = failed_trials_of(baseline, contender)
     level = level_of(looks) if terms.level is None else terms.level
     comparisons, tests = judge_together(
         drafts, level, lambda metric: terms.policy.action_for(scenario.id, metric)
     )
+    failed = failed_trials_of(baseline, contender)
     return Report(
         scenario=scenario,
         baseline=baseline.identity(),

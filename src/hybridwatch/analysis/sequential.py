@@ -17,7 +17,6 @@ from scipy import special
 
 from hybridwatch.analysis.bisection import root
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric import Kind
 from hybridwatch.record.run import Looks
 
 LEVEL: Final = 0.05
@@ -37,8 +36,6 @@ _DIGITS: Final = 5
 a record must be judged alike everywhere."""
 
 _NODES: Final = 128
-_TRIED: Final = frozenset({Kind.TIME, Kind.RATE, Kind.COUNT})
-"""Kinds that more timed trials can settle."""
 
 
 def schedule(first: int) -> tuple[int, ...]:
@@ -114,7 +111,7 @@ def open_metrics(report: Report) -> tuple[Comparison, ...]:
 
 def timed(report: Report) -> tuple[Comparison, ...]:
     """List the comparisons that rest on timed trials: times, rates and counts."""
-    return tuple(c for c in report.comparisons if c.metric.kind in _TRIED)
+    return tuple(c for c in report.comparisons if c.metric.kind.has_noise)
 
 
 def is_decided(report: Report) -> bool:

@@ -22,7 +22,6 @@ from hybridwatch.metric import Kind, metric_of
 from hybridwatch.record.role import is_known_bad, lost_fixes
 from hybridwatch.scenario.scenario import Scenario
 
-_TELLING: Final = frozenset({Kind.EXACT, Kind.PROPORTION})
 _UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})
 """Verdicts that show nothing of an engine that lived."""
 
@@ -63,7 +62,7 @@ class Reading:
     @property
     def is_telling(self) -> bool:
         """Whether it is free of a machine's noise: a contract or answers."""
-        return self.kind in _TELLING
+        return self.kind is not None and not self.kind.has_noise
 
 
 @dataclass(frozen=True, slots=True)

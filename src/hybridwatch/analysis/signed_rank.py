@@ -10,6 +10,7 @@ margin whether they are the same (TOST, Schuirmann 1987), and the median of all 
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +39,26 @@ _BATCH: Final = 50_000
 """Weights at a time; as many fit into a processor's cache."""
 SEED: Final = 20260402
 """Any constant: the same record must always give the same interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How much the blocks changed.
+
+    Attributes:
+        effect: As ``typical_change``.
+        interval: As ``change_interval``.
+        equivalence_p: As ``equivalence_p``.
+    """
+
+    effect: float
+    interval: Interval | None
+    equivalence_p: float
+
+
+def estimate(ratios: Ratios, margin: float) -> Change:
+    """Say by how much the contender differs within blocks, and whether that is within a margin."""
+    return Change(typical_change(ratios), change_interval(ratios), equivalence_p(ratios, margin))
 
 
 def signed_rank_p(ratios: Ratios, alternative: Alternative = "two-sided") -> float:

@@ -75,20 +75,20 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     Raises:
         ComparisonError: A trial holds a metric that the catalogue does not know.
     """
-    told = {pair for side in (baseline, contender) for pair in _told_by(side)}
-    found = {metric.id: metric for metric, _ in told}
+    pairs = {pair for side in (baseline, contender) for pair in _pairs_in(side)}
+    found = {metric.id: metric for metric, _ in pairs}
     heard = {phase_of(metric) for metric in found.values()}
     for phase, metric_id in _STAND_INS.items():
         if phase not in heard and baseline.failures(phase) and contender.failures(phase):
             found[metric_id] = metric_of(metric_id)
-            told.add((found[metric_id], None))
+            pairs.add((found[metric_id], None))
     ordered = sorted(found.values(), key=_place)
     return tuple(
         Subject(metric, name)
         for metric in ordered
         for name in statistics_of(metric)
         # Of values that came reduced, only what they were reduced to can be compared.
-        if {(metric, None), (metric, name)} & told
+        if {(metric, None), (metric, name)} & pairs
     )
 
 
@@ -100,7 +100,7 @@ def _place(metric: Metric) -> tuple[int, int, str]:
     )
 
 
-def _told_by(side: OneSide) -> Iterator[tuple[Metric, str | None]]:
+def _pairs_in(side: OneSide) -> Iterator[tuple[Metric, str | None]]:
     """Every metric that trials hold, with what it was reduced to; ``None`` for raw values."""
     for phase in Phase:
         for trial in side.trials(phase):

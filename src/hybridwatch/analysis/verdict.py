@@ -6,10 +6,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Final
 
 from hybridwatch.metric import Metric
 from hybridwatch.record.identity import EngineBuild, ScenarioRef, Testbed
 from hybridwatch.record.run import Answer, Looks, Phase
+
+_REPEATS: Final = 3
+"""Trials a side from which on a count is taken to repeat."""
 
 
 class Verdict(Enum):
@@ -71,6 +75,11 @@ class Summary:
     def n(self) -> int:
         """How many trials (or documents) stand behind the center."""
         return len(self.values)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether all trials gave one number, and enough of them: two may agree by luck."""
+        return self.n >= _REPEATS and len(set(self.values)) == 1
 
 
 @dataclass(frozen=True, slots=True)

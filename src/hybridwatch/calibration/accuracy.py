@@ -97,8 +97,8 @@ def _beside_the_field(lab: Laboratory, judge: Judge) -> Table:
             ours = [one for sides in drawn for one in judge(answers_run(sides)).comparisons]
             cells["hybridwatch"].append(part(red(ours)))
             for name, rule in ANSWER_RULES.items():
-                said = [rule(_table_of(sides), float(np.mean(sides[0]))) for sides in drawn]
-                cells[name].append(part(said))
+                answers = [rule(_table_of(sides), float(np.mean(sides[0]))) for sides in drawn]
+                cells[name].append(part(answers))
     rows = tuple(
         (name, *(f"{a} / {b}" for a, b in zip(some[::2], some[1::2], strict=True)))
         for name, some in cells.items()

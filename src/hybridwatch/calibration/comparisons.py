@@ -188,8 +188,8 @@ def of_promises(lab: Laboratory, judge: Judge = shipped) -> Section:
     what = "unchanged builds settled by the trials called needed; CV 6 % (80 % wanted)"
     figures.append(figure.share("ab.trials_needed", what, settled))
     text = (
-        "Two numbers that help to plan are held to their word: a first session names them, a "
-        "second one is simulated as they say."
+        "Two planning numbers are tested: a first session gives them, and a second session is "
+        "simulated accordingly."
     )
     return Section("Planning numbers", text, tuple(figures))
 

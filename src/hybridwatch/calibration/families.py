@@ -86,10 +86,10 @@ def main() -> int:
         found = false_alarms(rng, spread, options.reports)
         shares = {name: found[name] / options.reports for name in ("accuracy", "speed")}
         worst = max(worst, *shares.values())
-        told = ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
+        listed = ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
         sys.stdout.write(
             f"{options.reports} reports, {TIMED} timed metrics at CV {percent(spread)}, {TASKS} "
-            f"tasks of {DOCUMENTS} documents at {percent(CHURN)} churn: red in {told}, in any "
+            f"tasks of {DOCUMENTS} documents at {percent(CHURN)} churn: red in {listed}, in any "
             f"family {percent(found[_ANY] / options.reports)}; the gate fails "
             f"{percent(found[_GATE] / options.reports)}\n"
         )

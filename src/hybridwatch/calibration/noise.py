@@ -38,11 +38,6 @@ class Noise(Enum):
     BINOMIAL = "binomial, n = 200"
     CONSTANT = "zero variance"
 
-    @property
-    def has_spread(self) -> bool:
-        """Whether a coefficient of variation changes anything."""
-        return self not in {Noise.BINOMIAL, Noise.CONSTANT}
-
 
 def shape(noise: Noise, rng: Generator, n: int) -> Array:
     """Draw ``n`` values of mean 0 and variance 1 (drift: about a line; zero variance: all 0)."""

@@ -68,7 +68,6 @@ class Outcome:
             none did.
         delay_confirmed: The same of confirmed alarms.
         luck: Whether an alarm named the place in the block without the step.
-        luck_confirmed: The same of confirmed alarms.
         false_alarms: Distinct alarms in the block without the step.
         false_confirmed: The same of confirmed alarms.
     """
@@ -76,7 +75,6 @@ class Outcome:
     delay: int | None
     delay_confirmed: int | None
     luck: bool
-    luck_confirmed: bool
     false_alarms: int
     false_confirmed: int
 
@@ -120,7 +118,6 @@ def examine_block(detector: Detector, quiet: Array, stepped: Array, place: int =
         delay=first_naming(loud, place, confirmed=False),
         delay_confirmed=first_naming(loud, place, confirmed=True),
         luck=first_naming(still, place, confirmed=False) is not None,
-        luck_confirmed=first_naming(still, place, confirmed=True) is not None,
         false_alarms=distinct(still, confirmed=False),
         false_confirmed=distinct(still, confirmed=True),
     )
@@ -153,7 +150,7 @@ def figures_of(
         outcomes: One per block.
         promised: Whether the project's bounds stand beside them.
     """
-    asked = len(outcomes) * (BLOCK - _FIRST + 1)
+    questions = len(outcomes) * (BLOCK - _FIRST + 1)
     hit, calm, soon, later = (
         (at_least(0.75), at_most(1.0), at_most(2), at_most(5)) if promised else (None,) * 4
     )
@@ -176,7 +173,7 @@ def figures_of(
             f"{name}.false_alarms",
             f"{where}: false alarms per 1000 points",
             sum(o.false_alarms for o in outcomes),
-            asked,
+            questions,
             len(outcomes),
             calm,
         ),
@@ -184,7 +181,7 @@ def figures_of(
             f"{name}.false_confirmed",
             f"{where}: false alarms per 1000 points, confirmed",
             sum(o.false_confirmed for o in outcomes),
-            asked,
+            questions,
             len(outcomes),
             calm,
         ),

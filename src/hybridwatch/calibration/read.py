@@ -38,39 +38,39 @@ def read_calibration(path: Path) -> Calibration | None:
         ExportError: The file is there and does not hold what it should.
     """
     try:
-        told: Any = json.loads(path.read_text(encoding="utf-8"))
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise ExportError(f"{path}: expected a calibration as JSON: {error}") from None
     try:
-        if told["schema_version"] != _SCHEMA:
+        if document["schema_version"] != _SCHEMA:
             raise ExportError(
-                f"{path}: schema version: expected {_SCHEMA}, found {told['schema_version']!r}"
+                f"{path}: schema version: expected {_SCHEMA}, found {document['schema_version']!r}"
             )
         sections = tuple(
             (str(section["title"]), tuple(map(_figure, section["figures"])))
-            for section in told["sections"]
+            for section in document["sections"]
         )
-        return Calibration(str(told["command"]), sections)
+        return Calibration(str(document["command"]), sections)
     except (KeyError, TypeError, ValueError) as error:
         raise ExportError(f"{path}: no calibration: {type(error).__name__}: {error}") from None
 
 
-def _figure(told: Mapping[str, Any]) -> Figure:
-    limit = told["bound"]
+def _figure(entry: Mapping[str, Any]) -> Figure:
+    limit = entry["bound"]
     return Figure(
-        id=str(told["id"]),
-        what=str(told["what"]),
-        value=_number(told["value"]),
-        low=_number(told["low"]),
-        high=_number(told["high"]),
-        simulations=int(told["simulations"]),
-        form=Form(told["form"]),
-        bound=None if limit is None else Bound(float(limit), told["bound_is"] == "most"),
+        id=str(entry["id"]),
+        what=str(entry["what"]),
+        value=_number(entry["value"]),
+        low=_number(entry["low"]),
+        high=_number(entry["high"]),
+        simulations=int(entry["simulations"]),
+        form=Form(entry["form"]),
+        bound=None if limit is None else Bound(float(limit), entry["bound_is"] == "most"),
     )
 
 
-def _number(told: float | None) -> float:
+def _number(value: float | None) -> float:
     """Give a number; what could not be measured is written as null."""
-    return math.nan if told is None else float(told)
+    return math.nan if value is None else float(value)

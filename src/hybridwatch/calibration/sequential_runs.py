@@ -71,7 +71,7 @@ def of_repeated_looks(lab: Laboratory, level_at: Level = level_of) -> Section:
     figures: list[Figure] = []
     for setting in (*_EQUAL, *_WORSE):
         times = lab.times(800, 20) if setting.metrics == 1 else lab.times(400, 4)
-        lab.tell(f"until decided: {_said(setting)}")
+        lab.tell(f"until decided: {_title(setting)}")
         rng = lab.rng(f"sequential {setting.name}")
         outcomes = [follow(setting, rng, level_at) for _ in range(times)]
         figures += _figures(setting, outcomes)
@@ -105,7 +105,7 @@ def follow(setting: Setting, rng: Generator, level_at: Level = level_of) -> Outc
 
 
 def _figures(setting: Setting, outcomes: Sequence[Outcome]) -> list[Figure]:
-    what, stem = _said(setting), f"sequential.{setting.name}"
+    what, stem = _title(setting), f"sequential.{setting.name}"
     promise = None if setting.change else at_most(0.05)
     reds = [one.red for one in outcomes]
     finds = [one.found for one in outcomes]
@@ -117,7 +117,7 @@ def _figures(setting: Setting, outcomes: Sequence[Outcome]) -> list[Figure]:
     ]
 
 
-def _said(setting: Setting) -> str:
+def _title(setting: Setting) -> str:
     change = f"{100 * setting.change:+g} %" if setting.change else "no change"
     rates = "one rate" if setting.metrics == 1 else f"{setting.metrics} rates"
     return f"{rates}, CV {percent(setting.cv)}, {change}"

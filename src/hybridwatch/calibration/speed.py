@@ -49,7 +49,7 @@ def of_detector(lab: Laboratory, detector: Detector = ours) -> Section:
         "One call on a finished series of lognormal values, CV 3 %, without a change and with "
         "one of 5 % at two thirds, each series a new one, beside a plain pass over the same "
         f"series (the median of every {_WINDOW} points), timed in turn. Milliseconds are of the "
-        "machine that wrote this file and whatever else it did; the ratio travels better."
+        "machine that wrote this file and of its other work; the ratio depends on them less."
     )
     return Section("Time", text, tuple(figures))
 
@@ -59,13 +59,13 @@ def _figures(
 ) -> Iterator[Figure]:
     for n in _LENGTHS:
         bound = at_most(3.0) if n == _SHORT else None
-        said = f"ms per 1000 points, series of {n}, {what}"
-        yield figure.median(f"speed.ms_{name}_{n}", said, taken[n], bound)
-        said = f"times the plain pass, series of {n}, {what}"
-        yield figure.median(f"speed.ratio_{name}_{n}", said, ratios[n])
+        title = f"ms per 1000 points, series of {n}, {what}"
+        yield figure.median(f"speed.ms_{name}_{n}", title, taken[n], bound)
+        title = f"times the plain pass, series of {n}, {what}"
+        yield figure.median(f"speed.ratio_{name}_{n}", title, ratios[n])
     growth = [long / short for long, short in zip(taken[_LONG], taken[_SHORT], strict=True)]
-    said = f"time per point, series of {_LONG} against {_SHORT}, {what}"
-    yield figure.median(f"speed.growth_{name}", said, growth, at_most(1.0))
+    title = f"time per point, series of {_LONG} against {_SHORT}, {what}"
+    yield figure.median(f"speed.growth_{name}", title, growth, at_most(1.0))
 
 
 def _per_thousand(work: Callable[[Array], object], values: Array) -> float:

@@ -20,8 +20,8 @@ Every number here was made by
 
     {command}
 
-and comes out the same on every run with this seed (times excepted). The rules that were asked
-are the ones that ship, as [methodology.md](methodology.md) tells them. Intervals are 95 %:
+and comes out the same on every run with this seed (times excepted). The rules under test are
+those that ship, as [judging.md](judging.md) describes them. Intervals are 95 %:
 Wilson's for shares, Tango's for differences of paired shares, exact Poisson for rates, order
 statistics for medians. [calibration.json](calibration.json) holds the same for the dashboard.\
 """

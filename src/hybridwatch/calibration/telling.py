@@ -65,22 +65,22 @@ def of_telling(lab: Laboratory) -> Section:
     times = lab.times(200, 3)
     for name, (draw, finders) in _SETTINGS.items():
         lab.tell(f"histories: {name}, told more and less")
-        for told, find in finders.items():
+        for knowledge, find in finders.items():
             rng = lab.rng(f"telling {name}")
-            cells = [_asked(draw, find, n, rng) for n, _ in product(_LENGTHS, range(times))]
+            cells = [_outcome(draw, find, n, rng) for n, _ in product(_LENGTHS, range(times))]
             hits, lucks, alarms = (list(column) for column in zip(*cells, strict=True))
-            rows.append((name, told, part(hits), part(lucks), part(alarms)))
+            rows.append((name, knowledge, part(hits), part(lucks), part(alarms)))
     text = (
         f"Finished series of {', '.join(map(str, _LENGTHS))} points, ±{percent(_CHANGE)} at a "
         f"random place, {times * len(_LENGTHS)} of each. A disturbed run is the mean of "
         f"{_REPEATS} repeats at CV {percent(_DISTURBED)}, any other at {percent(_CALM)}."
     )
-    header = ("series", "told", "hit", "luck", "null alerting")
-    table = Table("The same series, asked about in two ways", header, tuple(rows))
-    return Section("Histories, what telling more is worth", text, (), (table,))
+    header = ("series", "given", "hit", "luck", "null alerting")
+    table = Table("The same series, given to the detector in two ways", header, tuple(rows))
+    return Section("Histories, what more information is worth", text, (), (table,))
 
 
-def _asked(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bool, bool]:
+def _outcome(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bool, bool]:
     """Ask about one series with a step and without: hit, luck, any alarm without."""
     place = int(rng.integers(_EDGE, n - _EDGE + 1))
     level = noise.step(n, place, float(rng.choice((-_CHANGE, _CHANGE))))

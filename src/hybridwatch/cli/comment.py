@@ -41,8 +41,8 @@ def _fitting(pattern: re.Pattern[str], wanted: str) -> Any:
 
 @click.command(
     "comment",
-    help="Comment on a pull request, once: the comment is edited when there is news, and silent "
-    "until there is any. The head gets a check. The token comes from the environment "
+    help="Write one comment on a pull request and edit it when there is news. Without news there "
+    "is no comment. The head commit gets a check. The token comes from the environment "
     f"({_TOKEN}).\n\n{RECORDS_HELP}\n\n{MANY_HELP}",
     epilog=examples(
         "hybridwatch comment --dry-run latest",
@@ -61,7 +61,7 @@ def _fitting(pattern: re.Pattern[str], wanted: str) -> Any:
     "--head",
     type=_fitting(_COMMIT, "a whole commit id"),
     metavar="COMMIT",
-    help="The commit that was measured; must be of the pull request.  [default: its head]",
+    help="The commit that was measured; it must belong to the pull request.  [default: its head]",
 )
 @takes_policy
 @click.option("--dry-run", is_flag=True, help="Print the Markdown and post nothing.")
@@ -77,7 +77,9 @@ def command(
 ) -> None:
     """Judge, then post or print."""
     if not dry_run and (repo is None or pr is None):
-        raise click.UsageError("--repo and --pr say where to post; --dry-run prints only.")
+        raise click.UsageError(
+            "Give --repo and --pr to say where to post, or --dry-run to print only."
+        )
     findings = findings_for(records, results, policy)
     if dry_run or repo is None or pr is None:
         _print(findings)
@@ -85,7 +87,7 @@ def command(
     pull = _pull_request(repo, pr)
     if head is not None and head != pull.head:
         if not pull.has_commit(head):
-            raise GithubError(f"{repo}#{pr}: commit {head} is not of this pull request")
+            raise GithubError(f"{repo}#{pr}: commit {head} does not belong to this pull request")
         click.echo(f"comment: {head[:12]} is no longer the head of {repo}#{pr}; nothing to do")
         return
     click.echo(f"comment: {_comment(pull, findings)}")
@@ -131,7 +133,7 @@ def _summarize(text: str) -> None:
     """Put what a comment cannot hold into the job's summary."""
     place = os.environ.get(_SUMMARY)
     if place is None:
-        click.echo(f"comment: {_SUMMARY} is not set: what did not fit is lost", err=True)
+        click.echo(f"comment: {_SUMMARY} is not set: the text that did not fit is lost", err=True)
         return
     with Path(place).open("a", encoding="utf-8") as file:
         file.write(text)

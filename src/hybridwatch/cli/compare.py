@@ -13,7 +13,7 @@ from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import (
     RECORDS_HELP,
     SideOptions,
-    judge_asked,
+    judge_named,
     takes_baseline,
     takes_records,
 )
@@ -44,10 +44,10 @@ _BAD_NEWS = 1
     help="Store the verdict under the results folder, for `hybridwatch explain`.",
 )
 def command(
-    *, records: tuple[str, ...], results: Path, asked: SideOptions, as_json: bool, saved: bool
+    *, records: tuple[str, ...], results: Path, options: SideOptions, as_json: bool, saved: bool
 ) -> None:
     """Compare, print, and leave with 1 on bad news."""
-    judged = judge_asked(records, results, asked=asked)
+    judged = judge_named(records, results, options=options)
     report = judged.report
     # Stored first: whoever reads the answer may act on the file.
     path = save(results, judged) if saved else None

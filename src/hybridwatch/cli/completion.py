@@ -71,9 +71,11 @@ def _results(ctx: click.Context) -> Path:
     return Path(ctx.params.get("results") or DEFAULT_RESULTS)
 
 
-def _items(incomplete: str, told: dict[str, str]) -> list[CompletionItem]:
+def _items(incomplete: str, descriptions: dict[str, str]) -> list[CompletionItem]:
     return [
-        CompletionItem(key, help=said) for key, said in told.items() if key.startswith(incomplete)
+        CompletionItem(key, help=text)
+        for key, text in descriptions.items()
+        if key.startswith(incomplete)
     ]
 
 

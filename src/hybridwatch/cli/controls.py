@@ -44,7 +44,9 @@ _HEALTHY, _BAD, _SAME = range(3)
     metavar="BUILD",
     shell_complete=completion.builds,
 )
-@click.option("--seeds", type=click.IntRange(1, 1000), help="Contract trials a side.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 1000), help="Number of contract trials on each side."
+)
 @takes_documents
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @click.pass_context
@@ -57,11 +59,12 @@ def command(
     *,
     as_json: bool,
 ) -> None:
-    """Run each SCENARIO (an id or a group; else all that the build can) against its two controls.
+    """Check that each SCENARIO finds its bug, and finds nothing in a healthy engine.
 
-    The build without the scenario's fix must break a contract and say something wrong; the same
-    build twice must not differ. Contracts and answers only; nothing is timed and nothing stored.
-    The exit status is 1 when a control is not told apart, or flagged for nothing.
+    SCENARIO is an id or a group; without one, all that the build can run. The build without the
+    scenario's fix must break a contract and give a wrong answer; the same build twice must not
+    differ. Only contracts and answers are measured: nothing is timed and nothing is stored. The
+    exit status is 1 when a bug is not found, or two healthy sides differ.
     """
     wanted = [
         with_counts(scenario, contract=seeds, documents=documents)
@@ -71,7 +74,7 @@ def command(
     plans = [(scenario, _sides(scenario, build)) for scenario in telling]
     console = Console(stderr=as_json)
     if mute:
-        console.print(as_text(f"left out, {mute}"))
+        console.print(as_text(f"left out: {mute}"))
     controls: list[Control] = []
     with stoppable():
         for scenario, sides in plans:
@@ -99,7 +102,7 @@ def _with_controls(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
         ScenarioError: None has.
     """
     mute = [scenario.id for scenario in scenarios if scenario.is_of_speed_alone]
-    text = f"of speed alone and without a control: {', '.join(mute)}" if mute else ""
+    text = f"no control, only speed is measured: {', '.join(mute)}" if mute else ""
     telling = [scenario for scenario in scenarios if not scenario.is_of_speed_alone]
     if not telling:
         raise ScenarioError(f"nothing to control: {text}")

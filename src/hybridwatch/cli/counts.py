@@ -5,7 +5,7 @@ import click
 from hybridwatch.scenario.scenario import Scenario
 
 takes_documents = click.option(
-    "--documents", type=click.IntRange(1), help="Documents of each accuracy task."
+    "--documents", type=click.IntRange(1), help="Number of documents of each accuracy task."
 )
 """Gives a verb the argument ``documents``; ``None`` leaves the scenario's count."""
 

@@ -52,8 +52,8 @@ def _checked(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> t
     "--host",
     default=_LOOPBACK,
     show_default=True,
-    help="Address to listen on. Another than loopback shows the records to everyone who can reach "
-    f"it, unless {PASSWORD} or a login is set (docs/dashboard.md, 'Who may look').",
+    help="Address to listen on. Unless it is loopback, everyone who can reach it sees the records, "
+    f"except where {PASSWORD} or a login is set (docs/dashboard.md, 'Who may look').",
 )
 @click.option(
     "--allow-host",
@@ -61,14 +61,15 @@ def _checked(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> t
     multiple=True,
     callback=_checked,
     metavar="NAME",
-    help="Answer under this name too, such as that of a proxy in front; may be repeated. Loopback, "
-    "--host and, where that is every address, any address and this machine's name are allowed.",
+    help="Also answer under this name, such as that of a proxy in front; may be repeated. Loopback "
+    "and --host are always allowed. If --host means every address, so are any address and this "
+    "machine's name.",
 )
 def command(results: Path, port: int, host: str, names: tuple[str, ...]) -> None:
-    """Show the records in a browser, until Ctrl-C.
+    """Show the records in a browser until Ctrl-C.
 
-    What regressed, since which build, on which machine, with every raw value and the command that
-    repeats it. Needs the dashboard extra, but neither vLLM nor torch.
+    The pages show what regressed, since which build and on which machine, with every raw value and
+    the command that measures it again. Needs the extra "dashboard", but neither vLLM nor torch.
     """
     app = find_app(_CHECKOUT)
     if importlib.util.find_spec("streamlit") is None:
@@ -83,8 +84,8 @@ def command(results: Path, port: int, host: str, names: tuple[str, ...]) -> None
     access = read_access(app.parent, Path.home(), os.environ)
     if not is_loopback(host) and access == Access(password=False, login=False):
         click.echo(
-            f"warning: whoever can reach {host}:{port} sees every record and can answer alerts. "
-            f"Set {PASSWORD} or a login (docs/dashboard.md, 'Who may look'), "
+            f"warning: everyone who can reach {host}:{port} sees every record and can answer "
+            f"alerts. Set {PASSWORD} or a login (docs/dashboard.md, 'Who may look'), "
             f"or stay on {_LOOPBACK}.",
             err=True,
         )
@@ -132,10 +133,10 @@ def start(app: Path, results: Path, port: int, hosts: tuple[str, ...], access: A
     }
     words += [f"--{name}={value}" for name, value in options.items()]
     os.chdir(app.parent)
-    told = {
+    variables = {
         "HYBRIDWATCH_RESULTS": str(results),
         LOGIN: str(int(access.login)),
         HOSTS: " ".join(hosts),
     }
     # Replacing this process lets Ctrl-C and a supervisor's signals reach the server itself.
-    os.execve(sys.executable, words, {**os.environ, **told})  # noqa: S606
+    os.execve(sys.executable, words, {**os.environ, **variables})  # noqa: S606

@@ -47,15 +47,15 @@ def command() -> None:
     multiple=True,
     metavar="FOLDER",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Take every package from this folder (repeatable) and ask no index.",
+    help="Take every package from this folder and none from an index; may be repeated.",
 )
 @click.option(
     "--no-gpu",
     is_flag=True,
-    help="For an image that is made here and runs elsewhere: ask for no GPU and no driver.",
+    help="Require neither a GPU nor a driver: for an image that is made here and runs elsewhere.",
 )
 def install_command(name: str, *, wheels: tuple[Path, ...], no_gpu: bool) -> None:
-    """Make the environment of build NAME from its lock; nothing to do if it is there."""
+    """Make the environment of build NAME from its lock, unless it is there already."""
     install(named_build(name), say=click.echo, wheels=wheels, needs_gpu=not no_gpu)
 
 
@@ -70,7 +70,7 @@ def install_command(name: str, *, wheels: tuple[Path, ...], no_gpu: bool) -> Non
 def download_command(name: str, folder: Path) -> None:
     """Fetch every package of build NAME into FOLDER, for `install --find-links` without a network.
 
-    Run it with the version of Python that the other machine has; it needs no GPU.
+    Run this with the Python version of the other machine. It needs no GPU.
     """
     download(named_build(name), folder, say=click.echo)
 
@@ -84,20 +84,24 @@ def download_command(name: str, folder: Path) -> None:
 )
 @click.argument("into", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
-    "--accelerator", type=click.Choice(["cpu", "cuda"]), default="cuda", show_default=True
+    "--accelerator",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cuda",
+    show_default=True,
+    help="What the engine computes on.",
 )
 @click.option(
     "--name",
     default=BUILD,
     show_default=True,
-    help="What the build is called; INTO may hold several. With the name of one of the checkout's "
-    "builds its variants are there too.",
+    help="Name of the build; INTO may hold several. The name of a build of the checkout adds its "
+    "variants too.",
 )
 def adopt_command(into: Path, accelerator: str, name: str) -> None:
-    """Make the environment of this very Python a build of a home INTO.
+    """Register the environment of this Python as an engine build in the folder INTO.
 
-    For environments that something else makes, as asv does for a commit (ci/asv.vllm.conf.json).
-    HYBRIDWATCH_HOME=INTO then measures it.
+    This is for environments that something else made, as asv does for a commit
+    (ci/asv.vllm.conf.json). Set HYBRIDWATCH_HOME=INTO to measure the build.
     """
     build = adopt(Path(sys.executable), home(), into.resolve(), accelerator, name)
     click.echo(f"{build.name}: {build.distribution} {build.release} in {sys.prefix}")
@@ -111,7 +115,10 @@ def adopt_command(into: Path, accelerator: str, name: str) -> None:
     ),
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Name the fixes that each one switches, and its code."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Also show the fixes that each build switches, and its code.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_command(*, everything: bool, as_json: bool) -> None:
@@ -120,8 +127,8 @@ def list_command(*, everything: bool, as_json: bool) -> None:
     # Asking an environment for its code starts a Python there: about a second for each.
     code = _code_of(builds) if as_json or everything else {}
     if as_json:
-        told = [_to_json(build, code.get(build.environment)) for build in builds]
-        click.echo(json.dumps({"builds": told}, indent=2))
+        entries = [_to_json(build, code.get(build.environment)) for build in builds]
+        click.echo(json.dumps({"builds": entries}, indent=2))
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for title in ("build", "release", "accelerator", "environment", "fixes switched"):
@@ -155,7 +162,7 @@ def _switched(build: BuildSpec) -> str:
 @click.argument("name", shell_complete=completion.builds)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check_command(name: str, *, as_json: bool) -> None:
-    """Probe the code of build NAME: which fixes it has, and where that was seen."""
+    """Show which fixes the code of build NAME has, with the evidence."""
     found = check_build(named_build(name))
     if as_json:
         click.echo(json.dumps({"build": name, **_check_to_json(found)}, indent=2))

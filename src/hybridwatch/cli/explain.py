@@ -31,21 +31,21 @@ _DIFFERS = 1
 )
 @click.argument("verdict", shell_complete=completion.verdicts)
 @click.argument("metric", required=False)
-@takes_results("Folder in which ids are looked up, and the records that a verdict names.")
-@click.option("--all", "everything", is_flag=True, help="Lay every comparison open.")
+@takes_results("Folder in which ids and the records of a verdict are looked up.")
+@click.option("--all", "everything", is_flag=True, help="Show every number of every comparison.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(
     *, verdict: str, metric: str | None, results: Path, everything: bool, as_json: bool
 ) -> None:
-    """Compute a stored VERDICT again from its records and show how it came about.
+    """Compute a stored VERDICT again from its records and show the steps that led to it.
 
-    VERDICT is a file under results/verdicts, the beginning of its last word or of a run's id, or
-    "latest"; `run` with two builds stores one, and so does `hybridwatch compare --save`.
-    The loudest verdicts get a sentence each; METRIC, such as ttft or "ttft p99", lays that one open
-    with every number between, and --all lays all of them open.
+    VERDICT is a file under results/verdicts, the beginning of the last part of its name or of a
+    run's id, or "latest". `hybridwatch run` with two builds stores a verdict, and so does
+    `hybridwatch compare --save`. The worst comparisons get a sentence each. METRIC, such as ttft or
+    "ttft p99", shows every number of that one; --all shows every number of all.
 
-    The exit status is 1 unless everything the verdict says was had again, bit for bit, from the
-    very records it was made of; then what differs is listed, and what has changed since.
+    The exit status is 0 only if the same records give the whole verdict again, bit for bit.
+    Otherwise it is 1, and the output lists what differs and what has changed since.
     """
     path = find_verdict(results, verdict)
     judged, found = replay(path, results)

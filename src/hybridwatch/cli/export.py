@@ -58,9 +58,9 @@ def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
     filed = [run for run in runs if commit_of(run) is not None]
     left = [run.id for run in runs if commit_of(run) is None]
     if not filed:
-        raise ExportError("asv files its results by commit, and none of these runs knows of one")
+        raise ExportError("asv stores its results by commit, and none of these runs has one")
     if left:
-        say(f"left out, since they know of no commit: {', '.join(left)}", err=True)
+        say(f"left out, since they have no commit: {', '.join(left)}", err=True)
     return to_asv(filed, _benchmarks_in(out))
 
 
@@ -85,7 +85,7 @@ _FOLDERS: Final = frozenset({"asv", "github-action-benchmark"})
     ),
 )
 @click.argument("records", nargs=-1, metavar="[RECORD]...", shell_complete=completion.records)
-@click.option("--to", "form", required=True, type=click.Choice(list(_FORMS)), help="The form.")
+@click.option("--to", "form", required=True, type=click.Choice(list(_FORMS)), help="The format.")
 @click.option(
     "--out",
     default=_STDOUT,
@@ -99,16 +99,16 @@ _FOLDERS: Final = frozenset({"asv", "github-action-benchmark"})
 def command(
     *, records: tuple[str, ...], form: str, out: str, results: Path, metrics: tuple[str, ...]
 ) -> None:
-    """Write records for other tools; without RECORD every one of the results folder.
+    """Write records for other tools; without RECORD, every record of the results folder.
 
     RECORD is a record file, the id of a run, or "latest". csv and parquet have a row for each
-    trial, and `hybridwatch detect` reads the former: pick metrics of one direction. asv takes lower
-    for better: tokens per second go out as seconds per token. bencher and github-action-benchmark
-    hold one run each: name it. A name that is too long for Bencher ends in a digest. hud names a
-    model without the folders it lies in.
+    trial. `hybridwatch detect` reads csv: choose metrics with one direction. For asv lower is
+    always better, so tokens per second become seconds per token. bencher and
+    github-action-benchmark hold one run each: name it. A name that is too long for Bencher ends in
+    a digest. hud names a model without its folders.
     """
     if out == _STDOUT and (form in _FOLDERS or (form == "parquet" and sys.stdout.isatty())):
-        raise ExportError(f"--to {form}: expected --out with a place to write to")
+        raise ExportError(f"--to {form}: expected --out with a file or folder to write")
     paths = [find_record(results, key) for key in records] or list_records(results)
     if not paths:
         raise ExportError(f"{results}: expected records, found none")

@@ -1,6 +1,5 @@
 """``hybridwatch findings``: a page of figures made of records alone."""
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -8,14 +7,14 @@ from typing import Final
 import click
 
 from hybridwatch.analysis.control import ControlKind
-from hybridwatch.analysis.gpu_findings import Asked, Kept, Wanted, WantedControl, evidence_of
+from hybridwatch.analysis.gpu_findings import Kept, Questions, Wanted, WantedControl, evidence_of
 from hybridwatch.campaign.studies import costs_in
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import home, load_builds
 from hybridwatch.errors import ExportError
 from hybridwatch.report.gpu_findings import render_evidence
-from hybridwatch.scenario.fixes import FIX_PARTS
+from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import list_records, read_run
@@ -35,8 +34,6 @@ _CONTROLS: Final = (
     WantedControl(_HAVING, ControlKind.KNOWN_BAD),
     WantedControl(_HAVING, ControlKind.A_A),
 )
-_RELEASES: Final = Path("engine") / "releases.json"
-"""What the code of each release has."""
 _PAGE: Final = "docs/findings-gpu.md"
 _WRITES: Final = f"hybridwatch findings --out {_PAGE}"
 _OLD, _NEW = f"{_ACCELERATOR}-{_LACKING}", f"{_ACCELERATOR}-{_HAVING}"
@@ -58,23 +55,24 @@ _MEASURE: Final = (
         "hybridwatch findings --out docs/findings-gpu.md",
     ),
 )
-@takes_results("Folder whose records are told.")
+@takes_results("Folder whose records are used.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     help="File to write; without it the page is printed.",
 )
 def command(results: Path, out: Path | None) -> None:
-    """Write the page of figures measured on GPUs, each with the record it is from.
+    """Write the page of figures measured on GPUs, each with its record.
 
-    Accuracy, tokens per second, host syncs per step and step time of every scenario of the group
-    gpu on vLLM 0.21.0 and 0.23.0, as released and with the scenario's fix; whether the known-bad
-    control is told apart and the A/A control is clean. What no record holds is called owed.
-    Besides, what things cost on a GPU, as the studies of `hybridwatch gpu campaign` measured it.
+    The page has accuracy, tokens per second, host syncs per step and step time of every scenario
+    of the group gpu on vLLM 0.21.0 and 0.23.0, as released and with the scenario's fix. It says
+    whether the known-bad control was caught and the A/A control is clean. A figure without a record
+    is called owed. The page also has the costs that the studies of `hybridwatch gpu campaign`
+    measured.
     """
     scenarios = find(home() / "scenarios", [_GROUP])
     out_of_reach = {one.id: tuple(_out_of_reach(one)) for one in scenarios}
-    asked = Asked(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
+    asked = Questions(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
     found = evidence_of(scenarios, tuple(_kept(results)), asked)
     costs = [one for one in costs_in(results) if one.device != "cpu"]
     title = "Findings: figures measured on GPUs"
@@ -92,9 +90,8 @@ def command(results: Path, out: Path | None) -> None:
 def _out_of_reach(scenario: Scenario) -> Iterator[str]:
     """Releases that lack the scenario's fix, and whose patched build does not put it in."""
     builds = load_builds()
-    states = json.loads((home() / _RELEASES).read_text(encoding="utf-8"))
     for release in (_LACKING, _HAVING):
-        lacking = {fix for fix, state in states[release].items() if state == "lacking"}
+        lacking = {name for name, fix in CATALOGUE.items() if fix.releases[release] == "lacking"}
         switched = builds[f"{_ACCELERATOR}-{release}-patched"].fixes
         put_in = _parts(fix for fix, wanted in switched.items() if wanted)
         if _parts((scenario.fix, *scenario.requires)) & (lacking - put_in):

@@ -29,9 +29,9 @@ _BAD_NEWS = 1
 
 @click.command(
     "gate",
-    help="Pass or fail: exit status 1 on a regression that stands under Holm's control and that "
-    "the policy blocks, on anything missing or failed. A known-bad control passes when its bug was "
-    "caught and the healthy engine was clean.\n\n"
+    help="Pass or fail. The exit status is 1 on a regression that stands under Holm's control and "
+    "that the policy blocks, and on anything missing or failed. A known-bad control passes when "
+    "its bug was caught and the healthy engine was clean.\n\n"
     f"{RECORDS_HELP}\n\n{MANY_HELP}",
     epilog=examples(
         "hybridwatch gate latest",
@@ -43,17 +43,17 @@ _BAD_NEWS = 1
 @takes_policy
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(
-    *, records: tuple[str, ...], results: Path, asked: SideOptions, policy: Policy, as_json: bool
+    *, records: tuple[str, ...], results: Path, options: SideOptions, policy: Policy, as_json: bool
 ) -> None:
     """Judge, print, and leave with 1 unless the gate passed."""
-    findings = findings_for(records, results, policy, asked)
+    findings = findings_for(records, results, policy, options)
     result = _result(findings, one=bool(records))
     if as_json:
-        told = _one_to_json(result, findings) if records else findings_to_json(result, findings)
-        click.echo(json.dumps(told, indent=2, allow_nan=False))
+        document = _one_to_json(result, findings) if records else findings_to_json(result, findings)
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
         _print(findings)
-        say(f"{_said(result)}: {title_of(findings)}")
+        say(f"{_answer(result)}: {title_of(findings)}")
     if not result.passed:
         raise click.exceptions.Exit(_BAD_NEWS)
 
@@ -99,7 +99,7 @@ def _age(findings: ChangeReview, report: Report) -> str:
     return "" if age is None else f"{age_text(age)} old, "
 
 
-def _said(result: GateResult) -> str:
+def _answer(result: GateResult) -> str:
     if not result.passed:
         return "fail"
     return f"pass with {plural(len(result.warnings), 'warning')}" if result.warnings else "pass"

@@ -26,7 +26,7 @@ _SCENARIO: Final = {"cuda": "gpu/padded-graph-rows", "cpu": "smoke/padded-graph-
     ),
 )
 def command() -> None:
-    """Use a rented GPU well: carry over what it lacks, measure what is worth most first."""
+    """Use a rented GPU well: prepare it, then measure the most important things first."""
 
 
 command.add_command(gpu_pack.command)
@@ -42,10 +42,10 @@ command.add_command(gpu_campaign.command)
 )
 @click.option("--build", default=_BUILD, show_default=True, shell_complete=completion.builds)
 def facts_command(build: str) -> None:
-    """Say what this machine and a build are, a line of JSON for each fact.
+    """Describe this machine and a build, one line of JSON for each fact.
 
-    Driver, clocks, imports, the fixes in the code, and one engine that comes up and answers. The
-    exit status is 1 when one of them could not be had.
+    The facts are driver, clocks, imports, the fixes in the code, and whether an engine starts and
+    answers. The exit status is 1 when one of them is missing.
     """
     request = parse_label(build)
     (scenario,) = find(home() / "scenarios", [_SCENARIO[request.spec.accelerator]])

@@ -36,7 +36,7 @@ _BUILD, _OLDER = "cuda-0.23.0", "cuda-0.21.0"
     type=click.FloatRange(0, min_open=True),
     default=_MINUTES,
     show_default=True,
-    help="After so long nothing is begun or left running.",
+    help="After this time nothing starts, and what still runs is ended.",
 )
 @click.option(
     "--build",
@@ -57,7 +57,7 @@ _BUILD, _OLDER = "cuda-0.23.0", "cuda-0.21.0"
     "stages",
     multiple=True,
     metavar="STAGE",
-    help="Only this stage (repeatable).",
+    help="Only this stage; may be repeated.",
 )
 @click.option(
     "--plan",
@@ -77,8 +77,8 @@ _BUILD, _OLDER = "cuda-0.23.0", "cuda-0.21.0"
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the campaign.  [default: campaigns/<date> in the results folder]",
 )
-@click.option("--resume", is_flag=True, help="Leave out the stages that have answered in FOLDER.")
-@click.option("--list", "only_list", is_flag=True, help="Name the stages and run none.")
+@click.option("--resume", is_flag=True, help="Skip the stages that have answered in FOLDER.")
+@click.option("--list", "only_list", is_flag=True, help="List the stages and run none.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @takes_results("Folder that gets the records.")
 def command(
@@ -95,11 +95,11 @@ def command(
     as_json: bool,
     results: Path,
 ) -> None:
-    """Run the stages of engine/campaign.toml in order of worth, each with a limit of its own.
+    """Run the stages of engine/campaign.toml, the most important first, each with a time limit.
 
-    Each stage leaves its records, or what it prints, before the next one begins; one that fails
-    shows the end of its log, and the next begins. Interrupted, it goes on with --resume. The exit
-    status is 1 when a stage did not answer, or answered with bad news.
+    Each stage saves its records, or what it prints, before the next one begins. If a stage fails,
+    the end of its log is shown and the next one begins. After an interruption, --resume continues.
+    The exit status is 1 when a stage did not answer, or answered with bad news.
     """
     subject = Subject(
         build=parse_label(build),
@@ -148,7 +148,7 @@ def _close(ends: Sequence[Entry], folder: Path, *, as_json: bool) -> None:
             if entry.tail and not entry.end.is_final:
                 click.echo(f"\n{entry.stage}, the end of its log:\n{entry.tail.rstrip()}")
         answered = sum(one.end.is_final for one in ends)
-        click.echo(f"\n{answered} of {len(ends)} stages answered; everything lies in {folder}")
+        click.echo(f"\n{answered} of {len(ends)} stages answered; everything is in {folder}")
         if answered < len(ends):
-            click.echo("the others: the same command with --resume")
+            click.echo("to run the others: the same command with --resume")
     sys.exit(0 if all(one.end is End.ANSWERED for one in ends) else _BAD_NEWS)

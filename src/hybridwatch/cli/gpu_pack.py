@@ -40,13 +40,13 @@ _MB: Final = 10**6
     "--out",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder: carry/ is what travels, wheels/ what was fetched.",
+    help="Folder to write: carry/ goes to the machine, wheels/ has what was fetched.",
 )
 @click.option(
     "--python",
     type=click.Path(path_type=Path),
     default=Path(sys.executable),
-    help="An interpreter here of the machine's version of Python; this one when not given.",
+    help="An interpreter here with the machine's version of Python.  [default: this one]",
 )
 @click.option(
     "--glibc", default="2.34", show_default=True, help="The machine's C library, or an older one."
@@ -56,9 +56,9 @@ _MB: Final = 10**6
     type=click.FloatRange(min=0.001),
     default=36,
     show_default=True,
-    help="Size of a piece at most, in millions of bytes.",
+    help="Largest size of a piece, in millions of bytes.",
 )
-@click.option("--keep", multiple=True, help="Pack this entry of engine/pack.toml all the same.")
+@click.option("--keep", multiple=True, help="Pack this entry of engine/pack.toml anyway.")
 @click.option("--leave-out", "also", multiple=True, help="Leave out this optional entry, too.")
 @click.option(
     "--find-links",
@@ -66,7 +66,7 @@ _MB: Final = 10**6
     multiple=True,
     metavar="FOLDER",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Take every package from this folder (repeatable) and ask no index.",
+    help="Take every package from this folder and none from an index; may be repeated.",
 )
 def command(
     *,
@@ -82,8 +82,8 @@ def command(
 ) -> None:
     """Pack what a CUDA build needs on a machine that has torch but no network.
 
-    Finds the least set of wheels, leaves out what is never loaded (engine/pack.toml), and writes
-    pieces with a script that makes an environment of them there.
+    This finds the smallest set of wheels, leaves out what is never loaded (engine/pack.toml), and
+    writes pieces with a script that makes an environment from them on the machine.
     """
     spec = named_build(build)
     if spec.accelerator != "cuda":
@@ -100,4 +100,4 @@ def command(
         f"{len(pack.packages)} packages in {len(pack.pieces)} pieces, {size / _MB:.1f} MB; "
         f"left out of their wheels: {sum(pack.left_behind.values()) / _MB:.0f} MB, unpacked"
     )
-    click.echo(f"carry {pack.folder} over, and there: bash put-together.sh --into DIR")
+    click.echo(f"carry {pack.folder} over, then run there: bash put-together.sh --into DIR")

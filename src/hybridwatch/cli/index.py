@@ -29,10 +29,10 @@ INDEX_SCHEMA = 1
 @click.option("--rebuild", is_flag=True, help="Read every record again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(results: Path, rebuild: bool, as_json: bool) -> None:
-    """Bring the index of a store up to date, from which the dashboard answers.
+    """Update the record index, from which the dashboard reads.
 
-    Only new records are read and judged. The dashboard does the same when it is opened; done at
-    night it is done. The index may be deleted at any time.
+    Only new records are read and judged. The dashboard does the same when it opens; a nightly run
+    of this command saves that time. The index may be deleted at any time.
     """
     if not results.is_dir():
         raise RecordError(f"--results {results}: expected a folder of records")

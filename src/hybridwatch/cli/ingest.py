@@ -63,11 +63,11 @@ class Bad:
 
 @dataclass(slots=True)
 class Haul:
-    """What became of every file, told as it is known.
+    """What became of every file, printed as soon as it is known.
 
     Attributes:
         intake: Where the records go.
-        quiet: Whether to tell nothing yet.
+        quiet: Whether to print nothing yet.
         taken: Runs that are in the store.
         bad: Files that were not taken, wholly or in part, and paths with nothing to take.
         aside: What the files were that say nothing by themselves.
@@ -89,7 +89,7 @@ class Haul:
             self.write()
 
     def write(self) -> None:
-        """Write the runs that wait, and tell what became of them."""
+        """Write the runs that wait, and print what became of them."""
         failed = self.intake.write()
         waiting, self._waiting = self._waiting, []
         for taken in waiting:
@@ -119,7 +119,7 @@ class Haul:
         self.refuse(str(path), f"expected {KNOWN}, found {only}")
 
     @property
-    def told(self) -> int:
+    def count(self) -> int:
         """How much there was to take, or to refuse."""
         return len(self.taken) + len(self._waiting) + len(self.bad)
 
@@ -156,9 +156,9 @@ class Haul:
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER..."
 )
 @takes_results("Folder that the records are added to.")
-@click.option("--testbed", help="Id of the machine, where a file does not tell it.")
-@click.option("--build", help="Label of the engine build, where a file does not tell it.")
-@click.option("--scenario", help="Name of what was asked, instead of one made from the file.")
+@click.option("--testbed", help="Id of the machine, if a file does not name it.")
+@click.option("--build", help="Label of the engine build, if a file does not name it.")
+@click.option("--scenario", help="Name of the scenario, instead of one made from the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(
     *,
@@ -169,14 +169,14 @@ def command(
     scenario: str | None,
     as_json: bool,
 ) -> None:
-    """Add records, and what other tools measured, to the store.
+    """Add records, and results of other tools, to the results folder.
 
-    Reads records of hybridwatch, result files of asv, JSON of vllm bench serve, throughput and
-    latency, results and samples of lm-eval, reports of guidellm and aiperf, rows of InferenceX:
-    told by what is inside. Of a folder every such file is read.
+    This reads records of hybridwatch, result files of asv, JSON of vllm bench serve, throughput and
+    latency, results and samples of lm-eval, reports of guidellm and aiperf, rows of InferenceX. The
+    content of a file decides which of these it is. In a folder every such file is read.
 
-    What is there already is not added again. A file that cannot be read is named and the others
-    are taken; the exit status is then 1. It is 2 where there is nothing to take at all.
+    A run that is there already is not added again. If a file cannot be read, it is named, the
+    others are added, and the exit status is 1. It is 2 if there is nothing to add at all.
     """
     haul = Haul(Intake(results), quiet=as_json)
     for named in files:
@@ -192,14 +192,14 @@ def command(
 
 def _take_all(named: Path, haul: Haul, given: Given) -> None:
     """Take a file, or every file of a folder, and say so where there is none."""
-    told, aside = haul.told, len(haul.aside)
+    count, aside = haul.count, len(haul.aside)
     for path in candidates(named) if named.is_dir() else (named,):
         try:
             for taken in _take(path, haul, given):
                 haul.wait(taken)
         except (IngestError, RecordError, OSError) as error:
             haul.refuse(str(path), _reason(path, error))
-    if haul.told == told:
+    if haul.count == count:
         haul.refuse_path(named, haul.aside[aside:])
 
 
@@ -237,9 +237,9 @@ def _check_same(intake: Intake, run: Run) -> None:
     there = intake.held(run.id)
     if there is not None and _measured(there) != _measured(run):
         raise IngestError(
-            f"run {run.id} is there already as {intake.find(run.id)}, where other files lay beside "
-            "this one or another version read it: expected the same values; remove that record to "
-            "take the file anew"
+            f"run {run.id} is there already as {intake.find(run.id)} with other values, because "
+            "other files lay beside this one or another version read it; remove that record to add "
+            "the file again"
         )
 
 

@@ -24,28 +24,28 @@ _INTERRUPTED: Final = 130
 VERBS: Final[Mapping[str, str]] = {
     "scenarios": "List and validate every scenario file.",
     "engine": "Install, list and check engine builds.",
-    "run": "Measure one build, or two interleaved, through scenarios.",
-    "controls": "Run scenarios against their known-bad and their A/A control.",
+    "run": "Measure one build, or two in turn, with scenarios.",
+    "controls": "Check that scenarios find their bug, and nothing in a healthy engine.",
     "records": "List the stored runs.",
     "compare": "Compare two sides and show every verdict.",
-    "explain": "Compute a stored verdict again and show how it came about.",
+    "explain": "Compute a stored verdict again and show the steps to it.",
     "detect": "Find the change points of a history in a CSV.",
     "gate": "Pass or fail: exit status 1 on bad news.",
-    "comment": "Comment on a pull request: one comment, edited on news, and a check.",
-    "ingest": "Add records, and what other tools measured, to the store.",
+    "comment": "Write one comment and a check on a pull request.",
+    "ingest": "Add records, and results of other tools, to the results folder.",
     "export": "Write records for other tools.",
-    "gpu": "Carry a build to a rented GPU, and use its half hour well.",
+    "gpu": "Prepare a rented GPU, and measure the most important things first.",
     "nightly": "Measure, judge, decide and publish, once a night.",
-    "index": "Read what is new, so that the dashboard opens at once.",
+    "index": "Read new records, so that the dashboard opens at once.",
     "dashboard": "Show the records in a browser.",
     "findings": "Write the page of figures measured on GPUs.",
-    "page": "Write a view of the dashboard as one HTML file.",
+    "page": "Write a page of the dashboard as one HTML file.",
 }
 """Every verb with its line of help; verb ``x`` is ``command`` in ``hybridwatch.cli.x``."""
 
 
 class _RefusalError(click.ClickException):
-    """A failure told in a line; in several where several things are wrong."""
+    """A failure shown in one line, or in several if several things are wrong."""
 
     exit_code = 2
 
@@ -56,7 +56,7 @@ class _RefusalError(click.ClickException):
 
 
 class _EngineFailedError(_RefusalError):
-    """Nobody called wrongly: the engine failed, and only the end of its log can say why."""
+    """The call was right, but the engine failed; the end of its log says why."""
 
     exit_code = 1
 

@@ -21,9 +21,9 @@ from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
 from hybridwatch.store import Baseline, Stored, read_baselines, read_newest
 
-MANY_HELP = """With no RECORD, the newest record of every scenario, testbed and pair of builds in
-the results folder is judged, one of one build against the pinned baseline; what the policy expects
-and what has no record, or only one older than its max_age_days, is missing."""
+MANY_HELP = """Without RECORD, the newest record of every scenario, testbed and pair of builds in
+the results folder is judged; a record of one build is compared with the pinned baseline. A scenario
+that the policy expects is missing if it has no record, or only one older than max_age_days."""
 
 _CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
 
@@ -32,7 +32,7 @@ def findings_for(
     records: tuple[str, ...],
     results: Path,
     policy: Policy,
-    asked: SideOptions = PLAIN,
+    options: SideOptions = PLAIN,
     now: datetime | None = None,
 ) -> ChangeReview:
     """Judge what the command line names.
@@ -41,7 +41,7 @@ def findings_for(
         records: As for ``report_for``; none for all that the folder holds.
         results: Folder of the records.
         policy: Rules, and what is expected how lately; that only counts when no record is named.
-        asked: What else is said of the sides.
+        options: How to compare the sides.
         now: Against which records are old, with a time zone; by itself the present.
 
     Raises:
@@ -51,7 +51,7 @@ def findings_for(
     """
     now = datetime.now(UTC) if now is None else now
     if records:
-        return _findings([report_for(records, results, policy, asked)], policy, now)
+        return _findings([report_for(records, results, policy, options)], policy, now)
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder: name a RECORD, or a folder with --results")
     shelf = read_newest(results)
@@ -62,10 +62,10 @@ def findings_for(
     runs = _without_baselines(shelf.runs, pins)
     oldest = now - timedelta(days=policy.max_age_days)
     fresh = [stored for stored in runs if stored.run.started_at >= oldest]
-    reports, absent, alone = _judged(fresh, results, policy, asked)
-    told = {(report.scenario.id, report.contender.testbed.id) for report in reports}
+    reports, absent, alone = _judged(fresh, results, policy, options)
+    compared = {(report.scenario.id, report.contender.testbed.id) for report in reports}
     # A run of one build beside a comparison is somebody's look at it; alone it is all there is.
-    looks = [one for one in alone if (one.scenario, one.testbed) in told]
+    looks = [one for one in alone if (one.scenario, one.testbed) in compared]
     absent += [one for one in alone if one not in looks]
     absent += [_of_gap(gap) for gap in _gaps(runs, pins, policy, now)]
     left_out = (*_unpaired(looks), *_no_longer_watched(runs, fresh, policy, now))
@@ -73,7 +73,7 @@ def findings_for(
 
 
 def _judged(
-    fresh: Sequence[Stored], results: Path, policy: Policy, asked: SideOptions
+    fresh: Sequence[Stored], results: Path, policy: Policy, options: SideOptions
 ) -> tuple[list[Report], list[Absent], list[Absent]]:
     """Judge records; gives the reports, what could not be judged, and what has no baseline."""
     reports: list[Report] = []
@@ -82,7 +82,7 @@ def _judged(
     for stored in sorted(fresh, key=lambda stored: _place(stored.run)):
         run = stored.run
         try:
-            reports.append(report_for((str(stored.path),), results, policy, asked))
+            reports.append(report_for((str(stored.path),), results, policy, options))
         except ComparisonError as error:
             if len(run.builds) == 2:
                 absent.append(_absent(run, str(error)))

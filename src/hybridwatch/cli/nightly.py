@@ -40,20 +40,20 @@ _SECONDS: Final = 3600.0
     show_default=True,
     metavar="BUILD",
     shell_complete=completion.builds,
-    help="What is watched.",
+    help="The engine build to watch.",
 )
 @click.option(
     "--baseline",
     metavar="BUILD",
     shell_complete=completion.builds,
-    help="Measured in turn with it.  [default: the same build, an A/A night]",
+    help="The build to measure in turn with it.  [default: the same build, an A/A night]",
 )
 @click.option(
     "--hours",
     type=click.FloatRange(0, min_open=True),
     default=_HOURS,
     show_default=True,
-    help="After so long nothing more is measured.",
+    help="After this time nothing more is measured.",
 )
 @takes_results("Folder that gets records, verdicts and nights.")
 @click.option(
@@ -74,9 +74,9 @@ def command(
 ) -> None:
     """Measure each SCENARIO through asv, judge, decide, publish.
 
-    Without one: what the policy expects. Called again on the same day it adds nothing, and after
-    it was interrupted it goes on where it was. Ends with the records, asv's site, a Markdown
-    report and the state of the gate; the exit status is 1 when the gate fails.
+    Without SCENARIO, those that the policy expects. A second call on the same day adds nothing;
+    after an interruption the next call continues. The results are the records, asv's site, a
+    Markdown report and the answer of the gate. The exit status is 1 when the gate fails.
     """
     labels = (build, baseline or build)
     specs = {spec.name: spec for spec in (parse_label(label).spec for label in labels)}
@@ -108,14 +108,14 @@ def command(
 
 
 def _commit() -> str:
-    asked = subprocess.run(
+    git = subprocess.run(
         ["git", "-C", str(home()), "rev-parse", "HEAD"],  # noqa: S607 (git where the system has it)
         capture_output=True,
         text=True,
         check=False,
     )
-    if asked.returncode != 0:
+    if git.returncode != 0:
         raise NightError(
-            f"{home()}: asv keeps numbers by commit, and there is none: {asked.stderr}"
+            f"{home()}: asv stores numbers by commit, and this folder has none: {git.stderr}"
         )
-    return asked.stdout.strip()
+    return git.stdout.strip()

@@ -16,13 +16,14 @@ from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.say import as_text
+from hybridwatch.history.severity import verdict_of
 from hybridwatch.plain_text import visible
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Run
 from hybridwatch.report.caught import bugs_caught, readings_of, seen_by
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.jsonform import known_bad_to_json, to_json
-from hybridwatch.report.sentence import MARKS, plural
+from hybridwatch.report.sentence import plural
 from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenario.scenario import Scenario
 
@@ -65,7 +66,7 @@ class Outcome:
             whole: Whether every number is wanted, or only what it comes to.
         """
         if not whole:
-            word, style, by = self.said()
+            word, style, by = self.summary()
             console.print(Text(visible(f"  {word}{by and f': {by}'}"), style=style))
         elif self._report is None:
             print_values(self.run, console)
@@ -74,8 +75,8 @@ class Outcome:
         for trouble in self.troubles:
             console.print(as_text(trouble), style="red")
 
-    def said(self) -> tuple[str, str, str]:
-        """Say in a word what came of it, how that is coloured, and what shows it."""
+    def summary(self) -> tuple[str, str, str]:
+        """Give the result in a word, the style of that word, and what shows it."""
         if self.control is not None:
             caught = self.control.sight is Sight.CAUGHT
             word = self.control.sight.value
@@ -86,8 +87,7 @@ class Outcome:
             )
         if self._report is None:
             return "measured", "", plural(len(self.run.trials), "trial")
-        present = {comparison.verdict for comparison in self._report.comparisons}
-        loudest = next((verdict for verdict in MARKS if verdict in present), Verdict.MISSING)
+        loudest = verdict_of(self._report)
         alike = [c for c in self._report.comparisons if c.verdict is loudest]
         by = plural(len(alike), "comparison")
         if loudest not in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:
@@ -133,7 +133,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     table.add_column("found", no_wrap=True)
     table.add_column("by")
     for outcome in outcomes:
-        word, style, by = outcome.said()
+        word, style, by = outcome.summary()
         table.add_row(Text(one_line(outcome.scenario)), Text(word, style=style), Text(one_line(by)))
     return table
 
@@ -174,7 +174,7 @@ def _troubles(scenario: Scenario, run: Run, control: KnownBad | None) -> Iterato
             reason = trial.failure.reason
             yield f"trial {trial.index} ({trial.phase.value}) failed: {reason}"
     if run.looks is not None and not run.looks.made:
-        yield "no timed trial fitted into the time: give more of --max-minutes"
+        yield "no timed trial fitted into the time; give a larger --max-minutes"
     needed = {run.builds[0].fixes.get(fix) for fix in (scenario.fix, *scenario.requires)}
     if needed <= _AT_WORK:
         for line in broken_expectations(run, 0, scenario.expect):

@@ -25,7 +25,7 @@ from hybridwatch.watch.checkout import checkout_here
     ),
 )
 @click.argument("screen", type=click.Choice(list(SCREENS)))
-@click.option("--query", default="", help="What stands behind the ? of the view's address.")
+@click.option("--query", default="", help="The part after the ? of the page's address.")
 @takes_results("Folder whose records are shown.")
 @click.option(
     "--out",
@@ -34,11 +34,11 @@ from hybridwatch.watch.checkout import checkout_here
     help="File to write.",
 )
 def command(screen: str, query: str, results: Path, out: Path) -> None:
-    """Write a view of the dashboard as one HTML file.
+    """Write a page of the dashboard as one HTML file.
 
-    It shows the same words and numbers as the page whose address ends in SCREEN?QUERY, needs
-    nothing else to be opened, and holds the CSV of every table and chart. Exit status 1 when the
-    query asks for something that is not there; the file says so too.
+    The file has the same words and numbers as the page whose address ends in SCREEN?QUERY, opens
+    without a server, and contains the CSV of every table and chart. The exit status is 1 when the
+    query names something that is not there; the file says so too.
     """
     from hybridwatch.pages.saved_page import static_page
 

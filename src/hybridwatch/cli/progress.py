@@ -76,18 +76,20 @@ def progress(console: Console, left: TimeLeft | None = None) -> Iterator[Tell]:
 
     Args:
         console: Where to.
-        left: Tells how long it will take, where that can be told.
+        left: Estimates the remaining time; without it the bar shows none.
     """
     if left is not None:
         left.begin()
 
-    def told(step: Progress) -> str:
+    def remaining(step: Progress) -> str:
         return "" if left is None else left.after(step.done, step.total)
 
     if not console.is_terminal:
         yield lambda step: console.print(
             as_text(
-                ", ".join(filter(None, (f"[{step.done}/{step.total}] {step.text}", told(step))))
+                ", ".join(
+                    filter(None, (f"[{step.done}/{step.total}] {step.text}", remaining(step)))
+                )
             )
         )
         return
@@ -109,7 +111,7 @@ def progress(console: Console, left: TimeLeft | None = None) -> Iterator[Tell]:
                 completed=step.done,
                 total=step.total,
                 description=step.text,
-                left=told(step),
+                left=remaining(step),
             )
 
         yield tell

@@ -80,21 +80,21 @@ class _ListOptions:
     "--build",
     metavar="BUILD",
     shell_complete=completion.builds,
-    help="Only runs with a side whose label begins so.",
+    help="Only runs with a side whose label begins with this.",
 )
 @click.option("--testbed", help="Only this machine; the beginning of its id is enough.")
 @click.option(
     "--role",
     type=click.Choice([*(role.value for role in Role), "alone"]),
-    help="Only runs for this; alone: of one build.",
+    help="Only runs with this purpose; alone means a run of one build.",
 )
 @takes_results("Folder whose records are listed.")
-@click.option("--all", "everything", is_flag=True, help=f"More than the newest {_SHOWN}.")
+@click.option("--all", "everything", is_flag=True, help=f"List all, not only the newest {_SHOWN}.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> None:
     """List the stored runs, the newest first.
 
-    The word in the first column names a run for every verb that takes a RECORD.
+    The first column is the id of a run; every verb that takes a RECORD accepts it.
     """
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder; name one with --results")
@@ -108,7 +108,7 @@ def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> N
         return
     if shown:
         Console().print(_table(shown))
-        _tell_undigested(shown)
+        _print_undigested(shown)
     else:
         say(f"{results}: no such record.")
     if more:
@@ -158,13 +158,13 @@ def _table(shown: Sequence[Stored]) -> Table:
     return table
 
 
-def _tell_undigested(shown: Sequence[Stored]) -> None:
+def _print_undigested(shown: Sequence[Stored]) -> None:
     """Name the records in which damage need not show."""
     lacking = [stored.run.id for stored in shown if stored.run.sha256 is None]
     if lacking:
         more = len(lacking) - _NAMED
         others = f" and {more} more" if more > 0 else ""
-        click.echo(f"{NO_DIGEST}, damage need not show: {', '.join(lacking[:_NAMED])}{others}")
+        click.echo(f"{NO_DIGEST}, so damage may go unseen: {', '.join(lacking[:_NAMED])}{others}")
 
 
 def _builds(run: Run) -> str:

@@ -67,7 +67,7 @@ class _FailedScenarios:
     """Scenarios of which there is nothing to record; the others are measured all the same.
 
     Args:
-        console: Where each is told.
+        console: Where each is printed.
         alone: Whether there is no other, so that its error is the command's.
     """
 
@@ -85,8 +85,8 @@ class _FailedScenarios:
             if self._alone:
                 raise
             self.count += 1
-            said = f"{scenario.id}: {error}"
-            self._console.print(as_text(said), style="red")
+            message = f"{scenario.id}: {error}"
+            self._console.print(as_text(message), style="red")
             if isinstance(error, EngineError) and error.log_tail:
                 self._console.print(as_text(error.log_tail))
 
@@ -115,7 +115,7 @@ class _FailedScenarios:
 @click.option(
     "--trials",
     type=click.IntRange(7, 1000),
-    help="Timed trials a side; at the first look with --until-decided.",
+    help="Number of timed trials on each side; with --until-decided, at the first look.",
 )
 @takes_documents
 @click.option(
@@ -147,19 +147,20 @@ def command(
     as_json: bool,
     **wish: Any,
 ) -> None:
-    """Measure each SCENARIO (an id or a group such as smoke; else all that the builds can run).
+    """Measure each SCENARIO and show what changed.
 
-    One scenario ends with its verdicts, several with a line for each; then come the place of the
-    records and what to do next. The exit status is 1 when a trial failed, an engine did not come
-    up, a known bug was not caught, or the baseline is not what the scenario expects of a healthy
-    engine; any other regression is an answer, and `hybridwatch gate` turns it into a status.
+    SCENARIO is an id or a group such as smoke; without one, all that the builds can run. One
+    scenario ends with its verdicts, several with a line for each; then the output names the records
+    and the next commands. The exit status is 1 when a trial failed, an engine did not start, a
+    known bug was not caught, or the baseline is not what the scenario expects of a healthy engine.
+    Any other regression is an answer; `hybridwatch gate` turns it into an exit status.
     """
     wanted = _RunOptions(**wish)
-    asked = [
+    planned = [
         with_counts(scenario, timed=wanted.trials, documents=wanted.documents)
         for scenario in chosen(scenarios, wanted.labels or (DEFAULT_BUILD,))
     ]
-    plans = [(scenario, _sides(scenario, wanted)) for scenario in asked]
+    plans = [(scenario, _sides(scenario, wanted)) for scenario in planned]
     check_writable(results)
     console = Console(stderr=as_json)
     outcomes: list[Outcome] = []
@@ -184,21 +185,21 @@ def command(
 
 def _sides(scenario: Scenario, wanted: _RunOptions) -> tuple[BuildRequest, ...]:
     """Resolve what is compared, and refuse what cannot be started before anything is."""
-    asked = list(wanted.labels or (DEFAULT_BUILD,))
-    for label in asked:
+    labels = list(wanted.labels or (DEFAULT_BUILD,))
+    for label in labels:
         require_installed(parse_label(label).spec)
     if wanted.known_bad:
-        named = asked[0], scenario.fix, scenario.requires
-        asked[:1] = [healthy_label(*named), known_bad_label(*named)]
-    if len(asked) > 2:
+        named = labels[0], scenario.fix, scenario.requires
+        labels[:1] = [healthy_label(*named), known_bad_label(*named)]
+    if len(labels) > 2:
         extra = " (--known-bad adds one)" if wanted.known_bad else ""
-        raise BuildError(f"--build: expected one or two builds, got {len(asked)}{extra}")
-    if wanted.until_decided and len(asked) == 1:
+        raise BuildError(f"--build: expected one or two builds, got {len(labels)}{extra}")
+    if wanted.until_decided and len(labels) == 1:
         raise BuildError(
-            f"--until-decided: expected two builds to decide between, got only {asked[0]}: "
+            f"--until-decided: expected two builds to decide between, got only {labels[0]}: "
             "give --build twice, or --known-bad"
         )
-    return tuple(parse_label(label) for label in asked)
+    return tuple(parse_label(label) for label in labels)
 
 
 def _budget(scenario: Scenario, wanted: _RunOptions) -> Budget | None:

@@ -25,7 +25,7 @@ _WRONG = 2  # exit status: a file says something we do not understand
     ),
 )
 @click.option("--check", is_flag=True, help="Only validate every file.")
-@click.option("--all", "everything", is_flag=True, help="Say of each why it is there.")
+@click.option("--all", "everything", is_flag=True, help="Also show the reason for each scenario.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
     "--root",
@@ -35,16 +35,16 @@ _WRONG = 2  # exit status: a file says something we do not understand
 def command(*, check: bool, everything: bool, as_json: bool, root: Path | None) -> None:
     """List and validate every scenario file.
 
-    Ends with status 2 if any file is wrong; every wrong file is told.
+    The exit status is 2 if any file is wrong; each wrong file is named.
     """
     found = survey(root or home() / "scenarios")
     if as_json:
         click.echo(json.dumps(_to_json(found), indent=2))
     elif check:
-        _tell(found)
+        _print_check(found)
     else:
         _print(found.scenarios, reasons=everything)
-        _tell_problems(found)
+        _print_problems(found)
     if found.problems:
         raise click.exceptions.Exit(_WRONG)
 
@@ -64,13 +64,13 @@ def _to_json(found: Survey) -> dict[str, object]:
     return {"scenarios": scenarios, "problems": list(found.problems)}
 
 
-def _tell(found: Survey) -> None:
+def _print_check(found: Survey) -> None:
     good = len(found.scenarios)
     click.echo(f"{good} {'scenario is' if good == 1 else 'scenarios are'} valid.")
-    _tell_problems(found)
+    _print_problems(found)
 
 
-def _tell_problems(found: Survey) -> None:
+def _print_problems(found: Survey) -> None:
     for problem in found.problems:
         say(f"ScenarioError: {problem}", err=True)
 
@@ -85,6 +85,6 @@ def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
         Console().print(table)
         return
     for scenario in scenarios:
-        said = f"{scenario.id}, version {scenario.version}: without {scenario.fix}"
-        Console().print(said, style="bold", markup=False, highlight=False)
+        title = f"{scenario.id}, version {scenario.version}: without {scenario.fix}"
+        Console().print(title, style="bold", markup=False, highlight=False)
         Console().print(Padding(as_text(scenario.summary), (0, 0, 1, 2)))

@@ -1,4 +1,4 @@
-"""How verbs are told which two sides to compare: the arguments and what they stand for."""
+"""The two sides that a verb compares: its arguments and what they mean."""
 
 import functools
 from collections.abc import Callable
@@ -23,9 +23,9 @@ _MARK: Final = "#"
 
 RECORDS_HELP: Final = """RECORD is a record file, the id of a run, or "latest"; ids and "latest" are
 looked up in the results folder.
-One RECORD of two builds compares these. Two are BASELINE and CONTENDER; of a record of two builds
-add which side is meant: RECORD#0 or RECORD#1. One RECORD of one build, or one side, is compared
-with the baseline that results/baselines.toml pins for its scenario and testbed."""
+One RECORD with two builds compares these two. Two RECORDs are BASELINE and CONTENDER; for a record
+with two builds add the side: RECORD#0 or RECORD#1. One RECORD with one build, or one side, is
+compared with the baseline that results/baselines.toml pins for its scenario and testbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class _Wanted:
 
     Attributes:
         name: File, run id or ``latest``.
-        side: Which build, ``None`` when not said.
+        side: Which build, ``None`` if none is given.
     """
 
     name: str
@@ -43,7 +43,7 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True)
 class SideOptions:
-    """What else the command line says of the sides.
+    """Options for the sides on the command line.
 
     Attributes:
         pinned: Whether the baseline is the pinned one, whatever else the record holds.
@@ -59,16 +59,16 @@ PLAIN: Final = SideOptions()
 
 
 def takes_baseline(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the argument ``asked``; it refuses to compare testbeds by itself."""
+    """Give a verb the argument ``options``; it refuses to compare testbeds by itself."""
 
     @functools.wraps(verb)
     def wrapped(*, baseline: str | None, across_testbeds: bool, **others: Any) -> Any:
-        return verb(asked=SideOptions(baseline is not None, across_testbeds), **others)
+        return verb(options=SideOptions(baseline is not None, across_testbeds), **others)
 
     wrapped = click.option(
         "--across-testbeds",
         is_flag=True,
-        help="Compare all the same what different machines measured.",
+        help="Compare sides even if different machines measured them.",
     )(wrapped)
     return click.option(
         "--baseline",
@@ -99,7 +99,7 @@ def _takes_records(verb: Callable[..., Any], metavar: str, *, required: bool) ->
 
 
 def report_for(
-    records: tuple[str, ...], results: Path, policy: Policy = STRICT, asked: SideOptions = PLAIN
+    records: tuple[str, ...], results: Path, policy: Policy = STRICT, options: SideOptions = PLAIN
 ) -> Report:
     """Compare what the command line names.
 
@@ -107,34 +107,34 @@ def report_for(
         records: One or two words, each RECORD or RECORD#SIDE.
         results: Folder in which run ids are looked up.
         policy: Whose margins take the place of the metrics' own.
-        asked: What else it says.
+        options: How to compare them.
 
     Raises:
         ComparisonError: The words do not name two sides, or the same one twice, or sides of two
-            testbeds, and nobody asked for that.
+            testbeds without ``across_testbeds``.
         RecordError: A record cannot be found or read.
     """
-    return judge_asked(records, results, policy, asked).report
+    return judge_named(records, results, policy, options).report
 
 
-def judge_asked(
-    records: tuple[str, ...], results: Path, policy: Policy = STRICT, asked: SideOptions = PLAIN
+def judge_named(
+    records: tuple[str, ...], results: Path, policy: Policy = STRICT, options: SideOptions = PLAIN
 ) -> Judged:
     """Compare what the command line names, and keep what it was made from; as ``report_for``."""
-    left, right = sides_for(records, results, asked)
+    left, right = sides_for(records, results, options)
     if (left.run.id, left.side) == (right.run.id, right.side):
         raise ComparisonError(
-            f"run {left.run.id}{_MARK}{left.side}: would be compared with itself, which shows "
-            "nothing: measure another run to compare with it"
+            f"run {left.run.id}{_MARK}{left.side}: would be compared with itself; "
+            "measure another run to compare with it"
         )
-    if asked.across_testbeds is False:
+    if options.across_testbeds is False:
         _refuse_across(left, right)
-    across = bool(asked.across_testbeds)
+    across = bool(options.across_testbeds)
     return judge(left, right, results, policy, across_testbeds=across)
 
 
 def sides_for(
-    records: tuple[str, ...], results: Path, asked: SideOptions = PLAIN
+    records: tuple[str, ...], results: Path, options: SideOptions = PLAIN
 ) -> tuple[Chosen, Chosen]:
     """Find the two sides that the command line names; as ``report_for``."""
     if len(records) > 2:
@@ -143,22 +143,22 @@ def sides_for(
     paths = [find_record(results, one.name) for one in wanted]
     runs = [read_run(path) for path in paths]
     if len(runs) == 2:
-        if asked.pinned:
+        if options.pinned:
             raise ComparisonError("--baseline pinned: expected one record, found two")
         left, right = (
             Chosen(path, run, _side(run, one))
             for path, run, one in zip(paths, runs, wanted, strict=True)
         )
         return left, right
-    if not asked.pinned and wanted[0].side is None and len(runs[0].builds) == 2:
+    if not options.pinned and wanted[0].side is None and len(runs[0].builds) == 2:
         return both_sides(paths[0], runs[0])
     # The last build of a run is what it was made for.
     side = len(runs[0].builds) - 1 if wanted[0].side is None else wanted[0].side
     contender = Chosen(paths[0], runs[0], side)
-    return _pinned_for(contender, results, asked), contender
+    return _pinned_for(contender, results, options), contender
 
 
-def _pinned_for(contender: Chosen, results: Path, asked: SideOptions) -> Chosen:
+def _pinned_for(contender: Chosen, results: Path, options: SideOptions) -> Chosen:
     run = contender.run
     baselines = read_baselines(results)
     for pin in baselines:
@@ -180,7 +180,7 @@ def _pinned_for(contender: Chosen, results: Path, asked: SideOptions) -> Chosen:
     elsewhere = [pin.testbed for pin in baselines if pin.scenario == run.scenario.id]
     where = f" (pinned on {', '.join(elsewhere)})" if elsewhere else ""
     missing = f"{pins} pins no baseline for {run.scenario.id} on {run.testbed.id}{where}"
-    if asked.pinned:
+    if options.pinned:
         raise ComparisonError(f"--baseline pinned: {missing}: pin one (results/README.md)")
     raise ComparisonError(
         f"run {run.id}: one side alone cannot be compared, and {missing}: name a second record, or "
@@ -197,10 +197,10 @@ def _refuse_across(baseline: Chosen, contender: Chosen) -> None:
     differing = machines_apart(baseline, contender)
     if not differing:
         return
-    told = "\n".join(f"  {line}" for line in differing)
+    lines = "\n".join(f"  {line}" for line in differing)
     raise ComparisonError(
-        f"refused, since a difference would be the machines' as much as the engines':\n{told}\n"
-        "measure both on one machine, or compare all the same with --across-testbeds"
+        f"refused: different machines measured the sides, so a difference may be theirs:\n{lines}\n"
+        "measure both on one machine, or compare anyway with --across-testbeds"
     )
 
 
@@ -219,6 +219,4 @@ def _side(run: Run, wanted: _Wanted) -> int:
     if len(run.builds) == 1:
         return 0
     labels = ", ".join(f"{_MARK}{at} is {build.label}" for at, build in enumerate(run.builds))
-    raise ComparisonError(
-        f"{wanted.name}: holds {len(run.builds)} builds; say which one is meant: {labels}"
-    )
+    raise ComparisonError(f"{wanted.name}: holds {len(run.builds)} builds; add the side: {labels}")

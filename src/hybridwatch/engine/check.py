@@ -40,7 +40,7 @@ class BuildCheck:
         fixes: By fix id.
         faults: What can be planted, and what that does, by fault id.
         code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
-            from a plugin that does not tell.
+            from a plugin that does not give it.
     """
 
     distribution: str
@@ -94,8 +94,8 @@ def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Buil
     except subprocess.TimeoutExpired:
         raise BuildError(f"{build.name}: the check gave no answer in {timeout_s:g} s") from None
     if done.returncode != 0:
-        said = "\n".join(done.stderr.splitlines()[-10:])
-        raise BuildError(f"{build.name}: the check ended with status {done.returncode}:\n{said}")
+        tail = "\n".join(done.stderr.splitlines()[-10:])
+        raise BuildError(f"{build.name}: the check ended with status {done.returncode}:\n{tail}")
     return _read(build, done.stdout)
 
 

@@ -79,12 +79,12 @@ def _fetched(scenario: Scenario, build: BuildSpec) -> Checkpoint:
             check=False,
         )
         ended = done.returncode
-        told: dict[str, str] = json.loads(done.stdout)
+        answer: dict[str, str] = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
-        told = {"error": f"it was not here after {FETCH_TIMEOUT_S:.0f} s"}
+        answer = {"error": f"it was not here after {FETCH_TIMEOUT_S:.0f} s"}
     except ValueError:
-        told = {"error": f"the hub's client ended with status {ended}"}
-    if "path" not in told:
-        why = told.get("error", "no reason given")
+        answer = {"error": f"the hub's client ended with status {ended}"}
+    if "path" not in answer:
+        why = answer.get("error", "no reason given")
         raise BuildError(f"{scenario.id}: model {name}: it cannot be had from the hub: {why}")
-    return Checkpoint(Path(told["path"]), revision=told["revision"])
+    return Checkpoint(Path(answer["path"]), revision=answer["revision"])

@@ -85,13 +85,13 @@ class EngineControl:
             What was seen; with ``unsupported``, the counts that not every worker could watch, each
             with the reason, where there are any. A part of such a count is left out.
         """
-        told = self._call("probe_stop", name)
+        replies = self._call("probe_stop", name)
         unsupported: dict[str, str] = {}
-        for one in reversed(told):
+        for one in reversed(replies):
             unsupported |= one.get(UNSUPPORTED, {})
         first, *others = (
             {key: seen for key, seen in one.items() if key not in {UNSUPPORTED, *unsupported}}
-            for one in told
+            for one in replies
         )
         for other in others:
             first = {key: _together(value, other[key]) for key, value in first.items()}

@@ -160,8 +160,8 @@ class DisaggregatedServer(Stopped):
             DECODE: self._decode.log_tail(),
             "proxy": self._proxy.log_tail(),
         }
-        told = "\n".join(f"--- {name}\n{tail}" for name, tail in tails.items() if tail)
-        return EngineError(message, told)
+        log_tails = "\n".join(f"--- {name}\n{tail}" for name, tail in tails.items() if tail)
+        return EngineError(message, log_tails)
 
     def stop(self) -> None:
         """End proxy and engines and all their processes; may be called again."""

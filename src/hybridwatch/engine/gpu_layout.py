@@ -45,8 +45,8 @@ def cuda_numbers(devices: Iterable[Device]) -> tuple[str, ...]:
     By number: not every vLLM can read the longer names. A slice of a GPU has no other than its
     name, and is called what whoever started us has called it.
     """
-    asked = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    slices = asked.split(",") if "MIG-" in asked else None
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    slices = visible.split(",") if "MIG-" in visible else None
     return tuple(
         slices[at].strip() if slices else str(device.index) for at, device in enumerate(devices)
     )

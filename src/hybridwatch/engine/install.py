@@ -92,7 +92,8 @@ def install(
     Args:
         build: The build.
         say: Takes each line of progress.
-        wheels: Folders that hold every package, as ``download`` fills them; no index is asked then.
+        wheels: Folders that hold every package, as ``download`` fills them: no index
+            is needed then.
         needs_gpu: Whether a build for CUDA is refused where it could not run.
 
     Returns:
@@ -159,7 +160,7 @@ def _require_wheels(build: BuildSpec, wheels: Sequence[Path], say: Say) -> None:
 
 
 def _packages(build: BuildSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What pip is asked for, one call after the other, each with a title."""
+    """The calls of pip, one after the other, each with a title."""
     if build.accelerator == "cpu":
         # The lock is no constraint here: a default torch pins another triton than the engine uses.
         yield build.torch, (build.torch,)
@@ -194,20 +195,20 @@ def _run(
         text=True,
         errors="replace",
     ) as process:
-        assert process.stdout is not None  # noqa: S101 - a pipe was asked for; tells mypy
+        assert process.stdout is not None  # noqa: S101 - a pipe was requested; for mypy
         for line in process.stdout:
             tail.append(line.rstrip())
             _echo(line.strip(), say)
     if process.returncode != 0:
-        said = "\n".join(tail)
+        last_lines = "\n".join(tail)
         raise BuildError(
             f"{build.name}: step {position} ({step.title}) ended with status "
-            f"{process.returncode}; its last lines:\n{said}"
+            f"{process.returncode}; its last lines:\n{last_lines}"
         )
 
 
 def _echo(line: str, say: Say) -> None:
-    """Pass on the few lines of pip that tell a waiting person that something moves."""
+    """Pass on the few lines of pip that show a waiting person that something moves."""
     if found := _BIG_DOWNLOAD.match(line):
         say(f"      downloading {found[1]} ({found[2]})")
     elif line.startswith("Installing collected packages:"):

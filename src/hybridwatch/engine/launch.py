@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -85,10 +85,6 @@ class Launch:
         ahead = self.accelerator != "cpu" and self.engine.async_scheduling is not False
         return self.engine.speculation is not None and not ahead
 
-    def with_engine(self, engine: EngineArgs, *, graph_replay: bool) -> "Launch":
-        """The same with other engine arguments."""
-        return replace(self, engine=engine, graph_replay=graph_replay)
-
     def command(self, port: int) -> list[str]:
         """The command line of the engine."""
         compilation = {
@@ -136,8 +132,8 @@ class Launch:
         wishes: dict[str, object] = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
         if self.engine.model_runner is not None:
             wishes["model_runner"] = self.engine.model_runner
-        told = {"HYBRIDWATCH_ENGINE": json.dumps(wishes)}
-        return {**_ENVIRONMENT, **self._devices(), **self.environment, **told}
+        for_plugin = {"HYBRIDWATCH_ENGINE": json.dumps(wishes)}
+        return {**_ENVIRONMENT, **self._devices(), **self.environment, **for_plugin}
 
     def _devices(self) -> dict[str, str]:
         if self.gpus:
@@ -176,15 +172,15 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
 
 def _speculation(engine: EngineArgs, models: Path) -> dict[str, str]:
     """The argument that makes the engine speculate; drafts lie beside the target's model."""
-    asked = engine.speculation
-    if asked is None:
+    drafting = engine.speculation
+    if drafting is None:
         return {}
     config = {
-        "method": asked.method,
-        "num_speculative_tokens": asked.drafts,
-        "model": None if asked.model is None else str(models / asked.model),
-        "prompt_lookup_min": asked.lookup_min,
-        "prompt_lookup_max": asked.lookup_max,
+        "method": drafting.method,
+        "num_speculative_tokens": drafting.drafts,
+        "model": None if drafting.model is None else str(models / drafting.model),
+        "prompt_lookup_min": drafting.lookup_min,
+        "prompt_lookup_max": drafting.lookup_max,
     }
-    said = {key: value for key, value in config.items() if value is not None}
-    return {"speculative-config": json.dumps(said)}
+    given = {key: value for key, value in config.items() if value is not None}
+    return {"speculative-config": json.dumps(given)}

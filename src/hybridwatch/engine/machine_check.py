@@ -1,7 +1,7 @@
-"""Whether this machine can hold an engine at all: asked before one is started.
+"""Whether this machine can hold an engine at all: checked before one is started.
 
 An engine that lacks one of these says so minutes later, in words of torch or asyncio, or never.
-Each look takes milliseconds and tells in one line what was expected, what was found, what helps.
+Each check takes milliseconds and says in one line what was expected, what was found, what helps.
 """
 
 import shutil

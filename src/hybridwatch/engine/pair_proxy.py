@@ -103,7 +103,7 @@ def refusal(body: object) -> str | None:
     """Say why a completion request cannot be split over a pair; ``None`` when it can.
 
     One state is handed over per request, so a request must be for one sequence, and the decode
-    server never computes the prompt, so nothing can be asked about its tokens.
+    server never computes the prompt, so nothing is known about its tokens.
     """
     if not isinstance(body, dict):
         return "expected a JSON object"
@@ -178,16 +178,16 @@ class PairProxy:
             async with self._session.get(f"{self._urls[DECODE]}/v1/models") as answer:
                 body = await answer.read()
         except (aiohttp.ClientError, OSError) as error:
-            return _side_error(DECODE, _told(error)).response()
+            return _side_error(DECODE, _failure_text(error)).response()
         return web.Response(
             status=answer.status, body=body, headers={"Content-Type": _type_of(answer)}
         )
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
-        told = await request.read()
+        received = await request.read()
         self.tally.requests += 1
         try:
-            body = json.loads(told)
+            body = json.loads(received)
         except ValueError as error:
             return self._refuse(f"not JSON: {error}")
         if reason := refusal(body):
@@ -215,24 +215,31 @@ class PairProxy:
         """Have the prompt computed.
 
         Returns:
-            Where the state lies, as the decode server wants to be told.
+            Where the state lies, in the form that the decode server expects.
         """
         kept = {key: value for key, value in body.items() if key not in _NOT_FOR_PREFILL}
-        asked = {**kept, "max_tokens": 1, "stream": False, "kv_transfer_params": _LEAVE_FOR_DECODER}
+        prefill_body = {
+            **kept,
+            "max_tokens": 1,
+            "stream": False,
+            "kv_transfer_params": _LEAVE_FOR_DECODER,
+        }
         try:
-            async with self._session.post(self._urls[PREFILL] + _COMPLETIONS, json=asked) as answer:
-                told = await answer.read()
+            async with self._session.post(
+                self._urls[PREFILL] + _COMPLETIONS, json=prefill_body
+            ) as answer:
+                received = await answer.read()
         except (aiohttp.ClientError, OSError) as error:
-            raise _side_error(PREFILL, _told(error)) from error
+            raise _side_error(PREFILL, _failure_text(error)) from error
         if answer.status != HTTPStatus.OK:
-            raise _SideError(PREFILL, answer.status, told, _type_of(answer))
-        return _handle_in(told)
+            raise _SideError(PREFILL, answer.status, received, _type_of(answer))
+        return _handle_in(received)
 
     async def _decode(self, request: web.Request, body: Mapping[str, Any]) -> web.StreamResponse:
         try:
             answer = await self._session.post(self._urls[DECODE] + _COMPLETIONS, json=body)
         except (aiohttp.ClientError, OSError) as error:
-            raise _side_error(DECODE, _told(error)) from error
+            raise _side_error(DECODE, _failure_text(error)) from error
         async with answer:
             if answer.status == HTTPStatus.OK and answer.content_length is None:
                 return await self._pass_on(request, answer)
@@ -264,11 +271,11 @@ class PairProxy:
         return response
 
 
-def _handle_in(told: bytes) -> dict[str, Any]:
+def _handle_in(received: bytes) -> dict[str, Any]:
     try:
-        answer = json.loads(told)
+        answer = json.loads(received)
     except ValueError as error:
-        raise _side_error(PREFILL, _told(error)) from error
+        raise _side_error(PREFILL, _failure_text(error)) from error
     handle = answer.get("kv_transfer_params") if isinstance(answer, dict) else None
     if not isinstance(handle, dict):
         raise _side_error(PREFILL, "answered without kv_transfer_params")
@@ -278,11 +285,11 @@ def _handle_in(told: bytes) -> dict[str, Any]:
 
 
 async def _read(read: Callable[[], Awaitable[bytes]]) -> bytes:
-    """Read from the decode server, its breaking off told apart from our asker's."""
+    """Read from the decode server, and distinguish its breaking off from our client's."""
     try:
         return await read()
     except (aiohttp.ClientError, OSError) as error:
-        raise _side_error(DECODE, f"broke off: {_told(error)}") from error
+        raise _side_error(DECODE, f"broke off: {_failure_text(error)}") from error
 
 
 async def _break_off(request: web.Request, response: web.StreamResponse, error: _SideError) -> None:
@@ -301,7 +308,7 @@ def _type_of(answer: aiohttp.ClientResponse) -> str:
     return answer.headers.get("Content-Type", "application/octet-stream")
 
 
-def _told(error: Exception) -> str:
+def _failure_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"  # some have no text of their own
 
 

@@ -1,4 +1,4 @@
-"""Whether a build fits this machine: asked before anything is made or started.
+"""Whether a build fits this machine: checked before anything is made or started.
 
 Everything here answers at once, but for ``require_wheels``, and says in one line what was found
 and what was expected.
@@ -21,7 +21,7 @@ OLDEST_DRIVER: Final[Mapping[int, str]] = {12: "525", 13: "580"}
 CUDA Compatibility, "Minor Version Compatibility")."""
 
 _SHOWN: Final = 5
-"""Versions that are told where another one is missing: the newest."""
+"""Versions that a message lists where another one is missing: the newest."""
 
 _TOOLKIT = re.compile(r"^cuda-toolkit==(\d+)\.(\d+)", re.MULTILINE)
 _NO_WHEEL = re.compile(r"satisfies the requirement (\S+)(?:.*?\(from versions: (.*?)\))?")
@@ -110,8 +110,8 @@ def require_wheels(build: BuildSpec, arguments: Sequence[str], wheels: Sequence[
         return
     missing = _NO_WHEEL.search(done.stderr)
     if missing is None:
-        said = "\n".join(done.stderr.splitlines()[-10:])
-        raise BuildError(f"{build.name}: pip ended with status {done.returncode}:\n{said}")
+        tail = "\n".join(done.stderr.splitlines()[-10:])
+        raise BuildError(f"{build.name}: pip ended with status {done.returncode}:\n{tail}")
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     where = ", ".join(map(str, wheels)) or "the index"
     there = ", ".join((missing[2] or "none").split(", ")[-_SHOWN:])

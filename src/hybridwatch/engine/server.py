@@ -1,4 +1,4 @@
-"""A vLLM engine: started, asked whether it is well, stopped."""
+"""A vLLM engine: start it, check its health, stop it."""
 
 import socket
 import time

@@ -67,8 +67,8 @@ def to_asv(runs: Iterable[Run], known: Mapping[str, Any]) -> dict[str, bytes]:
     for name, points in by_file.items():
         files[name] = _json(_results(points, machines[name.partition("/")[0]]))
         for point in points:
-            told = _told(point)
-            benchmarks[told.name] = _described(told, point)
+            benchmark = _benchmark_of(point)
+            benchmarks[benchmark.name] = _described(benchmark, point)
     return files | {"benchmarks.json": _json(benchmarks)}
 
 
@@ -87,7 +87,7 @@ def _commit(run: Run) -> str:
     return commit
 
 
-def _told(point: Point) -> _Benchmark:
+def _benchmark_of(point: Point) -> _Benchmark:
     metric, values = point.subject.metric, tuple(value for _, value in point.values)
     name, unit = metric.id, metric.unit.value
     if metric.better is Direction.HIGHER and metric.unit is Unit.RATIO:
@@ -102,15 +102,15 @@ def _told(point: Point) -> _Benchmark:
     return _Benchmark(f"{scenario}.track_{name}_{point.subject.statistic}", unit, values)
 
 
-def _described(told: _Benchmark, point: Point) -> dict[str, Any]:
+def _described(benchmark: _Benchmark, point: Point) -> dict[str, Any]:
     return {
         "code": point.subject.metric.doc,
-        "name": told.name,
+        "name": benchmark.name,
         "param_names": [],
         "params": [],
         "timeout": 0.0,
         "type": "track",
-        "unit": told.unit,
+        "unit": benchmark.unit,
         "version": _version(point),
     }
 
@@ -124,7 +124,7 @@ def _results(points: Sequence[Point], machine: Mapping[str, Any]) -> dict[str, A
     first = points[0]
     by_name: defaultdict[str, list[Point]] = defaultdict(list)
     for point in points:
-        by_name[_told(point).name].append(point)
+        by_name[_benchmark_of(point).name].append(point)
     params = {key: value for key, value in machine.items() if key != "version"}
     return {
         "commit_hash": _commit(first.run),
@@ -145,7 +145,7 @@ def _row(points: Sequence[Point]) -> list[Any]:
     newest = max(points, key=lambda point: point.run.started_at)
     # Other versions of the scenario are not comparable; the newest stands.
     same = [p for p in points if p.run.scenario.digest == newest.run.scenario.digest]
-    samples = [value for point in same for value in _told(point).samples]
+    samples = [value for point in same for value in _benchmark_of(point).samples]
     exact = newest.subject.metric.kind is Kind.EXACT
     low, high = _interval(samples)
     seconds = sum((p.run.finished_at - p.run.started_at).total_seconds() for p in same)

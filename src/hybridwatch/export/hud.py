@@ -42,15 +42,15 @@ def to_hud(runs: Iterable[Run], environment: Mapping[str, str]) -> bytes:
 
 
 def _job(environment: Mapping[str, str]) -> dict[str, Any] | None:
-    told = {key: environment.get(variable, "") for key, variable in _JOB.items()}
-    if not all(told.values()) or not all(told[key].isdigit() for key in _NUMBERS):
+    fields = {key: environment.get(variable, "") for key, variable in _JOB.items()}
+    if not all(fields.values()) or not all(fields[key].isdigit() for key in _NUMBERS):
         return None
-    return {key: int(text) if key in _NUMBERS else text for key, text in told.items()}
+    return {key: int(text) if key in _NUMBERS else text for key, text in fields.items()}
 
 
 def _record(point: Point, job: Mapping[str, Any] | None) -> dict[str, Any]:
     run, build, metric = point.run, point.build, point.subject.metric
-    told = {
+    fields = {
         "benchmark": {
             "name": run.scenario.id,
             "mode": "inference",
@@ -80,20 +80,20 @@ def _record(point: Point, job: Mapping[str, Any] | None) -> dict[str, Any]:
         },
     }
     if job is None:
-        return told
+        return fields
     return {
         "timestamp": int(run.started_at.timestamp()),
         "schema_version": _SCHEMA,
         **job,
-        **told,
+        **fields,
     }
 
 
 def _model(run: Run) -> str:
     """The model's name, which only the load client's own JSON has."""
     results = (trial.client_result or {} for trial in run.trials)
-    told = next((str(result["model_id"]) for result in results if "model_id" in result), "")
-    return _without_folders(told) or UNKNOWN
+    model = next((str(result["model_id"]) for result in results if "model_id" in result), "")
+    return _without_folders(model) or UNKNOWN
 
 
 def _without_folders(model: str) -> str:
@@ -104,20 +104,20 @@ def _without_folders(model: str) -> str:
 
 
 def _runner(run: Run) -> dict[str, Any]:
-    """The machine; what an ingested file does not tell of it is left out, or ``unknown``."""
+    """The machine; what an ingested file does not say of it is left out, or ``unknown``."""
     testbed = run.testbed
     unknown = {field.removeprefix("testbed.") for field in run.source.unknown} if run.source else ()
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": testbed.id,
         "type": "gpu" if testbed.gpus else UNKNOWN if "gpus" in unknown else "cpu",
         "cpu_info": testbed.cpu_model,
         "extra_info": {"kernel": testbed.kernel, "driver": testbed.driver or ""},
     }
     if "cores" not in unknown:
-        told["cpu_count"] = testbed.cores
+        fields["cpu_count"] = testbed.cores
     if "memory_bytes" not in unknown:
-        told["avail_mem_in_gb"] = testbed.memory_bytes // _GIB
+        fields["avail_mem_in_gb"] = testbed.memory_bytes // _GIB
     if "gpus" not in unknown:
-        told["gpu_info"] = testbed.gpus[0] if testbed.gpus else ""
-        told["gpu_count"] = len(testbed.gpus)
-    return told
+        fields["gpu_info"] = testbed.gpus[0] if testbed.gpus else ""
+        fields["gpu_count"] = len(testbed.gpus)
+    return fields

@@ -1,11 +1,11 @@
-"""What a run has to tell, a point for each metric, statistic and side."""
+"""What a run says: a point for each metric, statistic and side."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from hybridwatch.analysis.compare import summarize
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.reduction import reduce_trial
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.errors import ExportError

@@ -1,6 +1,6 @@
 """Forms that hold one value under a name: github-action-benchmark and Bencher.
 
-github-action-benchmark is told a direction for a whole file, so there are two. Bencher keeps
+github-action-benchmark takes one direction for a whole file, so there are two. Bencher keeps
 directions on its server, by measure.
 """
 
@@ -22,7 +22,7 @@ _LONGEST_BENCHMARK: Final = 1024
 _LONGEST_MEASURE: Final = 64
 """Bencher's limits of a name, in bytes of UTF-8."""
 _DIGEST: Final = 10
-"""Hexadecimal digits that tell names apart whose beginnings are the same."""
+"""Hexadecimal digits that distinguish names with the same beginning."""
 
 
 def to_github_action_benchmark(runs: Iterable[Run]) -> dict[str, bytes]:

@@ -187,7 +187,7 @@ def _line(row: Row, place: int, reach: float) -> dict[str, Any]:
 def _mark(row: Row, place: int, reach: float) -> dict[str, Any]:
     comparison = row.comparison
     verdict = comparison.verdict
-    told = (
+    hover = (
         f"<b>{escaped(name_of(comparison))}</b><br>{verdict.value}<br>"
         f"{escaped(change_of(comparison))}<br>"
         f"same within {numbers.size(comparison, row.band / _PER_CENT)}<br>"
@@ -205,7 +205,7 @@ def _mark(row: Row, place: int, reach: float) -> dict[str, Any]:
             "color": _COLOURS.get(verdict, _OTHER),
             "opacity": 1,
         },
-        "hovertemplate": told,
+        "hovertemplate": hover,
         "showlegend": False,
     }
 

@@ -12,7 +12,7 @@ from hybridwatch.analysis.change_point import ChangePoint, State
 from hybridwatch.figures.base import base_figure, escaped, faint
 from hybridwatch.figures.release_marks import AXIS, Mark, fitting, labels, marks_of, rules, short
 from hybridwatch.figures.trials import COLOURS, HOVERS, SIDES, SYMBOLS, room_of, upright_axis
-from hybridwatch.history.lines import Line, is_worse, releases_in_order
+from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metric import Metric
 from hybridwatch.report import numbers
 
@@ -75,8 +75,8 @@ def _moments(frame: pd.DataFrame) -> list[str]:
 def _utc(frame: pd.DataFrame, unit: Literal["s", "m"]) -> npt.NDArray[np.str_]:
     # pandas' own strftime takes ten times as long.
     moments = frame["started_at"].dt.tz_localize(None).to_numpy("datetime64[ns]")
-    told: npt.NDArray[np.str_] = np.datetime_as_string(moments, unit=unit)
-    return told
+    texts: npt.NDArray[np.str_] = np.datetime_as_string(moments, unit=unit)
+    return texts
 
 
 def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
 
 def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> dict[str, Any]:
     levels = line.levels
-    told = zip(levels["build"], levels["n"], _bounds(levels, metric), strict=True)
+    texts = zip(levels["build"], levels["n"], _bounds(levels, metric), strict=True)
     return {
         "type": "scatter",
         "x": _x(levels, over_releases),
@@ -114,7 +114,7 @@ def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> di
         },
         "name": escaped(line.name),
         "legendgroup": line.name,
-        "text": [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in told],
+        "text": [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in texts],
         "customdata": list(zip(_moments(levels), levels["run"], strict=True)),
         "hovertemplate": (
             f"<b>{HOVERS[metric.unit]}</b> %{{text}}<br>%{{customdata[0]}}<extra></extra>"
@@ -136,7 +136,7 @@ def _trials(
         points = line.points[seen & (line.points["side"] == side)]
         if points.empty:
             continue
-        told = zip(points["build"], points["record"], points["revision"], strict=True)
+        texts = zip(points["build"], points["record"], points["revision"], strict=True)
         (testbed,) = points["testbed"].unique()  # series are of one
         yield {
             "type": "scatter",
@@ -148,7 +148,7 @@ def _trials(
             "legendgroup": line.name,
             "showlegend": False,
             "meta": escaped(testbed),
-            "text": [_told(*each, role) for each in told],
+            "text": [_hover(*each, role) for each in texts],
             "customdata": [
                 (f"trial {nth + 1}<br>{moment}", run)
                 for nth, moment, run in zip(
@@ -162,7 +162,7 @@ def _trials(
         }
 
 
-def _told(build: str, record: str, revision: str, side: str) -> str:
+def _hover(build: str, record: str, revision: str, side: str) -> str:
     return (
         f"{escaped(build)} ({side})<br>record {escaped(record.rpartition('/')[2])}<br>"
         f"harness commit {escaped(revision)}"
@@ -174,7 +174,7 @@ def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[s
         return
     found = list(line.history.points)
     at = line.levels.iloc[[point.index for point in found]]
-    colours = [_WORSE if is_worse(point, metric) else _BETTER for point in found]
+    colours = [_WORSE if metric.better.is_worse(point.effect) else _BETTER for point in found]
     yield {
         "type": "scatter",
         "x": _x(at, over_releases),

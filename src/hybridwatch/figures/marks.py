@@ -24,7 +24,7 @@ def mark_place(figure: go.Figure, x: float | str) -> None:
 def mark_moment(figure: go.Figure, moment: datetime) -> None:
     """Draw an upright line at a moment; the axis is widened to it, where it ends before."""
     _widen(figure, moment)
-    mark_place(figure, _told(moment))
+    mark_place(figure, _written(moment))
 
 
 def mark_gap(figure: go.Figure, since: datetime, until: datetime, said: str) -> None:
@@ -39,8 +39,8 @@ def mark_gap(figure: go.Figure, since: datetime, until: datetime, said: str) -> 
     _widen(figure, until)
     figure.add_shape(
         type="rect",
-        x0=_told(since),
-        x1=_told(until),
+        x0=_written(since),
+        x1=_written(until),
         y0=0,
         y1=1,
         yref="paper",
@@ -49,7 +49,7 @@ def mark_gap(figure: go.Figure, since: datetime, until: datetime, said: str) -> 
         layer="below",
     )
     figure.add_annotation(
-        x=_told(until),
+        x=_written(until),
         y=0.98,
         yref="paper",
         xanchor="right",
@@ -69,5 +69,5 @@ def _widen(figure: go.Figure, moment: datetime) -> None:
         axis.range = [axis.range[0], edge.strftime(_SECONDS)]
 
 
-def _told(moment: datetime) -> str:
+def _written(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime(_SECONDS)

@@ -104,7 +104,7 @@ def _bar(
     phase: str, place: int, span: tuple[float, float], longest: float, *, new: bool
 ) -> dict[str, Any]:
     start, seconds = span
-    told = numbers.duration(seconds)
+    length = numbers.duration(seconds)
     return {
         "type": "bar",
         "orientation": "h",
@@ -115,12 +115,12 @@ def _bar(
         "legendgroup": escaped(phase),
         "showlegend": new,
         "marker": {"color": _PHASES.get(phase, _REST)},
-        "text": [told if seconds >= _WRITTEN * longest else ""],
+        "text": [length if seconds >= _WRITTEN * longest else ""],
         "textposition": "inside",
         "insidetextanchor": "middle",
         "textangle": 0,
         "textfont": {"color": "#ffffff"},
-        "hovertemplate": f"<b>{told}</b> {escaped(phase)}<extra></extra>",
+        "hovertemplate": f"<b>{length}</b> {escaped(phase)}<extra></extra>",
     }
 
 

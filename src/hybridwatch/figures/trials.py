@@ -1,17 +1,16 @@
-"""Figures of a run beside those before it, and what other figures share with them.
+"""The figure of a run's trials, and what other figures share with it.
 
 Colours are readable on light and on dark ground, and told apart by readers who do not see red and
 green; the side is told by the symbol too.
 """
 
-import math
 from collections.abc import Iterable
 from typing import Any, Final
 
 import plotly.graph_objects as go
 
 from hybridwatch.figures.base import base_figure, escaped, faint
-from hybridwatch.history.series import Level, Point, Series, label_of, levels_by_build
+from hybridwatch.history.trials import SideMedian, Trials, TrialValue, label_of
 from hybridwatch.metric import Kind, Metric, Unit
 
 # Okabe and Ito's palette, lightened or darkened until each has 3:1 against white and near-black.
@@ -26,7 +25,7 @@ _SIDE_SHIFT: Final = 0.13
 """The two sides of a run stand left and right of its place, and their trials spread around it."""
 _SPREAD: Final = 0.16
 _HEIGHT: Final = 300
-_TICKS: Final = 5
+_WIDTH: Final = 0.6
 _TRIAL: Final = 0.75
 _ROOM: Final = 0.03
 """Room for a whole point beyond the last that a proportion can be."""
@@ -53,38 +52,38 @@ HOVERS: Final[dict[Unit, str]] = {
 }
 
 
-def figure_history(series: Series) -> go.Figure:
-    """Draw one metric over runs in time: every trial as a point, the medians as a line.
+def figure_trials(trials: Trials) -> go.Figure:
+    """Draw one metric of a run: every trial as a point, the median of a side as a bar.
 
     Args:
-        series: The history.
+        trials: What was measured.
 
     Returns:
         A figure whose texts are escaped.
     """
     traces: list[dict[str, Any]] = []
-    colours = _colour_by_build(series)
-    for (build, side), levels in levels_by_build(series).items():
-        points = [p for p in series.points if (p.build, p.side) == (build, side)]
-        name = f"{escaped(build)} ({SIDES[side]})"
-        traces.append(_line(levels, colours[build], name))
-        traces.append(_dots(points, colours[build], name, HOVERS[series.metric.unit]))
-    ticks = range(0, len(series.runs), max(1, math.ceil(len(series.runs) / _TICKS)))
+    colours = _colour_by_build(trials)
+    for level in trials.medians:
+        points = [p for p in trials.points if (p.build, p.side) == (level.build, level.side)]
+        name = f"{escaped(level.build)} ({SIDES[level.side]})"
+        traces.append(_bar(level, colours[level.build], name))
+        traces.append(_dots(points, colours[level.build], name, HOVERS[trials.metric.unit]))
+    ticks = [0] if trials.points else []
     return base_figure(
         traces,
-        title=label_of(series.metric, series.statistic),
+        title=label_of(trials.metric, trials.statistic),
         height=_HEIGHT,
-        margin={"l": room_of(series.metric.unit), "r": 8, "t": 44, "b": 28},
+        margin={"l": room_of(trials.metric.unit), "r": 8, "t": 44, "b": 28},
         legend={"orientation": "h", "yanchor": "top", "y": -0.14, "x": 0},
         xaxis={
             "tickmode": "array",
-            "tickvals": list(ticks),
-            "ticktext": [f"{series.runs[i]:%d %b %H:%M}" for i in ticks],
-            "range": [-0.6, max(len(series.runs) - 0.4, 0.6)],
+            "tickvals": ticks,
+            "ticktext": [f"{trials.started_at:%d %b %H:%M}" for _ in ticks],
+            "range": [-_WIDTH, _WIDTH],
             "showgrid": False,
             "zeroline": False,
         },
-        yaxis=upright_axis(series.metric, [point.value for point in series.points]),
+        yaxis=upright_axis(trials.metric, [point.value for point in trials.points]),
     )
 
 
@@ -119,16 +118,16 @@ def room_of(unit: Unit) -> int:
     return _NUMBERS_AND_UNITS if unit in _SPELT else _NUMBERS
 
 
-def _colour_by_build(series: Series) -> dict[str, str]:
-    builds = dict.fromkeys(point.build for point in series.points)
+def _colour_by_build(trials: Trials) -> dict[str, str]:
+    builds = dict.fromkeys(point.build for point in trials.points)
     return {build: COLOURS[i % len(COLOURS)] for i, build in enumerate(builds)}
 
 
-def _line(levels: list[Level], colour: str, name: str) -> dict[str, Any]:
+def _bar(level: SideMedian, colour: str, name: str) -> dict[str, Any]:
     return {
         "type": "scatter",
-        "x": [level.position + _shift(level.side) for level in levels],
-        "y": [level.value for level in levels],
+        "x": [_shift(level.side)],
+        "y": [level.value],
         "mode": "lines+markers",
         "line": {"color": colour, "width": 1.5},
         # A bar as wide as the cloud of points around it.
@@ -140,7 +139,7 @@ def _line(levels: list[Level], colour: str, name: str) -> dict[str, Any]:
     }
 
 
-def _dots(points: list[Point], colour: str, name: str, value: str) -> dict[str, Any]:
+def _dots(points: list[TrialValue], colour: str, name: str, value: str) -> dict[str, Any]:
     return {
         "type": "scatter",
         "x": _places(points),
@@ -172,15 +171,11 @@ def _dots(points: list[Point], colour: str, name: str, value: str) -> dict[str, 
     }
 
 
-def _places(points: list[Point]) -> list[float]:
-    """Spread a run's trials in their order around its place, so that none hides another."""
-    last: dict[int, int] = {}
-    for point in points:
-        last[point.position] = max(last.get(point.position, 0), point.nth)
+def _places(points: list[TrialValue]) -> list[float]:
+    """Spread the trials of a side in their order around its place, so that none hides another."""
+    last = max(point.nth for point in points)
     return [
-        point.position
-        + _shift(point.side)
-        + (_SPREAD * (point.nth / last[point.position] - 0.5) if last[point.position] else 0.0)
+        _shift(point.side) + (_SPREAD * (point.nth / last - 0.5) if last else 0.0)
         for point in points
     ]
 

@@ -28,12 +28,12 @@ _LONGEST_WAIT_S: Final = 120.0
 _PAGE: Final = 100
 _CHECK: Final = "hybridwatch"
 _INSTALLATION: Final = "ghs_"
-"""How the tokens of jobs and apps begin; REST tells nobody whose they are, GraphQL does."""
+"""How the tokens of jobs and apps begin; REST does not say whose they are, GraphQL does."""
 _VIEWER: Final = "query { viewer { databaseId } }"
 _SHOWN: Final = 300
 _HIDDEN: Final = "***"
 _REQUESTS: Final = logging.getLogger("github.Requester")
-"""Where PyGithub tells, to whoever asks for it, what it sent and what came back."""
+"""Where PyGithub logs what it sent and what came back."""
 
 _HINTS: Final = {
     401: "the token in GITHUB_TOKEN is not valid",
@@ -110,14 +110,14 @@ class PullRequest:
             per_page=_PAGE,
             lazy=True,
         )
-        with self._told("read"):
+        with self._as_github_errors("read"):
             self._repository = self._github.get_repo(repository)
             self._pull = self._repository.get_pull(number)
             self.head: str = self._pull.head.sha
 
     def has_commit(self, sha: str) -> bool:
         """Whether a commit is one of the pull request's, its head or an earlier one."""
-        with self._told("read the commits of"):
+        with self._as_github_errors("read the commits of"):
             return sha == self.head or any(c.sha == sha for c in self._pull.get_commits())
 
     def comment(
@@ -142,7 +142,7 @@ class PullRequest:
         Raises:
             GithubError: GitHub refuses, or does not say as whom the token writes.
         """
-        with self._told("comment on"):
+        with self._as_github_errors("comment on"):
             me = self._me()
             ours = self._ours(is_marked, me)
             text = text_after(ours[0].body if ours else None)
@@ -166,13 +166,13 @@ class PullRequest:
         Returns:
             What was done: ``posted`` or ``unchanged``.
         """
-        with self._told(f"give a check to commit {sha[:12]} of"):
+        with self._as_github_errors(f"give a check to commit {sha[:12]} of"):
             commit = self._repository.get_commit(sha)
             latest = list(commit.get_check_runs(check_name=_CHECK, filter="latest"))
-            said = {
+            shown = {
                 (run.conclusion, run.output.title, _plain(run.output.summary)) for run in latest
             }
-            if said == {(check.conclusion, check.title, _plain(check.summary))}:
+            if shown == {(check.conclusion, check.title, _plain(check.summary))}:
                 return "unchanged"
             self._repository.create_check_run(
                 name=_CHECK,
@@ -221,7 +221,7 @@ class PullRequest:
         return edited
 
     @contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
+    def _as_github_errors(self, doing: str) -> Iterator[None]:
         """Turn what the library raises into one line without the token."""
         message = None
         discretion = _Discretion(self._access.token)
@@ -239,7 +239,7 @@ class PullRequest:
             _REQUESTS.removeFilter(discretion)
         if message is not None:
             line = " ".join(message.split()).replace(self._access.token, _HIDDEN)
-            # A chained exception would show what the server said, word for word.
+            # A chained exception would show the server's answer, word for word.
             raise GithubError(f"GitHub: cannot {doing} {self._name}: {line[:_SHOWN]}") from None
 
 
@@ -256,9 +256,9 @@ class _Discretion(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Black it out."""
-        said = record.getMessage()
-        if self._token in said:
-            record.msg, record.args = said.replace(self._token, _HIDDEN), ()
+        shown = record.getMessage()
+        if self._token in shown:
+            record.msg, record.args = shown.replace(self._token, _HIDDEN), ()
         return True
 
 

@@ -32,7 +32,7 @@ class Target:
     glibc: str
 
     def options(self) -> list[str]:
-        """What pip is told of it.
+        """What pip gets to know of it.
 
         Raises:
             BuildError: The version of glibc is none.
@@ -117,11 +117,13 @@ def call_pip(command: Sequence[str], wheels: Sequence[Path], failed: str) -> Non
         check=False,
     )
     if done.returncode:
-        # Which requirements contradict each other is told on standard output, in one block.
+        # Which requirements contradict each other stands on standard output, in one block.
         _, _, conflict = done.stdout.partition("The conflict is caused by:\n")
         why = [line.strip() for line in conflict.partition("\n\n")[0].splitlines()]
-        said = [line for line in done.stderr.splitlines() if not line.startswith("WARNING")]
-        raise BuildError("\n".join([failed, *why, *said]))
+        warnings_left = [
+            line for line in done.stderr.splitlines() if not line.startswith("WARNING")
+        ]
+        raise BuildError("\n".join([failed, *why, *warnings_left]))
 
 
 def _found(versions: Mapping[str, str], folder: Path) -> dict[str, Path]:

@@ -35,7 +35,7 @@ class Machine:
 
 
 def read_machine(path: Path) -> Machine:
-    """Read a file in which pip tells what is installed.
+    """Read a file in which pip lists what is installed.
 
     Args:
         path: What ``pip list`` printed (as a table, ``--format json`` or ``freeze``), ``pip

@@ -74,7 +74,7 @@ _KERNELS: Final = ("vllm._C", "vllm._moe_C", "vllm._C_stable_libtorch")
 
 
 class PackError(Exception):
-    """Something a person can act on; told in a line or several."""
+    """Something a person can act on, in a line or several."""
 
     status = 1
 

@@ -49,7 +49,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What pip is asked.
+    """What pip has to resolve.
 
     Attributes:
         requirements: What shall run there, such as ``vllm==0.23.0``.
@@ -119,8 +119,8 @@ class _Stub:
         for name, version in machine.items():
             own = name in self._question.as_it_is and name in lock
             shown = pinned(lock[name]) if own else str(version)
-            told = known.get(name, {}) if not own else {}
-            _install(site, name, shown, told)
+            metadata = known.get(name, {}) if not own else {}
+            _install(site, name, shown, metadata)
         return known
 
     def _metadata(self) -> dict[str, dict[str, Any]]:
@@ -141,8 +141,8 @@ class _Stub:
                     raise
                 names.discard(canonicalize_name(missing[1]))
             else:
-                told = [one["metadata"] for one in found["install"]]
-                return {canonicalize_name(one["name"]): one for one in told}
+                packages = [one["metadata"] for one in found["install"]]
+                return {canonicalize_name(one["name"]): one for one in packages}
         return {}
 
     def ask(self) -> dict[str, Any]:
@@ -173,12 +173,12 @@ class _Stub:
         return report
 
 
-def _install(site: Path, name: str, version: str, told: Mapping[str, Any]) -> None:
+def _install(site: Path, name: str, version: str, metadata: Mapping[str, Any]) -> None:
     info = site / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
-    lines += [f"Requires-Dist: {one}" for one in told.get("requires_dist", ())]
-    lines += [f"Provides-Extra: {one}" for one in told.get("provides_extra", ())]
+    lines += [f"Requires-Dist: {one}" for one in metadata.get("requires_dist", ())]
+    lines += [f"Provides-Extra: {one}" for one in metadata.get("provides_extra", ())]
     (info / "METADATA").write_text("\n".join([*lines, ""]), encoding="utf-8")
     (info / "INSTALLER").write_text("pip\n", encoding="utf-8")
     (info / "RECORD").write_text("", encoding="utf-8")
@@ -207,10 +207,10 @@ def _reachable(
             if (name, extra) in seen:
                 continue
             seen.add((name, extra))
-            told = known[name]
+            metadata = known[name]
             waiting += [
-                (one, f"{told['name']} {told['version']} needs {one.name}{one.specifier}")
-                for one in _required(told.get("requires_dist", ()), environment, extra)
+                (one, f"{metadata['name']} {metadata['version']} needs {one.name}{one.specifier}")
+                for one in _required(metadata.get("requires_dist", ()), environment, extra)
             ]
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, RecordError
-from hybridwatch.record.naming import BULK_SUFFIX
 from hybridwatch.record.run import Run
 from hybridwatch.store import Broken, read_run
 
@@ -26,11 +25,6 @@ class Entry:
     run: Run
     report: Report | None
     trouble: str = ""
-
-
-def stamps_of(path: Path) -> tuple[tuple[int, int] | None, ...]:
-    """Give what changes when a record or the file beside it changes."""
-    return _stamp(path), _stamp(path.with_name(path.stem + BULK_SUFFIX))
 
 
 def entry_of(path: Path) -> Entry | Broken:
@@ -56,11 +50,3 @@ def entry_of(path: Path) -> Entry | Broken:
 def _slim(run: Run) -> Run:
     trials = (replace(trial, answers=(), client_result=None) for trial in run.trials)
     return replace(run, trials=tuple(trials))
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None  # deleted since it was listed: the reader will say so
-    return status.st_mtime_ns, status.st_size

@@ -25,9 +25,9 @@ def judged_from(index: Index) -> list[Judged]:
     """
     verdicts = index.verdicts()
     verdicts = verdicts[~verdicts["record"].isin(bad_on_purpose(index))]
-    asked = verdicts.loc[verdicts["verdict"].isin(_BAD), list(STANDING)].drop_duplicates()
-    told = verdicts.merge(asked, on=list(STANDING))[_TOLD]
-    return [_judged(row) for row in told.itertuples(index=False)]
+    questions = verdicts.loc[verdicts["verdict"].isin(_BAD), list(STANDING)].drop_duplicates()
+    answers = verdicts.merge(questions, on=list(STANDING))[_TOLD]
+    return [_judged(row) for row in answers.itertuples(index=False)]
 
 
 def _judged(row: Any) -> Judged:

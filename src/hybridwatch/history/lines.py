@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import HistoryError
 from hybridwatch.index import Series
-from hybridwatch.metric import Direction, Kind, Metric
+from hybridwatch.metric import Kind, Metric
 
 MOST_POINTS: Final = 120
 """Trials that a chart draws before it leaves some out: more hide each other, and drawing them is
@@ -29,8 +29,6 @@ _FEWEST: Final = 2
 _TAIL: Final = 0.025
 _NUMBER: Final = re.compile(r"\d+")
 _ANY_RELEASE: Final = "*"
-
-Order = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +140,9 @@ def releases_in_order(releases: Sequence[str]) -> list[str]:
     return sorted(set(releases), key=_release_key)
 
 
-def is_worse(point: ChangePoint, metric: Metric) -> bool:
-    """Whether a change goes in the bad direction."""
-    return (point.effect > 0) is (metric.better is Direction.LOWER)
-
-
 def verdict_of(point: ChangePoint, metric: Metric) -> Verdict:
     """Whose colour a confirmed change has."""
-    return Verdict.REGRESSION if is_worse(point, metric) else Verdict.IMPROVEMENT
+    return Verdict.REGRESSION if metric.better.is_worse(point.effect) else Verdict.IMPROVEMENT
 
 
 def _banded(series: Series) -> tuple[pd.DataFrame, pd.DataFrame]:

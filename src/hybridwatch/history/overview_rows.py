@@ -11,21 +11,11 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.series import label_of
+from hybridwatch.history.severity import ORDER
+from hybridwatch.history.trials import label_of
 from hybridwatch.index import Index
 from hybridwatch.index.queries import STANDING
 from hybridwatch.metric import Metric, metric_of
-
-LOUDEST: Final = (
-    Verdict.FAILED,
-    Verdict.MISSING,
-    Verdict.REGRESSION,
-    Verdict.NOT_COMPARABLE,
-    Verdict.INCONCLUSIVE,
-    Verdict.IMPROVEMENT,
-    Verdict.EQUIVALENT,
-)
-"""What a person on duty must see first: what gave no number is louder than what got slow."""
 
 COLUMNS: Final[Mapping[str, str]] = {
     "contracts": "contract.*",
@@ -146,8 +136,8 @@ def grid_of(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRo
     """
     medians = _medians(index, runs_back)
     parts: defaultdict[tuple[str, str], list[VerdictRow]] = defaultdict(list)
-    for told in reversed(verdict_rows(verdicts)):
-        parts[told.scenario, told.testbed].append(told)
+    for row in reversed(verdict_rows(verdicts)):
+        parts[row.scenario, row.testbed].append(row)
     rows = [_row(*place, part, medians) for place, part in parts.items()]
     # Newest first where they are equally loud.
     rows.sort(key=lambda row: row.newest, reverse=True)
@@ -183,9 +173,9 @@ def _row(
     medians: Mapping[tuple[str, ...], list[float]],
 ) -> GridRow:
     found: dict[str, list[Standing]] = {}
-    for told in part:
-        standing = _standing(told, tuple(medians.get(told.question, ())))
-        found.setdefault(heading_of(told.metric), []).append(standing)
+    for row in part:
+        standing = _standing(row, tuple(medians.get(row.question, ())))
+        found.setdefault(heading_of(row.metric), []).append(standing)
     everything = [standing for each in found.values() for standing in each]
     pairs = dict.fromkeys((standing.baseline, standing.contender) for standing in everything)
     return GridRow(
@@ -220,7 +210,7 @@ def _standing(row: VerdictRow, medians: Sequence[float]) -> Standing:
 def _loudness(standing: Standing) -> tuple[int, float]:
     """Order by verdict, then by size; a size that is not there comes last."""
     size = abs(standing.effect)
-    return LOUDEST.index(standing.verdict), -size if size == size else 0.0
+    return ORDER.index(standing.verdict), -size if size == size else 0.0
 
 
 @lru_cache(maxsize=1)  # what an index says never changes
@@ -234,9 +224,9 @@ def _medians(index: Index, runs_back: int) -> Mapping[tuple[str, ...], list[floa
 @lru_cache(maxsize=1)  # what an index says never changes
 def since_when(index: Index) -> Mapping[tuple[str, ...], datetime]:
     """Say of each question since when its newest verdict holds without another between."""
-    told = index.verdicts()
-    asked = told.groupby(list(STANDING), observed=True, sort=False)
-    turned = told[told["verdict"] != asked["verdict"].shift()]
+    verdicts = index.verdicts()
+    by_question = verdicts.groupby(list(STANDING), observed=True, sort=False)
+    turned = verdicts[verdicts["verdict"] != by_question["verdict"].shift()]
     last = turned.drop_duplicates(list(STANDING), keep="last")
     questions = zip(*(last[name].tolist() for name in STANDING), strict=True)
     moments = (moment.to_pydatetime() for moment in last["started_at"])

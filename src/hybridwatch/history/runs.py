@@ -9,7 +9,7 @@ import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.history.severity import SEVERITY
+from hybridwatch.history.severity import ORDER
 from hybridwatch.index import Index
 
 CONTROL: Final = "control, bad on purpose"
@@ -89,9 +89,9 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
 
 
 def _worst(verdicts: pd.DataFrame) -> Mapping[str, Verdict]:
-    ranks = {verdict.value: rank for rank, verdict in enumerate(SEVERITY)}
+    ranks = {verdict.value: rank for rank, verdict in enumerate(ORDER)}
     worst = verdicts["verdict"].map(ranks).groupby(verdicts["record"]).min()
-    return {str(record): SEVERITY[int(rank)] for record, rank in worst.items()}
+    return {str(record): ORDER[int(rank)] for record, rank in worst.items()}
 
 
 def controls_last(rows: Iterable[Row]) -> list[Row]:

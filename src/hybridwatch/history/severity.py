@@ -1,28 +1,30 @@
-"""What to read first: the order of verdicts, and the worst one of a report."""
+"""What to read first: the one order of verdicts, and the worst one of a report."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
-SEVERITY: Final = (
-    Verdict.REGRESSION,
+ORDER: Final = (
     Verdict.FAILED,
     Verdict.MISSING,
+    Verdict.REGRESSION,
     Verdict.NOT_COMPARABLE,
     Verdict.INCONCLUSIVE,
     Verdict.IMPROVEMENT,
     Verdict.EQUIVALENT,
 )
-"""What to read first. Inconclusive stands above good news: it is never green."""
+"""The worst first, on every page and in every text. Of what gave no number nothing is known, and a
+dead engine leaves no latency that could regress, so failed and missing stand above a regression.
+Inconclusive stands above good news: it is never green."""
 
 
 def verdict_of(report: Report) -> Verdict:
     """Give the worst verdict of a report; one without comparisons has nothing to say."""
     found = {comparison.verdict for comparison in report.comparisons}
-    return next((verdict for verdict in SEVERITY if verdict in found), Verdict.MISSING)
+    return next((verdict for verdict in ORDER if verdict in found), Verdict.MISSING)
 
 
 def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     """Order comparisons by severity, else as the report has them."""
-    return sorted(comparisons, key=lambda comparison: SEVERITY.index(comparison.verdict))
+    return sorted(comparisons, key=lambda comparison: ORDER.index(comparison.verdict))

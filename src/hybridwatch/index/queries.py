@@ -60,7 +60,7 @@ class Index:
         self._listed = listed
         self._records = frame_of(tables[RECORDS])
         self._runs = _in_time(frame_of(tables[RUNS]))
-        self._told = frame_of(tables[VERDICTS])
+        self._rows = frame_of(tables[VERDICTS])
         self._values = Values(self._runs, tables[VALUES])
 
     def is_current(self) -> bool:
@@ -75,7 +75,7 @@ class Index:
             "records": len(self._records),
             "runs": len(self._records) - broken,
             "values": self._values.count,
-            "verdicts": len(self._told),
+            "verdicts": len(self._rows),
             "broken": broken,
         }
 
@@ -119,7 +119,7 @@ class Index:
 
         Returns:
             As ``verdicts``, oldest first, and ``stale``: whether a later run of the same scenario,
-            builds and testbed no longer tells.
+            builds and testbed has no verdict on it.
         """
         return self._latest.copy()
 
@@ -243,11 +243,11 @@ class Index:
     def _verdicts(self) -> pd.DataFrame:
         shared = ["record", "run", "scenario", "version", "group", "testbed", "started_at"]
         sides = self._runs[self._runs["side"] == 0][[*shared, "headline"]]
-        told = self._told.merge(sides, on="record").merge(
+        joined = self._rows.merge(sides, on="record").merge(
             self._both_builds.reset_index(), on="record"
         )
-        ordered = told.sort_values(["started_at", "record", "place"], ignore_index=True)
-        own = [name for name in self._told.columns if name != "record"]
+        ordered = joined.sort_values(["started_at", "record", "place"], ignore_index=True)
+        own = [name for name in self._rows.columns if name != "record"]
         return ordered[[*shared, "baseline", "contender", *own, "headline"]]
 
     @cached_property

@@ -5,7 +5,7 @@
 There is no manifest and no lock. What an index holds is the union of its segments; where two hold
 one record, the higher generation counts, then the later name, so that every process chooses alike.
 A segment gets its name in one step when it is whole. Nothing waits for the disk: after a power
-failure a segment may be cut short, and then checksums tell, and its records are read again.
+failure a segment may be cut short, which checksums show, and its records are read again.
 """
 
 import contextlib

@@ -44,7 +44,7 @@ def list_stamped(results: Path) -> dict[str, Listed]:
         By path below the results folder, oldest run first.
     """
     return {
-        printable(path.relative_to(results).as_posix()): Listed(path, _stamp(path))
+        printable(path.relative_to(results).as_posix()): Listed(path, stamp_of(path))
         for path in list_records(results)
     }
 
@@ -54,7 +54,8 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _stamp(path: Path) -> Stamp:
+def stamp_of(path: Path) -> Stamp:
+    """Give what changes when a record, or the file beside it, is replaced."""
     bulk = path.with_name(path.stem + BULK_SUFFIX)
     return Stamp(*_written(path), *_written(bulk))
 

@@ -1,4 +1,4 @@
-"""What a segment holds, column by column; ``docs/index.md`` says what each means."""
+"""What a segment holds, column by column; ``docs/record-index.md`` says what each means."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
@@ -15,6 +15,10 @@ RECORDS: Final = "records"
 RUNS: Final = "runs"
 VALUES: Final = "values"
 VERDICTS: Final = "verdicts"
+
+ROWS_VERSION: Final = 1
+"""Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns,
+other numbers of a trial, other words of a headline. Every index is then made again."""
 
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 """Texts repeat a thousand times; each is kept once."""

@@ -35,7 +35,7 @@ _STAMP_OF_0_1: Final = "timestamp_ns"
 
 
 def version_of(document: Document) -> str | None:
-    """Name the aiperf that wrote a file, where it is told."""
+    """Name the aiperf that wrote a file, where the file names it."""
     root = Node(document.root)
     return str(root.value["aiperf_version"]) if "aiperf_version" in root else None
 
@@ -90,27 +90,27 @@ def read_report(document: Document, given: Given, beside: Sequence[Document]) ->
     """
     root = _flat(Node(document.root))
     started, finished = _moment(root.at("start_time")), _moment(root.at("end_time"))
-    asked = _asked(root.at("input_config"))
+    workload = _workload(root.at("input_config"))
     version = root.value.get("aiperf_version")
     requests = next((file for file in beside if _belongs(file, root)), None)
-    told = ForeignRun(
+    foreign_run = ForeignRun(
         format=FORMAT,
         tool=f"aiperf {version or UNKNOWN}",
-        scenario=f"aiperf/{asked['models'][0]}",
-        asked=asked,
+        scenario=f"aiperf/{workload['models'][0]}",
+        workload=workload,
         started_at=started,
         finished_at=finished,
         trials=(_trial(root, started, requests),),
         # Local time, without a word on which.
         unknown=("started_at", "finished_at", *(() if version else ("harness.version",))),
     )
-    return run_of(document, told, given)
+    return run_of(document, foreign_run, given)
 
 
 def _is_0_1(root: Node) -> bool:
     records = root.value.get("records") if isinstance(root.value, dict) else None
-    told = ("request_latency", "Time to First Token", "Inter Token Latency")
-    return "input_config" in root and any(name in Node(records) for name in told)
+    names = ("request_latency", "Time to First Token", "Inter Token Latency")
+    return "input_config" in root and any(name in Node(records) for name in names)
 
 
 def _flat(root: Node) -> Node:
@@ -127,7 +127,7 @@ def _flat(root: Node) -> Node:
     return Node({**root.value, **records, **ttft})
 
 
-def _asked(config: Node) -> dict[str, Any]:
+def _workload(config: Node) -> dict[str, Any]:
     endpoint = config.at("endpoint")
     if "model_names" in endpoint:
         models = [short(name.text()) for name in endpoint.at("model_names").each()]
@@ -193,7 +193,7 @@ def _trial(root: Node, started: datetime, requests: Document | None) -> Trial:
 
 
 def _failure(root: Node) -> str | None:
-    """Say why there are no numbers; releases tell failed requests in three ways."""
+    """Say why there are no numbers; releases name failed requests in three ways."""
     if "request_error_rate" in root:
         share = root.at("request_error_rate", "avg").amount()
         if share:
@@ -213,10 +213,10 @@ def _rates(root: Node) -> Iterator[Sample]:
     for metric, (name, unit) in _RATES.items():
         if name not in root:
             continue  # no tokens come of embeddings
-        told = root.at(name)
-        if told.at("unit").value != unit:
-            raise told.at("unit").wrong(unit)
-        yield Sample(metric, (told.at("avg").amount(),))
+        entry = root.at(name)
+        if entry.at("unit").value != unit:
+            raise entry.at("unit").wrong(unit)
+        yield Sample(metric, (entry.at("avg").amount(),))
 
 
 def _raw(requests: Document) -> list[Sample]:
@@ -225,8 +225,8 @@ def _raw(requests: Document) -> list[Sample]:
         values: list[float] = []
         for node in _measured(requests):
             if name in node.at("metrics"):
-                told = node.at("metrics", name)
-                value, parts = told.at("value"), _parts(told)
+                entry = node.at("metrics", name)
+                value, parts = entry.at("value"), _parts(entry)
                 several = value.amounts() if isinstance(value.value, list) else (value.amount(),)
                 values += [one / parts for one in several]
         if values:
@@ -243,12 +243,12 @@ def _reduced(root: Node) -> list[Sample]:
     ]
 
 
-def _in_seconds(told: Node, word: str) -> float:
-    return told.at(word).amount() / _parts(told)
+def _in_seconds(entry: Node, word: str) -> float:
+    return entry.at(word).amount() / _parts(entry)
 
 
-def _parts(told: Node) -> float:
-    unit = told.at("unit")
+def _parts(entry: Node) -> float:
+    unit = entry.at("unit")
     if unit.value not in _PARTS:
         raise unit.wrong(f"one of {', '.join(_PARTS)}")
     return _PARTS[unit.value]

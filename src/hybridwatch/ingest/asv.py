@@ -42,7 +42,7 @@ class _Row:
     Attributes:
         name: Such as ``suite.Class.track_ttft``.
         version: asv's word for what was run: normally a hash of the benchmark's code.
-        started_at: When, ``None`` where the file does not tell.
+        started_at: When, ``None`` where the file does not say.
         seconds: How long it took.
         cells: Parameters in asv's writing, and the samples under them; ``None`` where it failed.
     """
@@ -89,7 +89,7 @@ def read_results(
     Args:
         document: The file.
         given: As for every format.
-        machine: The ``machine.json`` beside it; without it the file itself tells less.
+        machine: The ``machine.json`` beside it; without it the file itself says less.
         benchmarks: The ``benchmarks.json`` above, which has the units.
 
     Raises:
@@ -105,10 +105,12 @@ def read_results(
     for row in _rows(root):
         classes[row.name.rpartition(".")[0] or row.name].append(row)
     for name, rows in classes.items():
-        yield run_of(document, _told(root, name, rows, units, _testbed(root, machine)), given)
+        yield run_of(
+            document, _foreign_run(root, name, rows, units, _testbed(root, machine)), given
+        )
 
 
-def _told(
+def _foreign_run(
     root: Node, name: str, rows: list[_Row], units: Mapping[str, str], testbed: Testbed
 ) -> ForeignRun:
     committed = moment_of(root.at("date").number() / 1000, root.at("date"))
@@ -119,7 +121,7 @@ def _told(
         format=FORMAT,
         tool="asv",
         scenario=f"asv/{name}",
-        asked={row.name: row.version for row in rows},
+        workload={row.name: row.version for row in rows},
         started_at=started,
         finished_at=max(ended, default=started),
         trials=_trials(rows, units, started),
@@ -201,8 +203,8 @@ def _value(row: Mapping[str, Node], column: str) -> float | None:
 def _cells(row: Mapping[str, Node]) -> Iterator[tuple[str, tuple[float, ...] | None]]:
     params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
     labels = [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
-    told = row["result"].value
-    results: list[Any] = [None] * len(labels) if told is None or told == [] else _listed(told)
+    cells = row["result"].value
+    results: list[Any] = [None] * len(labels) if cells is None or cells == [] else _listed(cells)
     samples: list[Any] = (row["samples"].value if "samples" in row else None) or [None] * len(
         labels
     )
@@ -232,14 +234,14 @@ def _units(benchmarks: Document) -> dict[str, str]:
 
 
 def _testbed(root: Node, machine: Document | None) -> Testbed:
-    told: dict[str, Any] = {**root.at("params").value}
-    told |= machine.root if machine is not None else {}
+    facts: dict[str, Any] = {**root.at("params").value}
+    facts |= machine.root if machine is not None else {}
     return Testbed(
-        id=str(told.get("machine") or UNKNOWN),
-        cpu_model=str(told.get("cpu") or UNKNOWN),
-        cores=_whole(told.get("num_cpu")),
-        memory_bytes=_whole(told.get("ram")),
-        kernel=str(told.get("os") or UNKNOWN),
+        id=str(facts.get("machine") or UNKNOWN),
+        cpu_model=str(facts.get("cpu") or UNKNOWN),
+        cores=_whole(facts.get("num_cpu")),
+        memory_bytes=_whole(facts.get("ram")),
+        kernel=str(facts.get("os") or UNKNOWN),
     )
 
 

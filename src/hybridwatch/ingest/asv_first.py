@@ -39,18 +39,18 @@ def upgrade(root: Node) -> Node:
 
 
 def _row(root: Node, name: str, result: Node) -> list[Any]:
-    told = result.value if isinstance(result.value, dict) else {"result": result.value}
-    if "result" not in told:
+    cell_table = result.value if isinstance(result.value, dict) else {"result": result.value}
+    if "result" not in cell_table:
         raise result.wrong("a result")
-    cells = told["result"]
+    cells = cell_table["result"]
     began = _beside(root, "started_at", name)
     return [
         cells if isinstance(cells, list) else [cells],
-        told.get("params") or [],
+        cell_table.get("params") or [],
         _beside(root, "benchmark_version", name),
         began,
         _seconds(root, name, began),
-        told.get("samples"),
+        cell_table.get("samples"),
     ]
 
 

@@ -1,6 +1,6 @@
 """From what another tool measured to a run of ours, with nothing made up.
 
-A record has fields that no foreign file tells. They hold ``unknown`` or 0, and ``source.unknown``
+A record has fields that no foreign file has. They hold ``unknown`` or 0, and ``source.unknown``
 names each of them.
 """
 
@@ -27,7 +27,7 @@ class Given:
     Attributes:
         testbed: Id of the machine.
         build: Label of the engine build.
-        scenario: What was asked of it, by name.
+        scenario: The name of its workload.
     """
 
     testbed: str | None = None
@@ -37,21 +37,21 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class ForeignRun:
-    """What a foreign file tells of one run.
+    """What a foreign file says of one run.
 
     Attributes:
         format: As ``Source.format``.
-        tool: The tool that measured, with its version where that is told.
-        scenario: A name for what was asked.
-        asked: What was asked, plain JSON: runs are comparable when this is equal.
+        tool: The tool that measured, with its version where the file names it.
+        scenario: A name for the workload.
+        workload: What the engine had to do, as plain JSON: runs are comparable when this is equal.
         started_at: When.
         finished_at: When the last trial ended.
         trials: Numbered anew; side 0.
-        build: Label of what was measured, where told.
-        release: Its version, where told.
-        revision: Commit of the tool, where told.
-        testbed: The machine, where told.
-        unknown: Fields besides the usual ones that are not told.
+        build: Label of what was measured, where the file names it.
+        release: Its version, where the file names it.
+        revision: Commit of the tool, where the file names it.
+        testbed: The machine, where the file names it.
+        unknown: Fields besides the usual ones that the file lacks.
         commit: As ``Source.commit``.
         committed_at: As ``Source.committed_at``.
     """
@@ -59,7 +59,7 @@ class ForeignRun:
     format: str
     tool: str
     scenario: str
-    asked: Any
+    workload: Any
     started_at: datetime
     finished_at: datetime
     trials: Sequence[Trial]
@@ -72,43 +72,43 @@ class ForeignRun:
     committed_at: datetime | None = None
 
 
-def run_of(document: Document, told: ForeignRun, given: Given) -> Run:
+def run_of(document: Document, foreign_run: ForeignRun, given: Given) -> Run:
     """Make the run; the same file with the same words given always makes the same one.
 
     Args:
         document: The file.
-        told: What it tells.
-        given: What it does not; goes before what it tells.
+        foreign_run: What the file says.
+        given: What the user says; goes before what the file says.
 
     Raises:
         IngestError: A time, a rate or a count is negative.
     """
-    _check_amounts(told.trials)
-    build, unknown = _build(told, given)
-    testbed = told.testbed or _nameless(UNKNOWN)
+    _check_amounts(foreign_run.trials)
+    build, unknown = _build(foreign_run, given)
+    testbed = foreign_run.testbed or _nameless(UNKNOWN)
     if given.testbed is not None:
         testbed = replace(testbed, id=given.testbed)
     unknown += _untold(testbed)
-    scenario = given.scenario or told.scenario
-    digest = hashlib.sha256(_text(told.asked).encode()).hexdigest()
+    scenario = given.scenario or foreign_run.scenario
+    digest = hashlib.sha256(_text(foreign_run.workload).encode()).hexdigest()
     return Run(
         id=hashlib.sha256(
             _text([document.sha256, scenario, digest, build.label, testbed.id]).encode()
         ).hexdigest()[:_ID],
-        started_at=told.started_at,
-        finished_at=told.finished_at,
-        harness=Harness(told.tool, told.revision),
+        started_at=foreign_run.started_at,
+        finished_at=foreign_run.finished_at,
+        harness=Harness(foreign_run.tool, foreign_run.revision),
         scenario=ScenarioRef(scenario, 1, digest, UNKNOWN),
         testbed=testbed,
         builds=(build,),
-        trials=tuple(replace(trial, index=place) for place, trial in enumerate(told.trials)),
+        trials=tuple(replace(trial, index=place) for place, trial in enumerate(foreign_run.trials)),
         source=Source(
-            format=told.format,
+            format=foreign_run.format,
             file=document.path.name,
             sha256=document.sha256,
-            unknown=tuple(sorted({*unknown, *told.unknown, "scenario.fix"})),
-            commit=told.commit,
-            committed_at=told.committed_at,
+            unknown=tuple(sorted({*unknown, *foreign_run.unknown, "scenario.fix"})),
+            commit=foreign_run.commit,
+            committed_at=foreign_run.committed_at,
         ),
     )
 
@@ -138,9 +138,9 @@ def short(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2] if name.startswith(("/", ".", "~")) else name
 
 
-def _build(told: ForeignRun, given: Given) -> tuple[EngineBuild, list[str]]:
-    label = given.build or told.build or UNKNOWN
-    release = told.release or UNKNOWN
+def _build(foreign_run: ForeignRun, given: Given) -> tuple[EngineBuild, list[str]]:
+    label = given.build or foreign_run.build or UNKNOWN
+    release = foreign_run.release or UNKNOWN
     build = EngineBuild(
         label=label,
         name=label,

@@ -1,4 +1,4 @@
-"""JSON reports of guidellm, ``benchmarks.json``, from 0.2 on (what was asked: ``guidellm_load``).
+"""JSON reports of guidellm, ``benchmarks.json``, from 0.2 on (the workload: ``guidellm_load``).
 
 A report holds a benchmark for each load it tried; each becomes a run. guidellm's words are others
 than vLLM's: its ``inter_token_latency_ms`` of a request is vLLM's ``tpot`` (the first token left
@@ -26,7 +26,7 @@ _SLACK_S: Final = 0.1
 
 
 def release_of(document: Document) -> str | None:
-    """Name the guidellm that wrote a file, where it is told."""
+    """Name the guidellm that wrote a file, where the file names it."""
     root = Node(document.root)
     metadata = root.at("metadata") if "metadata" in root else Node(None)
     version = "guidellm_version"
@@ -50,19 +50,19 @@ def read_report(document: Document, given: Given) -> Iterator[Run]:
     if not benchmarks:
         raise root.at("benchmarks").wrong("at least one benchmark")
     for benchmark in benchmarks:
-        asked = load_of(root, benchmark)
+        workload = load_of(root, benchmark)
         started, ended = benchmark.at("start_time"), benchmark.at("end_time")
-        told = ForeignRun(
+        foreign_run = ForeignRun(
             format=FORMAT,
             tool=f"guidellm {version_of(root)}",
-            scenario=f"guidellm/{asked['model']}",
-            asked=asked,
+            scenario=f"guidellm/{workload['model']}",
+            workload=workload,
             started_at=started.moment(),
             finished_at=ended.moment(),
             trials=(_trial(benchmark),),
             unknown=_untold(root, benchmark),
         )
-        yield run_of(document, told, given)
+        yield run_of(document, foreign_run, given)
 
 
 def _untold(root: Node, benchmark: Node) -> tuple[str, ...]:
@@ -120,12 +120,12 @@ def _samples(benchmark: Node) -> Iterator[Sample]:
         # Its own rates are means over moments; these are the words of the catalogue.
         yield Sample("output_throughput", (tokens / seconds.amount(),))
         yield Sample("request_throughput", (count / seconds.amount(),))
-    # guidellm can be told to keep a sample of the requests only, and keeps those of its warm-up.
+    # guidellm can be set to keep a sample of the requests only, and keeps those of its warm-up.
     whole = len(done) == count
     for metric, (name, parts) in _SERIES.items():
         if whole:
-            told = [request.at(name) for request in done if name in request]
-            values = tuple(node.amount() / parts for node in told)
+            nodes = [request.at(name) for request in done if name in request]
+            values = tuple(node.amount() / parts for node in nodes)
             if values:
                 yield Sample(metric, values)
             continue

@@ -1,4 +1,4 @@
-"""What a report of guidellm asked for: each of its forms tells that elsewhere.
+"""The workload in a report of guidellm: each of its forms keeps that elsewhere.
 
 ==========  ==========================================================================
 0.7 on      ``config.spec``, one for all benchmarks
@@ -32,14 +32,14 @@ def is_first(benchmark: Node) -> bool:
 
 
 def version_of(root: Node) -> str:
-    """Name the guidellm that wrote a report, as far as it can be told."""
+    """Name the guidellm that wrote a report, where that can be known."""
     if "metadata" in root:
         return root.at("metadata", "guidellm_version").text()
     return "0.4" if "args" in root else "0.2 or 0.3"
 
 
 def load_of(root: Node, benchmark: Node) -> dict[str, Any]:
-    """Tell what was asked of an engine.
+    """Give the workload that an engine had.
 
     Raises:
         IngestError: The report is of a form that is not known; says of which version it is.

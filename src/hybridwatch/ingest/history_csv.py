@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSeries:
-    """One series as a file tells it.
+    """One series as a file has it.
 
     Attributes:
         name: From the column ``series``; ``None`` when the file has none.

@@ -17,15 +17,15 @@ from hybridwatch.ingest.foreign import ForeignRun, Given, run_of, short
 from hybridwatch.ingest.inferencex_sessions import (
     DURATION,
     is_sessions,
-    sessions_asked,
     sessions_trial,
+    sessions_workload,
 )
 from hybridwatch.record.identity import Testbed
 from hybridwatch.record.run import UNKNOWN, Phase, Run, Sample, Trial
 
 FORMAT: Final = "inferencex"
 _KEYS: Final = ("tput_per_gpu", "conc", "isl", "osl", "model", "framework")
-_ASKED: Final = (
+_WORKLOAD: Final = (
     "conc", "isl", "osl", "framework", "precision", "spec_decoding", "disagg", "is_multinode",
     "tp", "pp", "ep", "dp_attention", "num_prefill_gpu", "num_decode_gpu", "prefill_tp",
     "prefill_ep", "prefill_dp_attention", "decode_tp", "decode_ep", "decode_dp_attention",
@@ -47,7 +47,7 @@ def read_rows(document: Document, given: Given) -> Iterator[Run]:
     """Read every row; those of one load on one machine and build are trials of one run."""
     loads: dict[str, list[Node]] = {}
     for row in _rows(document):
-        load = (_asked(row), _hardware(row), row.value.get("image"))
+        load = (_workload(row), _hardware(row), row.value.get("image"))
         loads.setdefault(repr(load), []).append(row)
     for rows in loads.values():
         yield _run(document, rows, given)
@@ -59,22 +59,22 @@ def _rows(document: Document) -> Iterator[Node]:
 
 
 def _run(document: Document, rows: list[Node], given: Given) -> Run:
-    asked = _asked(rows[0])
+    workload = _workload(rows[0])
     trials = [_trial(document, row) for row in rows]
     hardware = _hardware(rows[0])
-    told = ForeignRun(
+    foreign_run = ForeignRun(
         format=FORMAT,
         tool="InferenceX",
-        scenario=f"inferencex/{asked['model']}",
-        asked=asked,
+        scenario=f"inferencex/{workload['model']}",
+        workload=workload,
         started_at=min(trial.started_at for trial in trials),
         finished_at=max(trial.started_at for trial in trials),
         trials=trials,
-        build=str(rows[0].value.get("image") or asked["framework"] or UNKNOWN),
+        build=str(rows[0].value.get("image") or workload["framework"] or UNKNOWN),
         testbed=Testbed(hardware, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN),
         unknown=_UNTOLD[:-1] if all(DURATION in row for row in rows) else _UNTOLD,
     )
-    return run_of(document, told, given)
+    return run_of(document, foreign_run, given)
 
 
 def _trial(document: Document, row: Node) -> Trial:
@@ -98,9 +98,9 @@ def _hardware(row: Node) -> str:
     return str(row.value.get("hw") or row.value.get("device") or UNKNOWN)
 
 
-def _asked(row: Node) -> dict[str, Any]:
-    asked = {key: row.value.get(key) for key in _ASKED}
-    return {**asked, **sessions_asked(row), "model": short(row.at("model").text())}
+def _workload(row: Node) -> dict[str, Any]:
+    workload = {key: row.value.get(key) for key in _WORKLOAD}
+    return {**workload, **sessions_workload(row), "model": short(row.at("model").text())}
 
 
 def _samples(row: Node) -> Iterator[Sample]:
@@ -122,7 +122,7 @@ def _samples(row: Node) -> Iterator[Sample]:
 
 
 def _check_seconds(row: Node) -> None:
-    """Times have no unit of their own; the interactivity beside them, 1/s, tells it."""
+    """Times have no unit of their own; the interactivity beside them, 1/s, shows it."""
     beside = [word for word in _TOLD if f"{word}_tpot" in row and f"{word}_intvty" in row]
     if not beside:
         raise IngestError(

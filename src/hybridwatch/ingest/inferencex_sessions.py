@@ -20,7 +20,7 @@ from hybridwatch.record.run import Failure, Phase, Sample, Trial
 
 DURATION: Final = "duration_seconds"
 _KEYS: Final = ("scenario_type", "num_requests_total", "num_requests_successful", "model")
-_ASKED: Final = ("scenario_type", "users", "offload_mode", "offloading")
+_WORKLOAD: Final = ("scenario_type", "users", "offload_mode", "offloading")
 _SERIES: Final = {"ttft": ("ttft",), "tpot": ("tpot", "itl"), "e2el": ("e2el", "ttlt")}
 _REDUCED: Final = {"median": ("median", "p50"), "p99": ("p99",)}
 _OTHER_UNIT: Final = 30.0
@@ -35,9 +35,9 @@ def is_sessions(row: Node) -> bool:
     return all(key in row for key in _KEYS) and ("conc" in row or "users" in row)
 
 
-def sessions_asked(row: Node) -> dict[str, Any]:
-    """Tell what was asked beside what every row tells."""
-    return {key: row.value[key] for key in _ASKED if key in row}
+def sessions_workload(row: Node) -> dict[str, Any]:
+    """Give the part of the workload that other rows do not have."""
+    return {key: row.value[key] for key in _WORKLOAD if key in row}
 
 
 def sessions_trial(row: Node, started: datetime, gpus: float) -> Trial:
@@ -54,7 +54,7 @@ def sessions_trial(row: Node, started: datetime, gpus: float) -> Trial:
     total, done = (row.at(f"num_requests_{word}").amount() for word in ("total", "successful"))
     seconds = row.at(DURATION).amount() if DURATION in row else 0.0
     if done < total or not done:
-        # Requests that were cut off at the end are not told from those that failed.
+        # Requests that were cut off at the end look like those that failed.
         reason = f"{total - done:g} of {total:g} requests not successful" if total else "no request"
         return Trial(0, 0, Phase.PERFORMANCE, started, seconds, failure=Failure(reason, ""))
     _check_seconds(row, done, seconds)
@@ -62,19 +62,19 @@ def sessions_trial(row: Node, started: datetime, gpus: float) -> Trial:
 
 
 def _check_seconds(row: Node, done: float, seconds: float) -> None:
-    """Times have no unit of their own; how many requests they put at once tells it."""
+    """Times have no unit of their own; the number of simultaneous requests shows it."""
     mean = next((row.at(key) for key in ("mean_e2el", "mean_ttlt") if key in row), None)
     if mean is None or seconds <= 0:
         raise IngestError(
             f"{row.path or 'row'}: expected mean_e2el and {DURATION}, which tell the unit of "
             "times, found no such pair"
         )
-    asked = row.at("conc" if "conc" in row else "users").amount()
+    wanted = row.at("conc" if "conc" in row else "users").amount()
     at_once = mean.amount() * done / seconds
-    if at_once > _OTHER_UNIT * asked:
+    if at_once > _OTHER_UNIT * wanted:
         raise IngestError(
             f"{mean.path}: expected seconds, found {mean.amount():g}, which is {at_once:g} "
-            f"requests at once where {asked:g} were asked for"
+            f"requests at once where {wanted:g} were asked for"
         )
 
 
@@ -84,6 +84,6 @@ def _samples(row: Node, gpus: float) -> Iterator[Sample]:
     for metric, names in _SERIES.items():
         for statistic, words in _REDUCED.items():
             keys = [f"{word}_{name}" for name in names for word in words]
-            told = next((row.at(key) for key in keys if key in row), None)
-            if told is not None:
-                yield Sample(metric, (told.amount(),), statistic)
+            node = next((row.at(key) for key in keys if key in row), None)
+            if node is not None:
+                yield Sample(metric, (node.amount(),), statistic)

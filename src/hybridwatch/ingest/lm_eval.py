@@ -114,11 +114,11 @@ def _run(
     )
     model = short(_model(root))
     version = root.value.get("lm_eval_version")
-    told = ForeignRun(
+    foreign_run = ForeignRun(
         format=FORMAT,
         tool=f"lm-eval {version or UNKNOWN}",
         scenario=f"lm-eval/{model}",
-        asked=_asked(root, model),
+        workload=_workload(root, model),
         started_at=started,
         finished_at=after(started, seconds),
         trials=(trial,),
@@ -128,7 +128,7 @@ def _run(
             *(() if "date" in root else ("started_at", "finished_at")),
         ),
     )
-    return run_of(document, told, given)
+    return run_of(document, foreign_run, given)
 
 
 def _seconds(root: Node) -> float:
@@ -155,8 +155,8 @@ def _model(root: Node) -> str:
     if isinstance(given, str):
         given = dict(part.split("=", 1) for part in given.split(",") if "=" in part)
     words = [given.get(key) for key in _MODEL_ARGS] if isinstance(given, dict) else []
-    told = [root.value.get("model_name"), *words, config.get("model"), UNKNOWN]
-    return next(str(name) for name in told if name)
+    names = [root.value.get("model_name"), *words, config.get("model"), UNKNOWN]
+    return next(str(name) for name in names if name)
 
 
 def _config(root: Node) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _config(root: Node) -> dict[str, Any]:
     return config.value
 
 
-def _asked(root: Node, model: str) -> dict[str, Any]:
+def _workload(root: Node, model: str) -> dict[str, Any]:
     config = _config(root)
     return {
         "model": model,
@@ -195,7 +195,7 @@ def _samples_of(results: Document, folder: Sequence[Document]) -> list[tuple[str
 
 def _of_task(task: str, root: Node, kept: Sequence[tuple[str, Document]]) -> Document | None:
     wanted = _task_hashes(root).get(task)
-    found = [samples for told, samples in kept if told == wanted]
+    found = [samples for task_hash, samples in kept if task_hash == wanted]
     if len(found) > 1:  # two tasks ask the same and score it differently
         named = [one for one in found if _DATE.sub("", one.path.stem) == f"samples_{task}"]
         if len(named) != 1:
@@ -306,6 +306,6 @@ def _answer(task: str, version: str, metric: str, row: Node) -> Answer:
 
 
 def _response(row: Node) -> str:
-    for said in row.at("filtered_resps").each():
-        return str(said.value)
+    for filtered in row.at("filtered_resps").each():
+        return str(filtered.value)
     raise row.at("filtered_resps").wrong("at least one response")

@@ -1,4 +1,4 @@
-"""Which format a file is in, told by what is inside, and the runs it holds.
+"""Which format a file is in, recognized by its content, and the runs it holds.
 
 ``FORMATS`` is the list: a format knows its own files. Those that only say something together with
 another one are in ``companion``.
@@ -118,8 +118,8 @@ def read_foreign(document: Document, given: Given) -> list[Run]:
 
 
 def _writer(document: Document) -> str | None:
-    told = ((name, version(document)) for name, version in _VERSIONS.items())
-    return next((f"{name} {version}" for name, version in told if version), None)
+    versions = ((name, version(document)) for name, version in _VERSIONS.items())
+    return next((f"{name} {version}" for name, version in versions if version), None)
 
 
 def _read(document: Document, given: Given) -> list[Run]:
@@ -175,7 +175,7 @@ def _parsed(paths: Iterable[Path]) -> Iterator[Document]:
             if path.is_file() and path.stat().st_size <= _LARGEST_COMPANION:
                 yield parse(path, path.read_bytes())
         except (OSError, IngestError):
-            continue  # told when its own turn comes
+            continue  # reported when its own turn comes
 
 
 def _shown(value: Any) -> str:

@@ -19,11 +19,11 @@ from hybridwatch.ingest.foreign import ForeignRun, Given, after, run_of, short
 from hybridwatch.record.client import accepted_drafts, latencies
 from hybridwatch.record.run import Failure, Phase, Run, Sample, Trial
 
-_ASKED: Final = (
+_WORKLOAD: Final = (
     "backend", "endpoint_type", "num_prompts", "request_rate", "burstiness", "max_concurrency",
     "total_input_tokens",
 )  # fmt: skip
-_ASKED_BY_SOME: Final = (
+_WORKLOAD_OF_SOME: Final = (
     "best_of", "use_beam_search",  # benchmark_serving.py until vLLM 0.7
     "mode", "workload", "num_conversations", "turns_per_conversation",
     "multi_turn_concurrency", "inter_turn_delay_ms",  # vllm-bench
@@ -78,19 +78,19 @@ def read_serve(document: Document, given: Given) -> Iterator[Run]:
     for (_, build, _), group in groupby(_results(document), key=_load_of):
         results = list(group)
         trials = [_trial(result) for result in results]
-        asked = _asked(results[0])
-        told = ForeignRun(
+        workload = _workload(results[0])
+        foreign_run = ForeignRun(
             format="vllm-bench-serve",
             tool="vllm bench serve",
-            scenario=f"vllm-bench-serve/{asked['model']}",
-            asked=asked,
+            scenario=f"vllm-bench-serve/{workload['model']}",
+            workload=workload,
             started_at=trials[0].started_at,
             finished_at=after(trials[-1].started_at, trials[-1].duration_s),
             trials=trials,
             build=build,
             unknown=("harness.version", *_untold_times(results[0])),
         )
-        yield run_of(document, told, given)
+        yield run_of(document, foreign_run, given)
 
 
 def _results(document: Document) -> Iterator[Node]:
@@ -103,12 +103,12 @@ def read_throughput(document: Document, given: Given) -> Iterator[Run]:
     """Read the one trial; its file has neither time nor model."""
     root = Node(document.root)
     seconds, tokens = root.at("elapsed_time").amount(), root.at("total_num_tokens").amount()
-    asked = {"requests": root.at("num_requests").amount(), "tokens": tokens}
+    workload = {"requests": root.at("num_requests").amount(), "tokens": tokens}
     samples = (
         Sample("total_token_throughput", (root.at("tokens_per_second").amount(),)),
         Sample("request_throughput", (root.at("requests_per_second").amount(),)),
     )
-    yield _offline(document, given, "throughput", asked, [(seconds, samples)])
+    yield _offline(document, given, "throughput", workload, [(seconds, samples)])
 
 
 def read_latency(document: Document, given: Given) -> Iterator[Run]:
@@ -126,7 +126,7 @@ def _offline(
     document: Document,
     given: Given,
     what: str,
-    asked: Any,
+    workload: Any,
     passes: Sequence[tuple[float, tuple[Sample, ...]]],
 ) -> Run:
     finished = document.written_at
@@ -135,38 +135,38 @@ def _offline(
     for seconds, samples in passes:
         trials.append(Trial(0, 0, Phase.PERFORMANCE, at, seconds, samples=samples))
         at = after(at, seconds)
-    told = ForeignRun(
+    foreign_run = ForeignRun(
         format=f"vllm-bench-{what}",
         tool=f"vllm bench {what}",
         scenario=f"vllm-bench-{what}",
-        asked=asked,
+        workload=workload,
         started_at=started,
         finished_at=finished,
         trials=trials,
         unknown=("harness.version", "started_at", "finished_at", "scenario.digest"),
     )
-    return run_of(document, told, given)
+    return run_of(document, foreign_run, given)
 
 
-def _asked(result: Node) -> dict[str, Any]:
+def _workload(result: Node) -> dict[str, Any]:
     if _OF_SGLANG in result and "model_id" not in result:
         wanted = "model_id and date, as vLLM writes them"
         raise result.wrong(f"{wanted}; this is a result of SGLang's bench_serving, which has none")
-    asked = {key: result.value.get(key) for key in _ASKED}
-    asked |= {key: result.at(key).value for key in _ASKED_BY_SOME if key in result}
-    return {**asked, "model": short(result.at("model_id").text())}
+    workload = {key: result.value.get(key) for key in _WORKLOAD}
+    workload |= {key: result.at(key).value for key in _WORKLOAD_OF_SOME if key in result}
+    return {**workload, "model": short(result.at("model_id").text())}
 
 
 def _untold_times(result: Node) -> tuple[str, ...]:
     if _START in result or result.at("date").text().endswith("Z"):
         return ()
-    return ("started_at", "finished_at")  # local time of a zone that is not told
+    return ("started_at", "finished_at")  # local time of an unknown zone
 
 
 def _load_of(result: Node) -> tuple[str, str | None, str]:
     """What makes results repeats of each other; ``--metadata build=`` names the build."""
     build = result.at("build").text() if "build" in result else None
-    return str(_asked(result)), build, str(result.value.get("label"))
+    return str(_workload(result)), build, str(result.value.get("label"))
 
 
 def _trial(result: Node) -> Trial:
@@ -187,16 +187,16 @@ def _lost(result: Node) -> str | None:
     completed = result.at("completed").count()
     if "failed" in result:
         failed = result.at("failed").count()
-        asked = result.at("num_prompts").count() if "num_prompts" in result else completed + failed
+        wanted = result.at("num_prompts").count() if "num_prompts" in result else completed + failed
         if failed:
-            return f"{failed} of {asked} requests failed"
+            return f"{failed} of {wanted} requests failed"
     else:
-        # A data set may have held fewer than were asked for. That is not told from requests that
+        # A data set may have held fewer than were asked for. That looks like requests that
         # were lost: a client may list only those that were answered.
-        asked = result.at("num_prompts").count()
-        if completed < asked:
-            return f"{completed} of {asked} requests completed"
-    return None if completed else f"0 of {asked} requests completed"
+        wanted = result.at("num_prompts").count()
+        if completed < wanted:
+            return f"{completed} of {wanted} requests completed"
+    return None if completed else f"0 of {wanted} requests completed"
 
 
 def _rates(result: Node) -> Iterator[Sample]:

@@ -67,7 +67,7 @@ class LiveEngine:
         """Set what can be set, with nothing left of what ran before.
 
         Raises:
-            BuildError: The release cannot be switched as asked.
+            BuildError: The release cannot be switched in this way.
             EngineError: The engine is gone or does not come to rest.
         """
         # Idle batches first: the reset below must not be followed by any on the old rows.
@@ -246,7 +246,7 @@ class Bench:
         """Give a side its engine: fixes as it wants them, nothing left of what ran before.
 
         Raises:
-            BuildError: The release cannot be switched as asked.
+            BuildError: The release cannot be switched in this way.
             EngineError: The engine is gone or does not come to rest.
         """
         engine = self.engine(side)
@@ -278,29 +278,29 @@ class Bench:
         }
 
     def identify(self, side: int) -> EngineBuild:
-        """Say what a side really is, asked from its engine after switching.
+        """Say what a side really is, by its engine's own report after switching.
 
         An engine that does not come up because of what was switched at its start is known by its
         code and by what was asked.
         """
         request = self.sides[side]
         try:
-            told = self.make_ready(side).control.identity()
+            facts = self.make_ready(side).control.identity()
         except EngineError:
             if not _at_start(request):
                 raise
-            told = _from_code(request)
+            facts = _from_code(request)
         return EngineBuild(
             label=request.label,
             name=request.spec.name,
-            release=told["release"],
+            release=facts["release"],
             accelerator=request.spec.accelerator,
-            distribution=told["distribution"],
+            distribution=facts["distribution"],
             lock_digest=lock_digest(request.spec),
-            wheel_digest=told["wheel_digest"],
-            code_digest=told.get("code_digest"),
-            fixes={fix: FixState(state) for fix, state in told["fixes"].items()},
-            flags=self._flags(request, told["planted"]),
+            wheel_digest=facts["wheel_digest"],
+            code_digest=facts.get("code_digest"),
+            fixes={fix: FixState(state) for fix, state in facts["fixes"].items()},
+            flags=self._flags(request, facts["planted"]),
         )
 
     def _flags(self, side: BuildRequest, planted: Sequence[str]) -> dict[str, str]:
@@ -309,13 +309,13 @@ class Bench:
         args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
         flags = {key: _flag(value) for key, value in args.items()} | dict(side.spec.flags)
         flags["graph_replay"] = str(slot.launch.graph_replay)
-        told = {
+        facts = {
             "planted": ", ".join(planted),
             "model_revision": slot.revision,
             "gpu_memory_utilization": slot.launch.memory_share,
             "stand_in": self._arrangement.stand_in if slot.launch.gpus else None,
         }
-        return flags | {key: _flag(value) for key, value in told.items() if value}
+        return flags | {key: _flag(value) for key, value in facts.items() if value}
 
 
 def _at_start(side: BuildRequest) -> dict[str, bool]:
@@ -330,7 +330,7 @@ def _place(side: BuildRequest) -> str:
 
 
 def _from_code(side: BuildRequest) -> dict[str, Any]:
-    """The identity of a build whose engine cannot tell it: by its source and its label."""
+    """The identity of a build whose engine cannot report it: by its source and its label."""
     found = check_build(side.spec)
     switched = {True: FixState.APPLIED, False: FixState.REVERTED}
     states = {fix: FixState(finding.state) for fix, finding in found.fixes.items()}

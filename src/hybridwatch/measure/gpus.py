@@ -89,13 +89,15 @@ class GpuWatch:
         if self._thread is not None:
             self._thread.join()
         ours = _our_processes() if self._readings else frozenset()
-        told = zip(self._gpus.before, zip(*self._readings, strict=True), strict=False)
-        found = (_summary(at, before, seen, ours) for at, (before, seen) in enumerate(told))
+        readings_by_gpu = zip(self._gpus.before, zip(*self._readings, strict=True), strict=False)
+        found = (
+            _summary(at, before, seen, ours) for at, (before, seen) in enumerate(readings_by_gpu)
+        )
         return tuple(one for one in found if one is not None)
 
     def _read(self) -> None:
         try:
-            # A driver that goes away takes the engine with it, which is what the trial then tells.
+            # A driver that goes away takes the engine with it, as the trial then reports.
             with suppress(GpuError), nvidia.gauge(self._gpus.devices) as read:
                 self._ready.set()
                 while not self._over.wait(PERIOD_S):
@@ -147,11 +149,11 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 def _throttled(seen: Sequence[Reading]) -> dict[str, float] | None:
-    told = [one.throttled for one in seen if one.throttled is not None]
-    if not told:
+    with_reasons = [one.throttled for one in seen if one.throttled is not None]
+    if not with_reasons:
         return None
-    counts = Counter(reason for reasons in told for reason in reasons)
-    return {reason: round(count / len(told), 4) for reason, count in sorted(counts.items())}
+    counts = Counter(reason for reasons in with_reasons for reason in reasons)
+    return {reason: round(count / len(with_reasons), 4) for reason, count in sorted(counts.items())}
 
 
 def _others(before: Reading, seen: Sequence[Reading], ours: Collection[int]) -> int | None:

@@ -29,7 +29,7 @@ def _revision(folder: Path) -> str | None:
 
 def _git(folder: Path, *arguments: str) -> str:
     try:
-        asked = subprocess.run(
+        answer = subprocess.run(
             ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's git, wherever it is
             capture_output=True,
             text=True,
@@ -38,4 +38,4 @@ def _git(folder: Path, *arguments: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return asked.stdout.strip() if asked.returncode == 0 else ""
+    return answer.stdout.strip() if answer.returncode == 0 else ""

@@ -18,7 +18,7 @@ from hybridwatch.quality.harness import TaskRequest, run_tasks
 from hybridwatch.record.client import CLOCK_DIGITS, accepted_drafts, latencies
 from hybridwatch.record.run import Answer, CallSite, HostWork, Phase, Sample, StepPhase
 from hybridwatch.scenario.expansion import PlannedWave, expand
-from hybridwatch.scenario.fixes import FixId
+from hybridwatch.scenario.fixes import CATALOGUE
 from hybridwatch.scenario.scenario import Scenario
 
 LOAD_TIMEOUT_S: Final = 120.0
@@ -44,29 +44,7 @@ CONTRACTS: Final = (
 """Counters of the contract probe that must stay 0; each is the metric ``contract.<name>``. A probe
 has those that mean something on the engine's model runner."""
 
-OCCASIONS: Final[Mapping[FixId, str]] = {
-    "padded-rows-prefilling": "padded_replays",
-    "single-token-extend": "one_token_extends",
-    "stale-block-table": "dummy_replays",
-    "stale-block-table-finished-rows": "dummy_replays",
-    "stale-block-table-vacated-rows": "dummy_replays",
-    "dummy-run-padding": "dummy_replays",
-    "one-token-prompt": "first_tokens",
-    "draft-max-seq-len": "draft_metadata_builds",
-    "draft-max-seq-len-target": "target_metadata_builds",
-    "draft-max-seq-len-draft": "draft_metadata_builds",
-    "all-cache-spec-decode": "crossed_rejections",
-    "all-cache-spec-decode-slots": "states_compared",
-    "all-cache-spec-decode-graph-rows": "states_compared",
-    "all-cache-spec-decode-anchor": "crossed_rejections",
-    "all-cache-spec-decode-memory": "states_compared",
-    "prev-step-anchor": "draftless_rows",
-    "accepted-counts": "draftless_rows",
-    "conv-anchor": "crossed_rejections",
-    "block-end-states": "blocks_completed",
-    "cpu-speculative-states": "token_states",
-    "draft-model-cache-group": "draft_passes",
-}
+OCCASIONS: Final[Mapping[str, str]] = {fix_id: fix.occasion for fix_id, fix in CATALOGUE.items()}
 """Counters without which a fix had nothing to mend: a rule never put to the test proves nothing."""
 
 
@@ -125,7 +103,7 @@ class Station:
         return self.bench.client(self.side)
 
     def ask(self, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
-        """Send requests, and bring back the tokens said to each."""
+        """Send requests, and bring back the tokens of each answer."""
         return drive(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
 
 
@@ -185,7 +163,7 @@ def _contract(station: Station) -> Measured:
     # The prelude is watched too: what finished in it may be written to before the first wave.
     with _watching(station, "contract") as counts:
         _prelude(station)
-        said = station.ask(waves)
+        answered = station.ask(waves)
     unwatched = counts.get(UNSUPPORTED, {})
     if station.engine.server.launch.graph_replay:
         _require_replayed_layers(counts, unwatched)
@@ -197,7 +175,7 @@ def _contract(station: Station) -> Measured:
         )
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     if right is not None:
-        pairs = zip(said, right, strict=True)
+        pairs = zip(answered, right, strict=True)
         values[WRONG_TOKENS] = sum(one != other for one, other in pairs)
     unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
     if not values:
@@ -239,9 +217,9 @@ def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Token
         return None
     own = engine.setting
     engine.settle(station.bench.reference(station.side))
-    said = station.ask(waves)
+    answered = station.ask(waves)
     engine.settle(own)
-    return said
+    return answered
 
 
 def _accuracy(station: Station) -> Measured:

@@ -20,7 +20,7 @@ def probe_testbed(devices: Sequence[nvidia.Device] = ()) -> Testbed:
     """Read the facts of this machine that affect numbers.
 
     The id is made from those facts alone, so two machines of one kind share it and a changed
-    machine gets a new one. What is upgraded every few weeks (kernel, driver) is told beside it, so
+    machine gets a new one. What is upgraded every few weeks (kernel, driver) is kept beside it, so
     that a history goes on; where it differs between two runs, their comparison says so.
 
     Args:
@@ -69,7 +69,7 @@ def _digest(facts: str) -> str:
 
 
 def _cpu_model() -> str:
-    """The processor's name; the architecture where the kernel does not tell one."""
+    """The processor's name; the architecture where the kernel does not name one."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

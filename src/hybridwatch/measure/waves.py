@@ -1,4 +1,4 @@
-"""Sends planned requests to an engine, wave by wave, and brings back what it said."""
+"""Sends planned requests to an engine, wave by wave, and brings back its answers."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -39,12 +39,12 @@ def drive(
             sent at the same time, and how many share a step is the scheduler's business.
 
     Returns:
-        The token ids said to each request, in the order of the plan.
+        The token ids of each answer, in the order of the plan.
 
     Raises:
-        EngineError: A request was not answered as asked, or the engine did not come to rest.
+        EngineError: A request was not answered as planned, or the engine did not come to rest.
     """
-    said: list[Tokens] = []
+    answered: list[Tokens] = []
     # A connection for each request in flight: one without would never reach the held engine.
     with httpx.Client(
         base_url=engine.server.url,
@@ -55,19 +55,19 @@ def drive(
         driver = _Driver(engine, http)
         before: list[Tokens] = []
         for wave in waves:
-            asked = _turn(wave, before) if wave.continues else wave
-            answers = driver.serve(asked, can_hold=can_hold)
+            turn = _turn(wave, before) if wave.continues else wave
+            answers = driver.serve(turn, can_hold=can_hold)
             engine.control.drain()
-            said += answers
+            answered += answers
             before = [
                 (*request.prompt, *answer)
-                for request, answer in zip(asked.requests, answers, strict=True)
+                for request, answer in zip(turn.requests, answers, strict=True)
             ]
-    return tuple(said)
+    return tuple(answered)
 
 
 def _turn(wave: PlannedWave, before: Sequence[Tokens]) -> PlannedWave:
-    """The wave with what was said before in front of each prompt."""
+    """The wave with the earlier turns in front of each prompt."""
     pairs = zip(wave.requests, before, strict=True)
     requests = (replace(request, prompt=(*talk, *request.prompt)) for request, talk in pairs)
     return replace(wave, requests=tuple(requests))

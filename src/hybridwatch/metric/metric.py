@@ -22,6 +22,10 @@ class Direction(Enum):
     LOWER = "lower"
     HIGHER = "higher"
 
+    def is_worse(self, change: float) -> bool:
+        """Whether a change goes the bad way, given new minus old, or their ratio less 1."""
+        return (change > 0) is (self is Direction.LOWER)
+
 
 class Kind(Enum):
     """What is assumed about the values, and so which test compares them.
@@ -36,7 +40,15 @@ class Kind(Enum):
     TIME = "time"
     RATE = "rate"
     PROPORTION = "proportion"
-    """Right answers out of questions asked; compared question by question."""
+    """Right answers out of all questions; compared question by question."""
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether the machine and the moment move the values, so that a change is a ratio.
+
+        Contracts and answers are the engine's alone: a change of theirs is a difference.
+        """
+        return self not in {Kind.EXACT, Kind.PROPORTION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +73,8 @@ class Metric:
     margin: float
     doc: str
     relevance: float | None = None
+
+    @property
+    def bound(self) -> float:
+        """What a change must exceed to matter."""
+        return self.margin if self.relevance is None else self.relevance

@@ -13,8 +13,8 @@ from importlib.resources import files
 from typing import Final
 
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
+from hybridwatch.figures.script import plotly_script
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import (
     Block,
@@ -51,7 +51,7 @@ def static_page(document: Document, now: datetime, base: str | None = None) -> s
             there, and are no links without.
     """
     drawn = any(isinstance(block, Chart) for block in _all(document.blocks))
-    scripts = ([get_plotlyjs()] if drawn else []) + [_SCRIPT]
+    scripts = ([plotly_script()] if drawn else []) + [_SCRIPT]
     return page_html(
         {
             "context": HtmlContext(href=_links_to(base)),

@@ -55,7 +55,7 @@ def _end_all(command: "subprocess.Popen[bytes]") -> None:
     """End the group, then whatever left it; returns when nothing of it is left."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         _send(os.killpg, command.pid, number)
-        told: set[int] = set()
+        known: set[int] = set()
         deadline = time.monotonic() + GRACE_S
         while time.monotonic() < deadline:
             _reap(command)
@@ -63,9 +63,9 @@ def _end_all(command: "subprocess.Popen[bytes]") -> None:
             if not children:
                 return
             # Orphans of other groups come to us one by one as their parents end.
-            for pid in children - told:
+            for pid in children - known:
                 _send(os.kill, pid, number)
-            told |= children
+            known |= children
             time.sleep(_POLL_S)
 
 
@@ -87,9 +87,9 @@ def main(command: list[str]) -> int:
     Returns:
         The command's exit status, negative for the signal that ended it.
     """
-    asked: list[int] = []
+    received_signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda received, _frame: asked.append(received))
+        signal.signal(number, lambda received, _frame: received_signals.append(received))
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     stdin = subprocess.DEVNULL
     if command[0].startswith("--stdin="):
@@ -103,7 +103,7 @@ def main(command: list[str]) -> int:
     )
     if stdin != subprocess.DEVNULL:
         os.close(stdin)
-    while child.poll() is None and not asked and not _owner_gone():
+    while child.poll() is None and not received_signals and not _owner_gone():
         pass
     _end_all(child)
     return child.wait()

@@ -99,7 +99,7 @@ class GuardedProcess:
             return ""
 
     def first_error(self) -> str:
-        """The first exception that the log tells of, in one line; empty when there is none.
+        """The first exception in the log, in one line; empty when there is none.
 
         What a process says last is often only that another one of its own has ended.
         """

@@ -2,7 +2,7 @@
 
 A thin, typed boundary around NVIDIA's own library NVML (the module ``pynvml``), which asks the
 driver from the host: nothing here starts a CUDA context or puts work on a GPU. NVML leaves out
-what a GPU, its driver or a container does not tell; that is ``None`` here.
+what a GPU, its driver or a container does not report; that is ``None`` here.
 """
 
 import os
@@ -51,7 +51,7 @@ class Device:
         uuid: Globally unique, as ``CUDA_VISIBLE_DEVICES`` takes it.
         name: As NVIDIA names the product, such as ``NVIDIA H200``.
         memory_bytes: All of it, what the driver keeps for itself included.
-        power_limit_w: The limit in force; ``None`` where the driver does not tell.
+        power_limit_w: The limit in force; ``None`` where the driver does not say.
     """
 
     index: int
@@ -63,7 +63,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A GPU at one moment; every value is ``None`` where the driver does not tell.
+    """A GPU at one moment; every value is ``None`` where the driver does not say.
 
     Attributes:
         sm_clock_hz: Clock of the multiprocessors.
@@ -161,7 +161,7 @@ def _library() -> Any:
         import pynvml
     except ImportError:
         raise GpuError(
-            "GPUs are asked through nvidia-ml-py, which is not installed: "
+            "GPU facts come from nvidia-ml-py, which is not installed: "
             "pip install 'hybridwatch[measure]'"
         ) from None
     return pynvml
@@ -176,12 +176,12 @@ def _visible(nvml: Any) -> list[Any]:
     everything = [
         nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())
     ]
-    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if asked is None:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
         return everything
     by_uuid = {nvml.nvmlDeviceGetUUID(handle): handle for handle in everything}
     found: list[Any] = []
-    for entry in (part.strip() for part in asked.split(",")):
+    for entry in (part.strip() for part in visible.split(",")):
         handle = _named(nvml, entry, everything, by_uuid)
         if handle is None:
             break
@@ -193,13 +193,13 @@ def _named(nvml: Any, entry: str, everything: list[Any], by_uuid: Mapping[str, A
     if entry.isdecimal():
         return everything[int(entry)] if int(entry) < len(everything) else None
     if entry.startswith("MIG-"):
-        return _told(nvml, lambda: nvml.nvmlDeviceGetHandleByUUID(entry))
+        return _answer(nvml, lambda: nvml.nvmlDeviceGetHandleByUUID(entry))
     fitting = [uuid for uuid in by_uuid if entry.startswith("GPU-") and uuid.startswith(entry)]
     return by_uuid[fitting[0]] if len(fitting) == 1 else None
 
 
 def _device(nvml: Any, handle: Any) -> Device:
-    limit = _told(nvml, lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+    limit = _answer(nvml, lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
     return Device(
         index=nvml.nvmlDeviceGetIndex(handle),
         uuid=nvml.nvmlDeviceGetUUID(handle),
@@ -211,7 +211,7 @@ def _device(nvml: Any, handle: Any) -> Device:
 
 def _reading(nvml: Any, handle: Any) -> Reading:
     def ask(function: Callable[..., _Value], *rest: object) -> _Value | None:
-        return _told(nvml, lambda: function(handle, *rest))
+        return _answer(nvml, lambda: function(handle, *rest))
 
     sm_clock = ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM)
     memory_clock = ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_MEM)
@@ -234,7 +234,7 @@ def _reading(nvml: Any, handle: Any) -> Reading:
 
 def _memory_used(nvml: Any, handle: Any) -> int | None:
     """Bytes in use; only the second form of the question leaves the driver's own reserve out."""
-    info = _told(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2))
+    info = _answer(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2))
     return None if info is None else int(info.used)
 
 
@@ -242,7 +242,7 @@ def _names(nvml: Any, reasons: int) -> frozenset[str]:
     return frozenset(name for name, bit in _REASONS.items() if reasons & getattr(nvml, bit))
 
 
-def _told(nvml: Any, question: Callable[[], _Value]) -> _Value | None:
+def _answer(nvml: Any, question: Callable[[], _Value]) -> _Value | None:
     """The answer; ``None`` where this GPU, driver or container refuses it.
 
     Raises:

@@ -30,7 +30,7 @@ PATIENCE_S: Final = guard.GRACE_S + 2.0
 """Time for an end in order. By then the guards have killed what would not end by itself."""
 
 INTERRUPTED: Final = 128 + signal.SIGINT
-"""Exit status of a command that was interrupted, as shells tell it."""
+"""Exit status of a command that was interrupted, as shells report it."""
 
 _TOO_LATE: Final = b"hybridwatch: interrupted, and ended without waiting any longer\n"
 
@@ -133,7 +133,7 @@ def require_wanted() -> None:
 
 
 def end_with_us(process: "subprocess.Popen[bytes]") -> None:
-    """Let a guard be told when a stop is requested.
+    """Let a guard know when a stop is requested.
 
     Raises:
         KeyboardInterrupt: It was requested while the guard was started.

@@ -1,1 +1,1 @@
-"""Whether the answers are still right: tasks, how they are asked of an endpoint, and the scores."""
+"""Whether the answers are still right: tasks, how an endpoint gets them, and the scores."""

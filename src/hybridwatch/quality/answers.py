@@ -8,7 +8,7 @@ from hybridwatch.record.evaluation import strictest, version_read
 from hybridwatch.record.run import Answer
 
 NO_TEXT: Final = "<<hybridwatch: the engine answered null>>"
-"""What lm-eval is told to write for an answer that is ``null``; by itself it writes an empty one,
+"""What lm-eval has to write for an answer that is ``null``; by itself it writes an empty one,
 and a broken answer would pass for a wrong one."""
 
 Sample = Mapping[str, Any]
@@ -25,7 +25,7 @@ def read_answers(
     Args:
         evaluation: What ``quality.evaluate`` wrote.
         tasks: Our names of the tasks with lm-eval's.
-        documents: How many of each task were asked.
+        documents: How many of each task the engine got.
 
     Returns:
         Answers by task in the order of ``tasks``, then by document.

@@ -107,7 +107,7 @@ def recall_documents(count: int, seed: int, max_distance: int = MAX_DISTANCE) ->
 
 
 def shared_recall_documents(count: int, seed: int) -> list[Document]:
-    """Make recall documents that share their listings: each listing is asked for several values.
+    """Make recall documents of which several share a listing, each with another question.
 
     Args:
         count: How many, all different.
@@ -211,8 +211,8 @@ def _questions_of_a_listing(rng: random.Random) -> list[Document]:
         room = rng.randint(MIN_LISTING + SHORTEST_LINE - 1, MAX_LISTING)
         listing = _lines(rng, _shuffled_keys(rng), room, rng.choice(FILLER_SHARES))
         pairs = [(line[:2], line[3:]) for line in listing.splitlines() if "=" in line]
-    asked = rng.sample(pairs, LISTING_QUESTIONS)
-    return [Document(f"{listing}?{key}=", value) for key, value in asked]
+    chosen = rng.sample(pairs, LISTING_QUESTIONS)
+    return [Document(f"{listing}?{key}=", value) for key, value in chosen]
 
 
 def _shuffled_keys(rng: random.Random) -> Iterator[str]:
@@ -268,7 +268,7 @@ def _word_problem(rng: random.Random) -> Document:
 
 
 def _change(rng: random.Random, total: int, bounds: tuple[int, int]) -> tuple[str, str, int]:
-    """Return one gain or loss as told, as worked out, and the new total, which is at least 1."""
+    """Return one gain or loss in words, worked out, and the new total, which is at least 1."""
     low, high = bounds
     if total > low and rng.random() < LOSS_SHARE:
         amount = rng.randint(low, min(high, total - 1))

@@ -54,18 +54,24 @@ def run_tasks(request: TaskRequest) -> tuple[Answer, ...]:
     """Ask every document and read what came back.
 
     Returns:
-        Answers by task in the order asked, then by document; every document is there.
+        Answers by task in the order of the request, then by document; every document is there.
 
     Raises:
         MeasurementError: lm-eval failed, did not end in time, or left a document out. The first
             line says what happened, the lines after it are the end of lm-eval's output.
     """
     names = {name: _eval_name(name) for name in request.tasks}
-    asked = request.work_dir / "lm-eval-request.json"
+    request_file = request.work_dir / "lm-eval-request.json"
     answered = request.work_dir / "lm-eval-answer.json"
-    asked.write_text(json.dumps(_evaluation(request, names)), encoding="utf-8")
+    request_file.write_text(json.dumps(_evaluation(request, names)), encoding="utf-8")
     answered.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "hybridwatch.quality.evaluate", str(asked), str(answered)]
+    command = [
+        sys.executable,
+        "-m",
+        "hybridwatch.quality.evaluate",
+        str(request_file),
+        str(answered),
+    ]
     offline = all(name != eval_name for name, eval_name in names.items())
     _finish(command, request.work_dir, _environment(offline=offline), request.timeout_s)
     try:

@@ -98,7 +98,7 @@ def draw_listing(rng: random.Random, shape: Shape) -> tuple[str, list[Pair]]:
 def _draw_pairs(rng: random.Random) -> list[Pair]:
     """Return pairs of which no two share a letter or digit in their keys, or one in their values.
 
-    That keeps them apart for a small model: what comes after a letter is told by that letter.
+    That keeps them apart for a small model: the letter decides what comes after it.
     """
     count = rng.randint(MIN_PAIRS, MAX_PAIRS)
     initials = rng.sample(string.ascii_uppercase, count)

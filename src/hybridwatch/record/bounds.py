@@ -77,7 +77,7 @@ def in_years(value: datetime) -> datetime:
 
 
 def _is_sound(value: JsonValue) -> bool:
-    """Whether every number is in order; if not, the slower ``_check_json`` tells where."""
+    """Whether every number is in order; if not, the slower ``_check_json`` says where."""
     if isinstance(value, str) or value is None:
         return True
     if isinstance(value, list):

@@ -37,7 +37,7 @@ SCHEMA_VERSION: Final = 2
 _SHOWN: Final = 60
 """How much of a wrong value an error message repeats."""
 _WRITTEN_BITS: Final = 256
-"""A longer number is told by its length."""
+"""Of a longer number a message gives the length only."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 

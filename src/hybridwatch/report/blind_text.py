@@ -27,13 +27,13 @@ def blind_sentence(blindness: Blindness, place_of: PlaceOf | None = None) -> str
     seen = [spot for spot in spots if spot.reach is not None]
     if seen:
         least, worst = seen[0], seen[-1]
-        said = f"Could only have seen changes above {_reach(least)} in {_name(least, place_of)}"
+        start = f"Could only have seen changes above {_reach(least)} in {_name(least, place_of)}"
         if _reach(worst) != _reach(least):
-            said += f", at worst above {_reach(worst)} in {_name(worst, place_of)}"
+            start += f", at worst above {_reach(worst)} in {_name(worst, place_of)}"
     else:
-        said = f"Could not have seen any change in {_name(spots[0], place_of)}: too few trials"
+        start = f"Could not have seen any change in {_name(spots[0], place_of)}: too few trials"
     counted = f"{len(spots)} of {plural(of, 'comparison')} that can stop a change"
-    return f"{said}; nothing can be told of {counted}"
+    return f"{start}; nothing can be told of {counted}"
 
 
 def settling(blindness: Blindness) -> str:

@@ -38,11 +38,11 @@ def bugs_caught(controls: Collection[Control]) -> str:
     unclean = [
         f"{control.scenario} {metric}" for control in controls for metric in control.blemishes
     ]
-    said = caught_sentence(caught, len(controls), unclean)
+    line = caught_sentence(caught, len(controls), unclean)
     for sight in (Sight.MISSED, Sight.NOT_ASKED):
         if rest := [control.scenario for control in controls if control.sight is sight]:
-            said += f"; {sight.value}: {_some(rest)}"
-    return said
+            line += f"; {sight.value}: {_some(rest)}"
+    return line
 
 
 def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:

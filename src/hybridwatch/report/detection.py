@@ -43,12 +43,7 @@ class Detection:
     def worse(self) -> bool:
         """Whether its last confirmed change is for the worse, so that it is worse still."""
         confirmed = [point for point in self.history.points if point.state is State.CONFIRMED]
-        return bool(confirmed) and is_worse(confirmed[-1], self.better)
-
-
-def is_worse(point: ChangePoint, better: Direction) -> bool:
-    """Whether a change goes in the bad direction."""
-    return (point.effect > 0) is (better is Direction.LOWER)
+        return bool(confirmed) and self.better.is_worse(confirmed[-1].effect)
 
 
 def print_detections(detections: Sequence[Detection], console: Console) -> None:
@@ -62,8 +57,8 @@ def print_detections(detections: Sequence[Detection], console: Console) -> None:
     if changed:
         console.print(_table(changed))
         console.print()
-    for said in _doubts(detections):
-        console.print(Padding(Text(one_line(said), style="dim"), (0, 0, 0, 2), expand=False))
+    for doubt in _doubts(detections):
+        console.print(Padding(Text(one_line(doubt), style="dim"), (0, 0, 0, 2), expand=False))
     worse = [detection for detection in detections if detection.worse]
     style = "bold red" if worse else "yellow" if changed else ""
     console.print(Text(one_line(_conclusion(detections, changed, worse)), style=style))
@@ -129,7 +124,7 @@ def _table(changed: Sequence[Detection]) -> Table:
 
 def _cells(detection: Detection, point: ChangePoint) -> Iterator[Text]:
     series = detection.series
-    worse, sure = is_worse(point, detection.better), point.state is State.CONFIRMED
+    worse, sure = detection.better.is_worse(point.effect), point.state is State.CONFIRMED
     style = ("bold red" if worse else "bold green") if sure else "yellow"
     yield Text(one_line(_name(series)))
     yield Text(one_line(series.labels[point.index]))
@@ -147,7 +142,7 @@ def _change(detection: Detection, point: ChangePoint) -> str:
 
 def _is_relative(detection: Detection) -> bool:
     """Whether the detector gave shares of the level; see ``ChangePoint.effect``."""
-    by_difference = detection.kind in {Kind.EXACT, Kind.PROPORTION}
+    by_difference = detection.kind is not None and not detection.kind.has_noise
     return not by_difference and min(detection.series.values) > 0
 
 

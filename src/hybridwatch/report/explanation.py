@@ -12,11 +12,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.analysis.blocks import Blocks, blocks_of
+from hybridwatch.analysis.blocks import Blocks
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
+from hybridwatch.history.severity import ORDER
 from hybridwatch.metric import Direction, Kind
 from hybridwatch.report import numbers, sentence
 from hybridwatch.report.escape import one_line
@@ -82,7 +84,7 @@ def print_explanation(
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     subject = Subject(comparison.metric, comparison.statistic)
-    blocks = blocks_of(*sides, subject) if comparison.design is Design.PAIRED else None
+    blocks = pair_of(subject, *sides).blocks if comparison.design is Design.PAIRED else None
     rows = [
         *_what(comparison),
         *_inputs(comparison, blocks),
@@ -93,8 +95,8 @@ def print_explanation(
     ]
     if report.attribution is not None and report.attribution.metric == comparison.metric.id:
         rows.append(("why", sentence.reason(report.attribution)))
-    for heading, told in rows:
-        grid.add_row(heading, Text(one_line(told)))
+    for heading, shown in rows:
+        grid.add_row(heading, Text(one_line(shown)))
     console.print(Group(title, Padding(grid, (0, 0, 1, 2))))
 
 
@@ -105,24 +107,24 @@ def print_reasons(report: Report, console: Console) -> None:
         report: Bad news comes first.
         console: Lines are wrapped to its width, never cut.
     """
-    for verdict in sentence.MARKS:
+    for verdict in ORDER:
         alike = [c for c in report.comparisons if c.verdict is verdict]
-        told = alike[:_TOLD] if verdict in _LOUD else []
-        for comparison in told:
+        shown = alike[:_TOLD] if verdict in _LOUD else []
+        for comparison in shown:
             why = because(comparison, report.false_discovery_rate)
             _print_reason(verdict, f"{sentence.name_of(comparison)}: {why}", console)
-        if rest := alike[len(told) :]:
+        if rest := alike[len(shown) :]:
             names = ", ".join(map(sentence.name_of, rest))
-            more = "more " if told else ""
+            more = "more " if shown else ""
             _print_reason(verdict, f"{len(rest)} {more}{verdict.value}: {names}", console)
     console.print()
 
 
-def _print_reason(verdict: Verdict, said: str, console: Console) -> None:
+def _print_reason(verdict: Verdict, text: str, console: Console) -> None:
     line = Table.grid(padding=(0, 1))
     line.add_column(no_wrap=True)
     line.add_column(overflow="fold")
-    line.add_row(Text(sentence.MARKS[verdict], style=STYLES[verdict]), Text(one_line(said)))
+    line.add_row(Text(sentence.MARKS[verdict], style=STYLES[verdict]), Text(one_line(text)))
     console.print(line)
 
 
@@ -195,28 +197,28 @@ def _parameters(
 ) -> Iterator[Row]:
     if comparison.design is Design.EXACT:
         return
-    told = [
+    shown = [
         f"band of sameness {numbers.size(comparison, band_of(comparison))}",
         f"bound of relevance {numbers.size(comparison, comparison.relevance)}",
     ]
     if comparison.noise is not None:
-        told.append(f"learned noise {numbers.size(comparison, comparison.noise)}")
-    told.append(f"level {report.false_discovery_rate:g}")
+        shown.append(f"learned noise {numbers.size(comparison, comparison.noise)}")
+    shown.append(f"level {report.false_discovery_rate:g}")
     if report.looks is not None:
-        told.append(
+        shown.append(
             f"p-values of timed trials make up for {len(report.looks.planned)} looks at "
             f"{level_of(report.looks):g} each"
         )
     if comparison.p_value is not None:
-        told.append(_control(comparison, report))
+        shown.append(_control(comparison, report))
     found = comparison.interval
     if found is not None:
         how = f"interval of {100 * found.confidence:g} %"
         if comparison.metric.kind is not Kind.PROPORTION:
             drawn = parameters["bootstrap"][comparison.design.value]
             how += f" by at most {drawn['draws']} bootstrap draws, seed {drawn['seed']}"
-        told.append(how)
-    yield "parameters", "; ".join(told)
+        shown.append(how)
+    yield "parameters", "; ".join(shown)
 
 
 def _control(comparison: Comparison, report: Report) -> str:
@@ -226,9 +228,9 @@ def _control(comparison: Comparison, report: Report) -> str:
 
 
 def _results(comparison: Comparison) -> Iterator[Row]:
-    told = []
+    shown = []
     if comparison.effect is not None:
-        told.append(f"effect {sentence.change_of(comparison)}")
+        shown.append(f"effect {sentence.change_of(comparison)}")
     for name, p in (
         ("p", comparison.p_value),
         ("adjusted p", comparison.p_adjusted),
@@ -236,16 +238,16 @@ def _results(comparison: Comparison) -> Iterator[Row]:
         ("equivalence p", comparison.equivalence_p),
     ):
         if p is not None:
-            told.append(f"{name} {p:.4g}")
+            shown.append(f"{name} {p:.4g}")
     if comparison.churn is not None:
-        told.append(f"churn {numbers.size(comparison, comparison.churn)}")
+        shown.append(f"churn {numbers.size(comparison, comparison.churn)}")
     if comparison.minimum_detectable_effect is not None:
         seen = numbers.size(comparison, comparison.minimum_detectable_effect)
-        told.append(f"minimum detectable effect {seen}")
+        shown.append(f"minimum detectable effect {seen}")
     if comparison.trials_needed is not None:
-        told.append(f"trials needed {comparison.trials_needed}")
-    if told:
-        yield "numbers", "; ".join(told)
+        shown.append(f"trials needed {comparison.trials_needed}")
+    if shown:
+        yield "numbers", "; ".join(shown)
     if comparison.verdict not in {Verdict.MISSING, Verdict.FAILED, Verdict.NOT_COMPARABLE}:
         for doubt in comparison.doubts:
             yield "doubt", doubt

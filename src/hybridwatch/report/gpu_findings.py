@@ -40,7 +40,7 @@ def render_evidence(
         Markdown, ending in a newline. The same records give the same page.
     """
     numbered = {record: at for at, record in enumerate(dict.fromkeys(_records(found)), start=1)}
-    remarks = {name: told for part in found for name, told in part.remarks.items()}
+    remarks = {name: result for part in found for name, result in part.remarks.items()}
     parts = (
         f"# {title}",
         _introduction(command, found),
@@ -123,12 +123,12 @@ def _figure(figure: Figure, quantity: Quantity, numbered: Mapping[str, int]) -> 
 
 
 def _control(judged: Judged, numbered: Mapping[str, int]) -> tuple[str, ...]:
-    told = judged.control
-    if told is None:
+    result = judged.control
+    if result is None:
         answer = _OWED if judged.possible else _IMPOSSIBLE
     else:
-        detail = f": {escape(told.detail)}" if told.detail else ""
-        answer = f"{'yes' if told.ok else '**no**'}{detail} [{numbered[judged.record]}]"
+        detail = f": {escape(result.detail)}" if result.detail else ""
+        answer = f"{'yes' if result.ok else '**no**'}{detail} [{numbered[judged.record]}]"
     return (
         f"`{judged.scenario.id}`",
         judged.wanted.release,

@@ -204,7 +204,7 @@ def _side(side: Side) -> dict[str, Any]:
 
 
 def _testbed(testbed: Testbed) -> dict[str, Any]:
-    told = {
+    document = {
         "id": testbed.id,
         "cpu_model": testbed.cpu_model,
         "cores": testbed.cores,
@@ -216,9 +216,9 @@ def _testbed(testbed: Testbed) -> dict[str, Any]:
     }
     if not testbed.gpus:
         # Verdicts stored before these were known are to be had again to the letter.
-        return told
+        return document
     memory, limits = list(testbed.gpu_memory_bytes), list(testbed.gpu_power_limits_w)
-    return told | {"gpu_memory_bytes": memory, "gpu_power_limits_w": limits}
+    return document | {"gpu_memory_bytes": memory, "gpu_power_limits_w": limits}
 
 
 def _build(build: EngineBuild) -> dict[str, Any]:

@@ -94,8 +94,8 @@ def _doubts(report: Report) -> Iterator[str]:
     for note in sentence.notes(report):
         meant = [sentence.name_of(c) for c in report.comparisons if note in c.doubts]
         # A doubt about everything needs no list of names.
-        told = "" if len(meant) == len(report.comparisons) else f" ({', '.join(meant)})"
-        yield note + told
+        words = "" if len(meant) == len(report.comparisons) else f" ({', '.join(meant)})"
+        yield note + words
 
 
 def _flips(report: Report) -> Iterator[str]:
@@ -140,12 +140,12 @@ def _bullets(lines: Iterable[str]) -> str:
 
 def _footer(report: Report) -> str:
     sides = (("baseline", report.baseline), ("contender", report.contender))
-    told = "; ".join(f"{name} {_identity(side)}" for name, side in sides)
+    words = "; ".join(f"{name} {_identity(side)}" for name, side in sides)
     tests, rate = sentence.plural(report.tests, "test"), report.false_discovery_rate
     if len(report.families) > 1:
         tests += f" in {len(report.families)} families, each"
     return (
-        f"<sub>hybridwatch {escape(version('hybridwatch'))}; {told}; "
+        f"<sub>hybridwatch {escape(version('hybridwatch'))}; {words}; "
         f"{tests} at a false-discovery rate of {rate:g}</sub>"
     )
 

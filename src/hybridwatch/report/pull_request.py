@@ -17,6 +17,7 @@ from typing import Final
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview, Found, GatedComparison
 from hybridwatch.analysis.verdict import Report, Side, Verdict
+from hybridwatch.history.severity import ORDER
 from hybridwatch.report import sentence
 from hybridwatch.report.blind_text import blind_sentence, settling
 from hybridwatch.report.caught import bugs_caught
@@ -101,9 +102,9 @@ def render(findings: ChangeReview, before: News | None = None, limit: int = LIMI
     news = _news(findings, before)
     farewell = _FAREWELLS.get(news, "") if before is not None else ""
     first, *rest = _parts(findings)
-    told = Part(farewell, "", 0)
+    over = Part(farewell, "", 0)
     # What is over heads the comment; a doubt about it follows the verdict.
-    parts = [first, told, *rest] if news is News.BLIND_TO_BAD else [told, first, *rest]
+    parts = [first, over, *rest] if news is News.BLIND_TO_BAD else [over, first, *rest]
     return page_of(parts, f"<!-- hybridwatch: {news.value} -->\n", limit)
 
 
@@ -113,7 +114,7 @@ def _news(findings: ChangeReview, before: News | None) -> News:
     result = findings.gate
     if not result.passed or result.warnings:
         return News.BAD
-    if any(told.is_better for told in findings.gated):
+    if any(one.is_better for one in findings.gated):
         return News.GOOD
     return News.BLIND if before is None else before.blind
 
@@ -184,7 +185,7 @@ def _place(group: Sequence[Found], findings: ChangeReview) -> str:
 
 
 def _verdict(findings: ChangeReview) -> str:
-    told, result, blindness = findings.gated, findings.gate, findings.blindness
+    gated, result, blindness = findings.gated, findings.gate, findings.blindness
     changes = "".join(f"{change}. " for change in _changes(findings))
     if not result.passed:
         if changes:
@@ -200,7 +201,7 @@ def _verdict(findings: ChangeReview) -> str:
         open_ones = _unsettled(findings)
         rest = f"; {len(open_ones)} of {_gated(findings)} not settled" if open_ones else ""
         return f"{changes}Nothing regressed{rest}."
-    if all(one.comparison.verdict is Verdict.EQUIVALENT for one in told):
+    if all(one.comparison.verdict is Verdict.EQUIVALENT for one in gated):
         return f"Equivalent, all within the margins: {_counts(findings)}."
     return f"No regression shown, but not all settled: {_counts(findings)}."
 
@@ -250,10 +251,10 @@ def _folded(report: Report, place: str, *, with_log: bool) -> Part:
 
 
 def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:
-    bad = {id(told.report) for told in findings.gated if told.is_bad}
+    bad = {id(one.report) for one in findings.gated if one.is_bad}
     bad |= set(map(id, findings.incomparable))
     blind = {id(spot.report) for spot in findings.blindness.spots}
-    unsettled = {id(told.report) for told in _unsettled(findings)}
+    unsettled = {id(one.report) for one in _unsettled(findings)}
     if first_death(findings) is not None:
         again = bad
         hint = "the engine's log is above; once that is mended, measure this again, interleaved:"
@@ -282,7 +283,7 @@ def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:
 
 def _unsettled(findings: ChangeReview) -> list[GatedComparison]:
     settled = {Verdict.EQUIVALENT, Verdict.IMPROVEMENT}
-    return [told for told in findings.gated if told.comparison.verdict not in settled]
+    return [one for one in findings.gated if one.comparison.verdict not in settled]
 
 
 def _first_run(absent: Absent, reports: Sequence[Report]) -> str:
@@ -303,13 +304,13 @@ def _measured(reports: Sequence[Report], *, many: bool) -> str:
         lines = (_sides(report), *map(as_item, report.differences[:_LINES]))
         more = (f"- {rest}" for rest in _more(report.differences, _LINES))
         groups.setdefault((*lines, *more), []).append(report.scenario.id)
-    told = []
+    paragraphs = []
     for (sides, *differences), scenarios in groups.items():
         names = [*map(code, scenarios[:_NAMED]), *_more(scenarios, _NAMED)]
         place = f" ({', '.join(names)})" if many else ""
         what = "\n".join(differences) or "- nothing differs between the sides"
-        told.append(f"{sides}{place}; what differs:\n\n{what}")
-    return "\n\n".join(told)
+        paragraphs.append(f"{sides}{place}; what differs:\n\n{what}")
+    return "\n\n".join(paragraphs)
 
 
 def _sides(report: Report) -> str:
@@ -335,8 +336,8 @@ def _testbed(side: Side) -> str:
 def _footer(reports: Sequence[Report]) -> str:
     ids = dict.fromkeys(_run(side) for r in reports for side in (r.baseline, r.contender))
     runs = f"; runs {', '.join(list(ids)[:_LINES])}" if ids else ""
-    told = escape(f"hybridwatch {version('hybridwatch')}{runs}")
-    return f"<sub>{told}; `hybridwatch comment` wrote this</sub>"
+    words = escape(f"hybridwatch {version('hybridwatch')}{runs}")
+    return f"<sub>{words}; `hybridwatch comment` wrote this</sub>"
 
 
 def _run(side: Side) -> str:
@@ -347,11 +348,11 @@ def _run(side: Side) -> str:
 
 def _ranked(findings: ChangeReview) -> list[Report]:
     """The reports, that with the worst verdict first."""
-    ranks = {verdict: place for place, verdict in enumerate(sentence.MARKS)}
-    bad = [told for told in findings.gated if told.is_bad]
+    ranks = {verdict: place for place, verdict in enumerate(ORDER)}
+    bad = [one for one in findings.gated if one.is_bad]
 
     def worst(report: Report) -> int:
-        mine = (ranks[told.comparison.verdict] for told in bad if told.report is report)
+        mine = (ranks[one.comparison.verdict] for one in bad if one.report is report)
         return min(mine, default=len(ranks))
 
     return sorted(findings.reports, key=worst)

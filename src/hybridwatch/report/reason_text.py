@@ -115,8 +115,8 @@ def _size(comparison: Comparison) -> str:
     unit = "points" if comparison.metric.kind is Kind.PROPORTION else "%"
     sizes = against(100 * abs(comparison.effect), 100 * comparison.relevance)
     where = "beyond" if beyond else "not beyond"
-    said = f"the effect {numbers.change(comparison)} is {where} the bound ({sizes} {unit})"
-    return f"{said}, {_direction(comparison)}" if beyond else said
+    text = f"the effect {numbers.change(comparison)} is {where} the bound ({sizes} {unit})"
+    return f"{text}, {_direction(comparison)}" if beyond else text
 
 
 def _sameness(comparison: Comparison, level: float) -> str:

@@ -33,7 +33,7 @@ def print_replay(path: Path, replay: Replay, report: Report, console: Console) -
     for line in replay.alterations:
         console.print(Text(one_line(line), style="red"))
     for deviation in replay.deviations[:_LISTED]:
-        _print_indented(_told(report, deviation), console)
+        _print_indented(_deviation_text(report, deviation), console)
     if len(replay.deviations) > _LISTED:
         _print_indented(f"and {len(replay.deviations) - _LISTED} more", console)
     if replay.changes:
@@ -96,7 +96,7 @@ def _print_indented(line: str, console: Console) -> None:
     console.print(Padding(Text(one_line(line), style="dim"), (0, 0, 0, 2), expand=False))
 
 
-def _told(report: Report, deviation: Deviation) -> str:
+def _deviation_text(report: Report, deviation: Deviation) -> str:
     stored, again = (_shown(value) for value in (deviation.stored, deviation.again))
     return f"{_named(report, deviation.path)}: stored {stored}, again {again}"
 

@@ -58,10 +58,10 @@ def headline(report: Report) -> str:
         return "Nothing to compare: the runs hold no measurement."
     causes = causes_in(report)
     if causes:
-        told = [f"{cause_sentence(cause, report)}." for cause in causes[:_NAMED]]
+        parts = [f"{cause_sentence(cause, report)}." for cause in causes[:_NAMED]]
         more = len(causes) - _NAMED
-        told += [f"And {more} more."] if more > 0 else []
-        return " ".join(told if report.bad_news else [*told, "Nothing regressed."])
+        parts += [f"And {more} more."] if more > 0 else []
+        return " ".join(parts if report.bad_news else [*parts, "Nothing regressed."])
     verdicts = {comparison.verdict for comparison in comparisons}
     if verdicts == {Verdict.NOT_COMPARABLE}:
         return (
@@ -75,7 +75,7 @@ def headline(report: Report) -> str:
 
 def reason(found: Attribution) -> str:
     """Say in one sentence why a metric changed, and in which of its factors."""
-    told = ", ".join(
+    parts = ", ".join(
         f"{_FACTORS[factor.name][0]} {numbers.relative(factor.effect)}" for factor in found.factors
     )
     why = " and ".join(map(_moved, found.movers)) or "the cause cannot be told from these trials"
@@ -83,7 +83,7 @@ def reason(found: Attribution) -> str:
     if against:
         why += f"; against it {against}"
     way = "rose" if found.effect > 0 else "fell"
-    return f"{found.metric} {way} by {100 * abs(found.effect):.1f} %: {why} ({told})."
+    return f"{found.metric} {way} by {100 * abs(found.effect):.1f} %: {why} ({parts})."
 
 
 def _moved(factor: Factor) -> str:
@@ -94,13 +94,13 @@ def _moved(factor: Factor) -> str:
 def line_of(comparison: Comparison) -> str:
     """Tell a comparison in one line; a side without a value is left out."""
     old, new = centers_of(comparison)
-    said = f"{name_of(comparison)}: {comparison.verdict.value}"
+    start = f"{name_of(comparison)}: {comparison.verdict.value}"
     if comparison.contender is None:
-        return said if comparison.baseline is None else f"{said}, was {old}"
+        return start if comparison.baseline is None else f"{start}, was {old}"
     if comparison.baseline is None:
-        return f"{said}, the contender has {new}"
-    told = f"{said}, {old} -> {new}"
-    return told if comparison.effect is None else f"{told}, {change_of(comparison)}"
+        return f"{start}, the contender has {new}"
+    line = f"{start}, {old} -> {new}"
+    return line if comparison.effect is None else f"{line}, {change_of(comparison)}"
 
 
 def notes(report: Report) -> tuple[str, ...]:
@@ -125,15 +125,15 @@ def rules(report: Report) -> tuple[str, ...]:
             words = dict.fromkeys((comparison.test, comparison.design.value))
             rule = ", ".join(words), comparison.assumption
             by_rule[rule] = by_rule.get(rule, 0) + 1
-    told = [
+    parts = [
         f"{name} ({plural(count, 'comparison')}): {assumption}"
         for (name, assumption), count in by_rule.items()
     ]
     if report.tests:
-        told.insert(0, _control(report))
+        parts.insert(0, _control(report))
     if report.looks is not None:
-        told.insert(0, _repeated_looks(report.looks))
-    return tuple(told)
+        parts.insert(0, _repeated_looks(report.looks))
+    return tuple(parts)
 
 
 def _control(report: Report) -> str:
@@ -160,14 +160,14 @@ def unsure(report: Report) -> str:
     """Name the bad news that a gate lets pass with a warning; empty when there is none."""
     alone = [c for c in report.bad_news if is_between_unknown_runs(c, report)]
     doubtful = [c for c in report.bad_news if c not in alone and not stands(c, report)]
-    told = []
+    parts = []
     if doubtful:
         named = ", ".join(f"{name_of(c)} (p {numbers.p_value(c.p_holm)})" for c in doubtful)
-        told.append(f"By Holm's control a gate only warns of {named}.")
+        parts.append(f"By Holm's control a gate only warns of {named}.")
     if alone:
         named = ", ".join(map(name_of, alone))
-        told.append(f"A gate only warns of {named}: {UNKNOWN_RUNS}.")
-    return " ".join(told)
+        parts.append(f"A gate only warns of {named}: {UNKNOWN_RUNS}.")
+    return " ".join(parts)
 
 
 def repeat_command(report: Report) -> str:

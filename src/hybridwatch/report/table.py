@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.analysis.compare import summarize
 from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.record.run import Run
@@ -136,7 +136,9 @@ def _table(report: Report, *, wide: bool) -> Table:
     for comparison in report.comparisons:
         marks = "".join(f"[{footnotes[text]}]" for text in dict.fromkeys(comparison.doubts))
         numbers_shown = _wide_cells(comparison) if wide else _narrow_cells(comparison)
-        table.add_row(_broken_name(comparison), *map(Text, numbers_shown), _said(comparison, marks))
+        table.add_row(
+            _broken_name(comparison), *map(Text, numbers_shown), _verdict_text(comparison, marks)
+        )
     return table
 
 
@@ -153,10 +155,10 @@ def _narrow_cells(comparison: Comparison) -> Iterator[str]:
     yield f"{numbers.p_value(comparison.p_adjusted)}\n{numbers.n(comparison)}"
 
 
-def _said(comparison: Comparison, marks: str) -> Text:
+def _verdict_text(comparison: Comparison, marks: str) -> Text:
     verdict = comparison.verdict
-    said = Text(f"{sentence.MARKS[verdict]} {verdict.value}", style=STYLES[verdict])
-    return said.append(f"\n  {marks}", style="dim") if marks else said
+    text = Text(f"{sentence.MARKS[verdict]} {verdict.value}", style=STYLES[verdict])
+    return text.append(f"\n  {marks}", style="dim") if marks else text
 
 
 def _broken_name(comparison: Comparison) -> Text:

@@ -6,7 +6,7 @@ two contents apart, ``explain`` words what is wrong with a file. Nothing here st
 
 from hybridwatch.scenario.digest import digest, ref_fields
 from hybridwatch.scenario.fixes import FIXES
-from hybridwatch.scenario.load import Survey, find, load_all, load_scenario, survey
+from hybridwatch.scenario.load import Survey, find, load_scenario, survey
 from hybridwatch.scenario.scenario import Scenario
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "Survey",
     "digest",
     "find",
-    "load_all",
     "load_scenario",
     "ref_fields",
     "survey",

@@ -63,7 +63,7 @@ def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tupl
 
     A wave draws from its own stream, named by seed, section and place, so it stays as it is when
     another one is edited. Prompts of one wave differ as long as there are enough texts of their
-    length; prompts of different waves are told apart by chance, one in 63 for each token of theirs.
+    length; prompts of different waves differ by chance: two tokens are equal one time in 63.
 
     Args:
         waves: As declared; one that repeats becomes several.
@@ -72,11 +72,11 @@ def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tupl
             prefixes are those of the whole workload.
     """
     planned = []
-    asked: Sequence[_Prompt] = ()
+    earlier: Sequence[_Prompt] = ()
     for number, wave in enumerate(waves):
         for turn in range(wave.repeat):
-            place = _Place(seed, f"{section}/{number}/{turn}", asked if wave.continues else ())
-            made, asked = _planned(wave, place)
+            place = _Place(seed, f"{section}/{number}/{turn}", earlier if wave.continues else ())
+            made, earlier = _planned(wave, place)
             planned.append(made)
     return tuple(planned)
 
@@ -167,7 +167,7 @@ def _prompts(
 
 
 def _starts(wave: Wave, place: _Place) -> Iterable[Listing]:
-    """What each prompt begins with; of a turn, what can be asked about and is there already."""
+    """What each prompt begins with; of a turn, what is there already and can be asked for."""
     if place.before:
         return [Listing((), prompt.about.keys) for prompt in place.before]
     numbers = range(wave.first_prefix, wave.first_prefix + min(wave.prefixes, wave.requests))

@@ -1,55 +1,108 @@
-"""The fixes that scenarios and engine builds can name, and how they hang together.
+"""The fixes that scenarios and engine builds can name, as ``engine/fixes.toml`` describes them.
 
-What each of them does is told by the plugin in the engine (``hybridwatch_engine.fixes``); a test
-holds the two lists against each other.
+The file is part of this package and of the plugin in the engine (``hybridwatch_engine.fixes``),
+which holds what each fix does.
 """
 
+import tomllib
 from collections.abc import Mapping
-from typing import Final, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 
-FixId = Literal[
-    "padded-rows-prefilling",
-    "single-token-extend",
-    "draft-max-seq-len",
-    "draft-max-seq-len-target",
-    "draft-max-seq-len-draft",
-    "all-cache-spec-decode",
-    "all-cache-spec-decode-slots",
-    "all-cache-spec-decode-graph-rows",
-    "all-cache-spec-decode-anchor",
-    "all-cache-spec-decode-memory",
-    "stale-block-table",
-    "stale-block-table-finished-rows",
-    "stale-block-table-vacated-rows",
-    "dummy-run-padding",
-    "one-token-prompt",
-    "prev-step-anchor",
-    "accepted-counts",
-    "conv-anchor",
-    "block-end-states",
-    "cpu-speculative-states",
-    "draft-model-cache-group",
-]
-FIXES: Final[tuple[str, ...]] = get_args(FixId)
+from pydantic import BaseModel, ConfigDict, Field
+
+from hybridwatch.errors import ScenarioError
+from hybridwatch.scenario.toml_file import refusing_toml
+
+_NAME: Final = Path("engine") / "fixes.toml"
+_FILE: Final = Path(__file__).with_name("fixes.toml")
+
+
+class Fix(BaseModel):
+    """One ``[fix.<id>]`` table; the head of the file says what each key means."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    target: str
+    why: str
+    how: str
+    upstream: str
+    present_from: str
+    switch: Literal["live", "start", "probe"]
+    scenario: str
+    occasion: str
+    remove_when: str
+    releases: dict[str, Literal["present", "lacking", "not-applicable"]]
+    parts: tuple[str, ...] = Field(default=(), strict=False)
+    module: str = ""
+    ways: tuple[Literal["apply", "revert"], ...] = Field(default=(), strict=False)
+    accelerator: Literal["cpu", "cuda"] | None = None
+    lossless: bool = False
+    breaks: str = ""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    fix: dict[str, Fix]
+
+
+def load_fixes(path: Path) -> dict[str, Fix]:
+    """Read what a file says of fixes, by id.
+
+    Raises:
+        ScenarioError: The file cannot be read or says something we do not understand; one line per
+            wrong key.
+    """
+    with refusing_toml(path, _File, ScenarioError, _NAME):
+        return _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).fix
+
+
+CATALOGUE: Final[Mapping[str, Fix]] = load_fixes(_FILE)
+"""Every fix by its id, in the order of tables and labels."""
+FIXES: Final[tuple[str, ...]] = tuple(CATALOGUE)
 """Ids of the fixes that can be applied or reverted; each is some scenario's known-bad control."""
 
+if TYPE_CHECKING:
+    FixId = str
+else:
+    # A file that names another fix is refused with the known ones, as for any other choice.
+    FixId = Literal[FIXES]
+
 FIX_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "draft-max-seq-len": ("draft-max-seq-len-target", "draft-max-seq-len-draft"),
-    "all-cache-spec-decode": (
-        "all-cache-spec-decode-slots",
-        "all-cache-spec-decode-graph-rows",
-        "all-cache-spec-decode-anchor",
-        "all-cache-spec-decode-memory",
-    ),
-    "stale-block-table": ("stale-block-table-finished-rows", "stale-block-table-vacated-rows"),
+    fix_id: fix.parts for fix_id, fix in CATALOGUE.items() if fix.parts
 }
 """Fixes that consist of others: the whole is switched by switching its parts."""
 
-START_FIXES: Final[frozenset[FixId]] = frozenset(
-    {
-        "all-cache-spec-decode-slots",
-        "all-cache-spec-decode-graph-rows",
-        "all-cache-spec-decode-memory",
-    }
+START_FIXES: Final[frozenset[str]] = frozenset(
+    fix_id for fix_id, fix in CATALOGUE.items() if fix.switch == "start" and not fix.parts
 )
 """Fixes that act while an engine starts: builds that differ in one have an engine each."""
+
+
+def unprobed(release: object) -> list[str]:
+    """Name the fixes that do not say whether a release has them."""
+    return [fix_id for fix_id, fix in CATALOGUE.items() if release not in fix.releases]
+
+
+def variant_fixes(release: str, accelerator: str, kind: str) -> list[str]:
+    """List what a build switches to have every fix that it can have, or as few as it can.
+
+    A fix of which every part is switched is named in place of its parts.
+
+    Args:
+        release: Of which every fix says whether it has it.
+        accelerator: ``cpu`` or ``cuda``.
+        kind: ``patched`` has put in what the release lacks, ``reverted`` taken out what it has.
+    """
+    state, way = ("lacking", "apply") if kind == "patched" else ("present", "revert")
+    singly = {
+        fix_id
+        for fix_id, fix in CATALOGUE.items()
+        if fix.releases[release] == state
+        and way in fix.ways
+        and fix.accelerator in {None, accelerator}
+    }
+    wholes = {whole: parts for whole, parts in FIX_PARTS.items() if singly.issuperset(parts)}
+    switched = (singly | wholes.keys()) - {part for parts in wholes.values() for part in parts}
+    return [fix_id for fix_id in FIXES if fix_id in switched]

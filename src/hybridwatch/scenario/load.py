@@ -1,6 +1,6 @@
 """Reads scenario files.
 
-A file that is wrong is told in full: every wrong key, one line each, and no file hides another.
+A wrong file is reported in full: every wrong key, one line each, and no file hides another.
 """
 
 import re
@@ -32,6 +32,17 @@ class Survey:
     problems: tuple[str, ...]
 
 
+def scenario_files(root: Path) -> Iterator[Path]:
+    """Find every scenario file below a folder, good or bad, in order of their ids.
+
+    Raises:
+        ScenarioError: The folder does not exist.
+    """
+    if not root.is_dir():
+        raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
+    yield from sorted(root.rglob("*.toml"))
+
+
 def load_scenario(path: Path, root: Path) -> Scenario:
     """Read one file, and the one that it is ``like``.
 
@@ -61,24 +72,12 @@ def survey(root: Path) -> Survey:
         ScenarioError: The folder does not exist.
     """
     scenarios, problems = [], []
-    for path in _files(root):
+    for path in scenario_files(root):
         try:
             scenarios.append(load_scenario(path, root))
         except ScenarioError as error:
             problems.extend(str(error).splitlines())
     return Survey(tuple(scenarios), tuple(dict.fromkeys(problems)))
-
-
-def load_all(root: Path) -> list[Scenario]:
-    """Read every file below a folder, in order of their ids.
-
-    Raises:
-        ScenarioError: At least one file is wrong; every wrong file is told.
-    """
-    found = survey(root)
-    if found.problems:
-        raise ScenarioError("\n".join(found.problems))
-    return list(found.scenarios)
 
 
 def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
@@ -94,7 +93,9 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
     Raises:
         ScenarioError: A pattern names nothing, or a named file is wrong.
     """
-    paths = {path.relative_to(root).with_suffix("").as_posix(): path for path in _files(root)}
+    paths = {
+        path.relative_to(root).with_suffix("").as_posix(): path for path in scenario_files(root)
+    }
     chosen: dict[str, Path] = {}
     problems = []
     for pattern in patterns or sorted(_groups(paths)):
@@ -114,12 +115,6 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
 
 def _groups(ids: dict[str, Path]) -> set[str]:
     return {scenario_id.partition("/")[0] for scenario_id in ids}
-
-
-def _files(root: Path) -> Iterator[Path]:
-    if not root.is_dir():
-        raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
-    yield from sorted(root.rglob("*.toml"))
 
 
 def _parse(path: Path, name: str) -> dict[str, Any]:
@@ -151,7 +146,7 @@ def _completed(content: dict[str, Any], root: Path, name: str) -> dict[str, Any]
         raise ScenarioError(
             f"{name}: like: expected a scenario that says everything itself, found {quoted(like)}"
         )
-    load_scenario(path, root)  # what is wrong there is told of that file
+    load_scenario(path, root)  # what is wrong there is reported for that file
     own = {key: value for key, value in content.items() if key != "like"}
     if "expect" in own:
         model.pop("expect", None)

@@ -65,7 +65,7 @@ class Generation(Part):
 
 
 class Workload(Part):
-    """What is asked of the engine.
+    """The work that an engine gets.
 
     Attributes:
         seed: Of prelude and waves; contract trial k takes ``seed + k``.
@@ -142,7 +142,7 @@ class Scenario(Part):
             name of a model on the hub.
         revision: Which commit, tag or branch of a model on the hub; None for its main branch.
         engine: How the engine is started.
-        workload: What is asked of it.
+        workload: The work that it gets.
         accuracy: Which tasks are answered; None where answers say nothing.
         trials: How often.
         expect: What must hold.
@@ -191,7 +191,7 @@ class Scenario(Part):
 
     @property
     def is_of_speed_alone(self) -> bool:
-        """Whether nothing that can be right or wrong is looked at, so that no control tells it."""
+        """Whether nothing that can be right or wrong is looked at, so that no control shows it."""
         return self.trials.contract == 0 and self.accuracy is None
 
     def fits(self, accelerator: str) -> bool:
@@ -249,10 +249,10 @@ def _contradictions_of_turns(workload: Workload) -> Iterator[Contradiction]:
 def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
     room, load = scenario.engine.max_model_len, scenario.workload.generation
     totals = {"workload.generation": load.input_tokens + load.output_tokens}
-    said = 0
+    before = 0
     for key, wave in _waves(scenario.workload):
         own = wave.input_tokens.lengths[-1] + wave.output_tokens.lengths[-1]
-        said = totals[key] = own + (said if wave.continues else 0)
+        before = totals[key] = own + (before if wave.continues else 0)
     for key, total in totals.items():
         if total > room:
             most = f"at most engine.max_model_len ({room})"
@@ -275,10 +275,10 @@ def _contradictions_of_batches(scenario: Scenario) -> Iterator[Contradiction]:
     engine, load = scenario.engine, scenario.workload.generation
     ranks = engine.data_parallel_size
     share = f" of each of {ranks} ranks" if ranks > 1 else ""
-    asked = {"workload.generation": load.max_concurrency}
+    wanted = {"workload.generation": load.max_concurrency}
     if scenario.accuracy is not None:
-        asked["accuracy"] = scenario.accuracy.max_concurrency
-    for key, value in asked.items():
+        wanted["accuracy"] = scenario.accuracy.max_concurrency
+    for key, value in wanted.items():
         if value > engine.max_num_seqs * ranks:
             most = f"engine.max_num_seqs ({engine.max_num_seqs}){share}"
             yield f"{key}.max_concurrency", f"expected at most {most}, found {value}"

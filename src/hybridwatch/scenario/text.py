@@ -62,8 +62,8 @@ def question(unit: Unit, about: Listing, tokens: int) -> Tokens:
     """Words, and at the end the question for one of a listing's values."""
     if not about.keys or tokens < QUESTION:
         return random_text(unit, tokens)
-    asked = f"?{_pick(unit, about.keys)}="
-    return _encode(_words(unit, tokens - len(asked)) + asked)
+    query = f"?{_pick(unit, about.keys)}="
+    return _encode(_words(unit, tokens - len(query)) + query)
 
 
 def _words(unit: Unit, length: int) -> str:

@@ -1,4 +1,4 @@
-"""What can be wrong with a TOML file, told in one way: file, key, expected, found."""
+"""What can be wrong with a TOML file, in one form of message: file, key, expected, found."""
 
 import tomllib
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Runs and verdicts on disk: append-only, each written whole or not at all.
 
-``layout`` says where a record lies, ``files`` writes, ``shelf`` reads and finds. What is inside a
+``layout`` says where a record lies, ``files`` writes, ``reader`` reads and finds. What is inside a
 file is ``record.codec``'s business. ``verdicts`` keeps what was judged beside what was measured.
 """
 
@@ -13,13 +13,11 @@ from hybridwatch.store.reader import (
     StoreContents,
     Stored,
     read_alike,
-    read_all,
     read_bulk,
     read_newest,
     read_run,
 )
 from hybridwatch.store.reading import read_file
-from hybridwatch.store.tools import present_tools
 from hybridwatch.store.verdict_file import SideRef, StoredVerdict
 from hybridwatch.store.verdicts import (
     find_verdict,
@@ -45,9 +43,7 @@ __all__ = [
     "find_verdict",
     "list_records",
     "list_verdicts",
-    "present_tools",
     "read_alike",
-    "read_all",
     "read_baselines",
     "read_bulk",
     "read_file",

@@ -20,7 +20,7 @@ _DECODER: Final = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a run asks; of two runs that ask the same the newer one tells.
+    """What a run asks; of two runs with the same question the newer one counts.
 
     Attributes:
         scenario: Its id.
@@ -47,18 +47,18 @@ def read_question(head: bytes) -> Question | None:
         head: Its first ``HEAD`` bytes.
 
     Returns:
-        ``None`` if these do not tell.
+        ``None`` if these do not say.
     """
     text = head.decode("utf-8", errors="replace")
     try:
         builds, scenario, testbed = (_field(text, name) for name in _FIELDS)
         labels = [build["label"] for build in builds]
-        told = scenario["id"], testbed["id"]
+        ids = scenario["id"], testbed["id"]
     except (ValueError, KeyError, TypeError):
         return None
-    if not labels or not all(isinstance(word, str) for word in (*told, *labels)):
+    if not labels or not all(isinstance(word, str) for word in (*ids, *labels)):
         return None
-    return _question(*told, labels)
+    return _question(*ids, labels)
 
 
 def _question(scenario: str, testbed: str, labels: list[str]) -> Question:

@@ -91,7 +91,7 @@ class Intake:
         try:
             write_all(self.results, list(waiting.values()))
         except RecordError:
-            # One of them is the culprit: alone each tells for itself.
+            # One of them is the culprit: alone each shows it for itself.
             return self._write_singly(waiting)
         return {}
 

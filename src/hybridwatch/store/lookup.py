@@ -68,7 +68,7 @@ def one_of(results: Path, key: str, known: Sequence[Path], answering: Answering)
 
 
 def _nothing(results: Path, answering: Answering) -> str:
-    """Say what is wrong where nothing can be found, whatever was asked for."""
+    """Say what is wrong where nothing can be found, whatever the request."""
     if not results.is_dir():
         return "no such folder; name one with --results"
     return f"holds no {answering.noun} yet{answering.remedy}"

@@ -91,7 +91,7 @@ def read_bulk(record: Path, name: str) -> bytes:
 def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) -> tuple[Run, ...]:
     """Read the newest runs of a scenario on a testbed that have one of some builds.
 
-    Only these are parsed: the others are told apart by the bytes of their scenario's digest and of
+    Only these are parsed: the others are recognized by the bytes of their scenario's digest and of
     their labels, so a long history costs little. Records that cannot be read are left out.
 
     Args:
@@ -132,15 +132,15 @@ def _is_alike(other: Run, run: Run, labels: Collection[str]) -> bool:
 def read_newest(results: Path) -> StoreContents:
     """Read the newest run for every question: scenario, testbed and series of builds.
 
-    An older record of a question that has been read is told by its heading and left unread: nothing
-    hangs on it, so it may even be damaged behind that.
+    An older record of a question that has been read is recognized by its heading and left unread:
+    nothing hangs on it, so it may even be damaged behind that.
 
     Args:
         results: The results folder; one that does not exist is an empty store.
 
     Returns:
         Those runs, without answers, and whatever else could not be read: nobody knows what a
-        newer record or one without a known question would have said.
+        newer record or one without a known question would have decided.
     """
     newest: dict[Question, Stored] = {}
     broken: list[Broken] = []
@@ -156,23 +156,3 @@ def read_newest(results: Path) -> StoreContents:
         else:
             newest.setdefault(question_of(run), Stored(path, run))
     return StoreContents(tuple(reversed(newest.values())), tuple(reversed(broken)))
-
-
-def read_all(results: Path, bulk: bool = True) -> StoreContents:
-    """Read every record of a store.
-
-    Args:
-        results: The results folder; one that does not exist is an empty store.
-        bulk: As for ``read_run``.
-
-    Returns:
-        The runs that could be read, and the records that could not.
-    """
-    runs: list[Stored] = []
-    broken: list[Broken] = []
-    for path in list_records(results):
-        try:
-            runs.append(Stored(path, read_run(path, bulk)))
-        except RecordError as error:
-            broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
-    return StoreContents(tuple(runs), tuple(broken))

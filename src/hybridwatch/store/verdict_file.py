@@ -47,7 +47,8 @@ class StoredVerdict(_Wire):
         baseline: First side.
         contender: Second side.
         parameters: Every number the rules use that no record holds.
-        tools: What computed it, by name: see ``tools.present_tools``.
+        tools: What computed it, by name, as ``analysis.tools`` has it; of an older verdict with the
+            digest of the judging code (``analysis``) in place of the version of the rules.
         report: The report as ``compare --json`` prints it.
     """
 

@@ -38,7 +38,7 @@ class Deed(Enum):
     ASSIGN = "assign"
     """Somebody is to see to it; the newest counts, an empty name is nobody."""
     MUTE = "mute"
-    """Nobody wants to be told until a date."""
+    """Nobody wants to hear of it until a date."""
     UNMUTE = "unmute"
     NOTE = "note"
     REOPEN = "reopen"

@@ -122,5 +122,5 @@ def _json(facts: Mapping[str, str]) -> str:
     return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
 
-def _key(told: str) -> str:
-    return hashlib.sha256(told.encode()).hexdigest()[:_KEY]
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_KEY]

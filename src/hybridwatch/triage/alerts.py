@@ -38,7 +38,7 @@ class Alert:
     """Bad news about one matter, and what became of it.
 
     Attributes:
-        story: What the verdicts tell.
+        story: What the verdicts say.
         status: How it stands now.
         decisions: What people did.
         muted_until: Set when the status is muted.
@@ -85,11 +85,6 @@ class Alert:
         return self.story.opened_by
 
     @property
-    def resolved_by(self) -> Ruling | None:
-        """The run that resolved it last, if nothing bad came since."""
-        return self.turns[-1].by if self.story.is_over else None
-
-    @property
     def seen(self) -> Seen:
         """What whoever acts on the alert has before the eyes."""
         newest, lead = self.newest, self.cause.lead
@@ -113,7 +108,7 @@ def answered(
     """Derive every alert there is.
 
     Args:
-        stories: What the verdicts tell. Of the newest ones alone, one that came back counts as
+        stories: What the verdicts say. Of the newest ones alone, one that came back counts as
             still acknowledged.
         decided: What people did, by the key of the matter, and by the keys that single metrics had
             when each had an alert of its own. Others than ``stories`` hold are passed over.
@@ -137,10 +132,10 @@ def _decisions(story: Story, decided: Mapping[str, Decisions]) -> Decisions:
 
 def _of_metrics(story: Story, decided: Mapping[str, Decisions]) -> Iterator[Entry]:
     """Yield what was decided about the metrics of an alert when each had one of its own."""
-    for asked in story.questions:
-        for entry in decided.get(asked.key, UNDECIDED).entries:
-            if area_for(asked.metric, entry.seen.verdict) is story.matter.area:
-                part = SeenPart(asked.metric, asked.statistic, entry.seen.effect)
+    for question in story.questions:
+        for entry in decided.get(question.key, UNDECIDED).entries:
+            if area_for(question.metric, entry.seen.verdict) is story.matter.area:
+                part = SeenPart(question.metric, question.statistic, entry.seen.effect)
                 yield replace(entry, seen=replace(entry.seen, parts=(part,)))
 
 

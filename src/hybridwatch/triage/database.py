@@ -141,7 +141,7 @@ class Triage:
         """
         if self._file and not self._file.exists():
             return {}
-        with self._told(), Session(self._engine) as session:
+        with self._as_triage_errors(), Session(self._engine) as session:
             return self._read(session) if self._is_made(session) else {}
 
     def decide(self, alert: Alert, act: Act, who: str, now: datetime) -> Decisions:
@@ -164,7 +164,7 @@ class Triage:
         key = alert.matter.key
         if act.deed is Deed.DUPLICATE and act.text == key:
             raise TriageError("duplicate of: expected another alert, found this one")
-        with self._told(), Session(self._engine) as session:
+        with self._as_triage_errors(), Session(self._engine) as session:
             session.connection().exec_driver_sql(_TURN[self._engine.dialect.name])
             if not self._is_made(session):
                 _Base.metadata.create_all(session.connection())
@@ -257,7 +257,7 @@ class Triage:
         return {alert: Decisions(tuple(acts)) for alert, acts in entries.items()}
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_triage_errors(self) -> Iterator[None]:
         try:
             yield
         except SQLAlchemyError as error:
@@ -277,17 +277,17 @@ class Triage:
         self.close()
 
 
-def open_triage(results: Path, told: str = "") -> Triage:
+def open_triage(results: Path, given: str = "") -> Triage:
     """Open the decisions of a results folder.
 
     Args:
         results: The results folder; nothing is made in it before somebody decides something.
-        told: URL of another database, from ``--triage`` or ``HYBRIDWATCH_TRIAGE``.
+        given: URL of another database, from ``--triage`` or ``HYBRIDWATCH_TRIAGE``.
 
     Raises:
         TriageError: The URL cannot be used, or its driver is not installed.
     """
-    return Triage(url_of(results, told))
+    return Triage(url_of(results, given))
 
 
 def _let_readers_read(connection: sqlite3.Connection, record: Any) -> None:  # noqa: ARG001

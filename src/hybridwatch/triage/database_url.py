@@ -20,22 +20,22 @@ _DRIVERS: Final = {
 """What people write, and the driver that is meant."""
 
 
-def url_of(results: Path, told: str = "") -> URL:
+def url_of(results: Path, given: str = "") -> URL:
     """Find the database.
 
     Args:
         results: The results folder.
-        told: What ``--triage`` or ``HYBRIDWATCH_TRIAGE`` says; empty for the file beside the
+        given: What ``--triage`` or ``HYBRIDWATCH_TRIAGE`` says; empty for the file beside the
             records.
 
     Raises:
         TriageError: This is no URL of a database that can be used. The text is not repeated: it
             may hold a password.
     """
-    if not told:
+    if not given:
         return URL.create("sqlite+pysqlite", database=str((results / TRIAGE_FILE).absolute()))
     try:
-        url = make_url(told)
+        url = make_url(given)
     except (ArgumentError, ValueError):
         raise TriageError(_expected("something that is no such URL")) from None
     scheme, _, driver = url.drivername.partition("+")

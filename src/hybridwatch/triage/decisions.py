@@ -30,7 +30,7 @@ class SeenPart:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from the other metrics of its alert."""
+        """What distinguishes it from the other metrics of its alert."""
         return self.metric, self.statistic
 
 
@@ -155,11 +155,11 @@ class TriageConflict(TriageError):  # noqa: N818 (no fault but an answer)
         self.meanwhile = decisions.entries[seen_version:]
         super().__init__(
             "nothing was kept, because somebody acted on this alert meanwhile: "
-            + ("; ".join(_told(self.meanwhile)) or "look at it again")
+            + ("; ".join(_entry_texts(self.meanwhile)) or "look at it again")
         )
 
 
-def _told(entries: Sequence[Entry]) -> list[str]:
+def _entry_texts(entries: Sequence[Entry]) -> list[str]:
     return [
         f"{entry.who} ({entry.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC): {entry.act.deed.value}"
         for entry in entries

@@ -1,4 +1,4 @@
-"""What the verdicts of one matter tell: when it went bad, and when it was good again.
+"""What the verdicts of one matter say: when it went bad, and when it was good again.
 
 Pure, and without what people said about it: a story depends on the records and the policy alone,
 so it can be kept as long as these stay the same.
@@ -92,7 +92,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Everything that the verdicts tell of one matter that was bad at least once.
+    """Everything that the verdicts say of one matter that was bad at least once.
 
     Attributes:
         matter: What it is about.
@@ -134,7 +134,7 @@ def stories_of(judged: Iterable[Judged], policy: Policy = STRICT) -> tuple[Story
     """Put verdicts together by matter.
 
     Args:
-        judged: Verdicts in any order. With earlier ones, stories tell when it began; with the
+        judged: Verdicts in any order. With earlier ones, stories say when it began; with the
             newest of each question alone, what is inconclusive now is no story. Known-bad controls
             are not to be among them: they are bad on purpose.
         policy: What becomes of which metric.
@@ -144,8 +144,8 @@ def stories_of(judged: Iterable[Judged], policy: Policy = STRICT) -> tuple[Story
     """
     pairs: defaultdict[tuple[str, ...], list[Judged]] = defaultdict(list)
     for one in judged:
-        asked = one.question
-        pairs[asked.scenario, asked.baseline, asked.contender, asked.testbed].append(one)
+        pair = one.question
+        pairs[pair.scenario, pair.baseline, pair.contender, pair.testbed].append(one)
     return tuple(
         story
         for (scenario, *sides), found in pairs.items()
@@ -183,7 +183,7 @@ def _story(matter: Matter, runs: Iterable[tuple[list[Judged], list[_Bad]]]) -> S
     for run, bad in runs:
         worse = {one.question: _part(one, rank) for one, rank in bad}
         good = {one.question for one in run if _is_good(one, matter.area)}
-        left = {asked: part for asked, part in left.items() if asked not in good} | worse
+        left = {question: part for question, part in left.items() if question not in good} | worse
         last = left or last
         ever |= dict.fromkeys(worse)
         cause = _cause(worse.values(), matter.area) if bad else None

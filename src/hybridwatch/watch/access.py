@@ -41,7 +41,7 @@ class Access:
     """What stands between a reader and the dashboard.
 
     Attributes:
-        password: Whether a password is asked for.
+        password: Whether a password is needed.
         login: Whether one has to log in.
     """
 
@@ -88,20 +88,20 @@ def is_loopback(host: str) -> bool:
 
 def _has_login(path: Path) -> bool:
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        secrets = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return False
     except (OSError, ValueError) as error:
         raise AccessError(f"{path}: cannot be read: {error}") from error
-    if "auth" not in told:
+    if "auth" not in secrets:
         return False
-    if lacking := list(_lacking(told["auth"])):
+    if lacking := list(_lacking(secrets["auth"])):
         raise AccessError(f"{path}: [auth] lacks {', '.join(lacking)}")
     return True
 
 
 def _lacking(auth: Any) -> Iterator[str]:
-    """Name what a login of one provider needs and is not told."""
+    """Name what a login of one provider needs and lacks."""
     for name in _NEEDED:
         found = auth.get(name) if isinstance(auth, dict) else None
         if not isinstance(found, str) or not found:

@@ -9,11 +9,11 @@ from hybridwatch.analysis.replay import (
     noise_in,
 )
 from hybridwatch.analysis.report import Terms
+from hybridwatch.analysis.tools import present_tools
 from hybridwatch.history.judge import Chosen, Judged, judge_on
 from hybridwatch.report.jsonform import to_json
 from hybridwatch.store import (
     StoredVerdict,
-    present_tools,
     read_side,
     read_verdict,
     refer,

@@ -102,8 +102,8 @@ def hold(plan: Plan, today: date, say: Say) -> tuple[Path, ChangeReview]:
         night = _Night(plan, folder, deadline, _logged(say, folder / LOG))
         findings = night.judged(night.measured())
         _write(folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text)
-        told = findings_to_json(findings.gate, findings)
-        _write(folder / GATE, json.dumps(told, indent=2, allow_nan=False) + "\n")
+        document = findings_to_json(findings.gate, findings)
+        _write(folder / GATE, json.dumps(document, indent=2, allow_nan=False) + "\n")
         night.publish()
     return folder, findings
 
@@ -124,7 +124,7 @@ def _alone(nights: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise NightError(f"{nights}: another night is going on; let it end") from None
+            raise NightError(f"{nights}: another night is running; wait until it ends") from None
         yield
 
 
@@ -140,8 +140,8 @@ class _Night:
         lost = {}
         for number, scenario in enumerate(self.plan.scenarios, 1):
             reason = "" if self._marked(scenario) else self._measure(scenario)
-            told = f"lost: {reason}" if reason else "measured"
-            self.say(f"[{number}/{len(self.plan.scenarios)}] {scenario}: {told}")
+            outcome = f"lost: {reason}" if reason else "measured"
+            self.say(f"[{number}/{len(self.plan.scenarios)}] {scenario}: {outcome}")
             if reason:
                 lost[scenario] = reason
         return lost
@@ -172,14 +172,14 @@ class _Night:
         left = self.deadline - time.monotonic()
         hours = f"the night has {self.plan.seconds / 3600:g} hours"
         if left <= 0:
-            return f"not begun before the time was up; {hours}"
+            return f"not started before the time was up; {hours}"
         status = self._asv(self._run_words(scenario), self._variables(scenario), left)
         if status is None:
-            return f"not ready when the time was up; {hours}"
+            return f"not finished when the time was up; {hours}"
         if not self._receipt(scenario).is_file():
-            return f"asv ended with status {status} and there is no record; {LOG} tells why"
+            return f"asv ended with status {status} and there is no record; see {LOG}"
         if status not in _ASV_DONE:
-            return f"asv ended with status {status}, its results are not kept; {LOG} tells why"
+            return f"asv ended with status {status}, its results are not kept; see {LOG}"
         self._mark(scenario).touch()
         return ""
 

@@ -1,6 +1,6 @@
 """Reads the policy of a gate, ``ci/gate.toml``.
 
-As with scenarios, a file that is wrong is told in full: every wrong key, one line each.
+As with scenarios, a wrong file is reported in full: every wrong key, one line each.
 """
 
 import tomllib
@@ -75,7 +75,7 @@ class _File(_Table):
 def _useless(rules: list[_Rule]) -> list[tuple[str, str]]:
     """Find the rules that never decide, because one before them fits whatever they fit."""
     return [
-        (f"rule[{late}]", f"never decides: rule[{early}] fits all that it fits, and comes first")
+        (f"rule[{late}]", f"never decides: rule[{early}] comes first and covers all that it covers")
         for late, rule in enumerate(rules)
         for early, before in enumerate(rules[:late])
         if fnmatchcase(rule.metric, before.metric) and _wider(before.scenarios, rule.scenarios)
@@ -88,7 +88,7 @@ def _wider(one: str, other: str) -> bool:
 
 def _without_margin(rules: list[_Rule]) -> list[tuple[str, str]]:
     return [
-        (f"rule[{at}].margin", "expected none: a broken contract counts whatever its size")
+        (f"rule[{at}].margin", "expected none: any broken contract counts, whatever its size")
         for at, rule in enumerate(rules)
         if rule.margin is not None and fnmatchcase("contract.", rule.metric.partition(".")[0] + ".")
     ]

@@ -1,18 +1,25 @@
-"""What the asv suites in ``benchmarks/`` are made of: a class per question, a scenario per class.
+"""What the asv suites in ``benchmarks/`` are made of: a class per scenario, made from its file.
 
 asv runs every benchmark in a process of its own and knows no direction but down. So a session is
 made once, in ``setup_cache``, and each ``track_*`` hands out a part of it; every rate has a twin in
-seconds, answers are told as the share of wrong ones, and broken contracts are counted. Which
+seconds, answers become the share of wrong ones, and broken contracts are counted. Which
 benchmarks a class has follows from its scenario.
+
+asv keeps results by the names of benchmarks, such as
+``smoke.padded_graph_rows.PaddedGraphRows.track_ttft``: the path of the scenario, then the class.
 
 Imported anew for each benchmark, so what measures is imported only where it is measured.
 """
 
+import re
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from hybridwatch.engine.builds import home
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.errors import ScenarioError
+from hybridwatch.scenario.load import load_scenario, scenario_files
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.watch.suite_builds import can_run
 from hybridwatch.watch.tracked import Form, Tracked, tracked
@@ -27,7 +34,7 @@ _HAND_OUT_S: Final = 600.0
 
 
 class Suite:
-    """Base of a question: ``class PaddedGraphRows(Suite, scenario="smoke/padded-graph-rows")``.
+    """Base of the classes of good scenarios.
 
     Attributes:
         scenario: The scenario.
@@ -44,20 +51,6 @@ class Suite:
     timeout: ClassVar[float] = _HAND_OUT_S
     setup_cache: ClassVar[Callable[["Suite"], "Values"]]
 
-    def __init_subclass__(cls, *, scenario: str) -> None:
-        """Give the class what asv looks for.
-
-        Raises:
-            ScenarioError: There is no such scenario, or its file is wrong.
-        """
-        root = home() / "scenarios"
-        cls.scenario = load_scenario(root / f"{scenario}.toml", root)
-        cls.version = str(cls.scenario.version)
-        cls.tracked = tracked(cls.scenario)
-        cls.setup_cache = _session(cls)
-        for one in cls.tracked:
-            setattr(cls, f"track_{one.name}", _benchmark(one, cls.scenario))
-
     def setup(self, _values: "Values") -> None:
         """Skip a benchmark that the build cannot run.
 
@@ -69,7 +62,75 @@ class Suite:
             raise NotImplementedError(text)
 
 
-def _session(suite: type[Suite]) -> Callable[[Suite], "Values"]:
+def suites(root: Path, package: str) -> dict[str, type]:
+    """Make a class of benchmarks for each scenario file below a folder.
+
+    Args:
+        root: The folder whose groups are its subfolders; ids are paths below it.
+        package: Where asv looks for benchmarks; its name is no part of theirs.
+
+    Returns:
+        The classes, each under a name that no other scenario has. The class of a file that is wrong
+        has one benchmark, which fails with what is wrong.
+
+    Raises:
+        ScenarioError: The folder does not exist.
+    """
+    made = {}
+    for path in scenario_files(root):
+        scenario_id = path.relative_to(root).with_suffix("").as_posix()
+        try:
+            suite: type = _suite(load_scenario(path, root), package)
+        except ScenarioError as error:
+            suite = _failing(scenario_id, str(error), package)
+        made[re.sub(r"\W", "_", scenario_id)] = suite
+    return made
+
+
+def _suite(scenario: Scenario, package: str) -> type[Suite]:
+    content: dict[str, Any] = {
+        "__doc__": scenario.why,
+        "__module__": _module(scenario.id, package),
+        "scenario": scenario,
+        "version": str(scenario.version),
+        "tracked": tracked(scenario),
+        "setup_cache": _session(scenario, package),
+    }
+    for one in tracked(scenario):
+        content[f"track_{one.name}"] = _benchmark(one, scenario)
+    return cast("type[Suite]", type(_class_name(scenario.id), (Suite,), content))
+
+
+def _failing(scenario_id: str, problem: str, package: str) -> type:
+    def track(_self: object) -> float:
+        raise ScenarioError(problem)
+
+    track.benchmark_name = _name(scenario_id, "scenario_file")  # type: ignore[attr-defined]
+    content = {"__module__": _module(scenario_id, package), "track_scenario_file": track}
+    return type(_class_name(scenario_id), (), content)
+
+
+def _name(scenario_id: str, benchmark: str) -> str:
+    return f"{_path(scenario_id)}.{_class_name(scenario_id)}.track_{benchmark}"
+
+
+def _path(scenario_id: str) -> str:
+    return ".".join(re.sub(r"\W", "_", part) for part in scenario_id.split("/"))
+
+
+def _class_name(scenario_id: str) -> str:
+    words = re.findall(r"[^\W_]+", scenario_id.rpartition("/")[2])
+    return "".join(word.capitalize() for word in words)
+
+
+def _module(scenario_id: str, package: str) -> str:
+    """Have a module of a scenario's own, which asv tells sessions apart by."""
+    name = f"{package}.{_path(scenario_id)}"
+    sys.modules.setdefault(name, ModuleType(name))
+    return name
+
+
+def _session(scenario: Scenario, package: str) -> Callable[[Suite], "Values"]:
     def setup_cache(self: Suite) -> "Values":
         if not can_run(self.scenario):
             return {}
@@ -77,9 +138,9 @@ def _session(suite: type[Suite]) -> Callable[[Suite], "Values"]:
 
         return measured(self.scenario, self.tracked)
 
-    # asv tells sessions apart by module and line. The line is the same for all; the module must
+    # asv distinguishes sessions by module and line. The line is the same for all; the module must
     # not be, or the first class would measure for every other.
-    setup_cache.__module__ = suite.__module__
+    setup_cache.__module__ = _module(scenario.id, package)
     setup_cache.timeout = _SESSION_S  # type: ignore[attr-defined]  # asv reads it from the function
     return setup_cache
 
@@ -89,8 +150,10 @@ def _benchmark(one: Tracked, scenario: Scenario) -> Callable[[Suite, "Values"], 
         return _handed(one, values[one.name])
 
     track.__doc__ = one.metric.doc
-    track.unit = one.unit  # type: ignore[attr-defined]  # asv reads it from the function
-    track.pretty_name = f"{scenario.id}: {one.name}"  # type: ignore[attr-defined]  # likewise
+    # asv reads these from the function; without a name it would take that of the module.
+    track.benchmark_name = _name(scenario.id, one.name)  # type: ignore[attr-defined]
+    track.unit = one.unit  # type: ignore[attr-defined]
+    track.pretty_name = f"{scenario.id}: {one.name}"  # type: ignore[attr-defined]
     return track
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis import rank
-from hybridwatch.analysis.blocks import blocks_of
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Verdict
@@ -19,7 +19,7 @@ TPOT = Subject(metric_of("tpot"), "median")
 
 
 def blocks(run: Run):
-    found = blocks_of(OneSide(run, 0), OneSide(run, 1), TPOT)
+    found = pair_of(TPOT, OneSide(run, 0), OneSide(run, 1)).blocks
     assert found is not None
     return found
 
@@ -88,7 +88,7 @@ def test_warm_ups_are_in_no_block() -> None:
 def test_sides_of_two_runs_or_one_after_the_other_make_no_blocks() -> None:
     run = two_sides(12)
     other = replace(run, id="22222222")
-    assert blocks_of(OneSide(run, 0), OneSide(other, 1), TPOT) is None
+    assert pair_of(TPOT, OneSide(run, 0), OneSide(other, 1)).blocks is None
     (apart,) = report_between(OneSide(run, 0), OneSide(other, 1)).comparisons
     assert (apart.design, apart.test) == (Design.UNPAIRED, "Mann-Whitney")
     behind = sorted(run.trials, key=lambda trial: trial.side)

@@ -43,7 +43,7 @@ def answer(tmp_path):
     def keep(study, content, *, day="2026-11-22", end=End.ANSWERED):
         folder = tmp_path / "campaigns" / day
         left = () if end is End.FAILED else (f"{study}.out",)
-        command = ("python", "-m", f"hybridwatch_engine.{study}")
+        command = ("python", "-m", f"hybridwatch_engine.studies.{study}")
         Journal(folder).add(Entry(stage=study, end=end, command=command, left=left))
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / f"{study}.out").write_text(f"{text}\n")

@@ -102,12 +102,12 @@ def speed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[SessionReques
 
 def test_speed_alone_has_no_control_and_is_left_out_aloud(speed):
     result = CliRunner().invoke(cli, ["controls", "smoke", "--build", "tiny-1.0"])
-    assert "left out, of speed alone and without a control: smoke/speed" in result.output
+    assert "left out: no control, only speed is measured: smoke/speed" in result.output
     assert [request.scenario.id for request in speed] == ["smoke/padded"]
 
 
 def test_nothing_but_speed_is_a_wrong_call(speed):
     result = CliRunner().invoke(cli, ["controls", "smoke/speed", "--build", "tiny-1.0"])
-    said = "nothing to control: of speed alone and without a control: smoke/speed"
+    said = "nothing to control: no control, only speed is measured: smoke/speed"
     assert (result.exit_code, result.stderr) == (2, f"hybridwatch: {said}\n")
     assert speed == []

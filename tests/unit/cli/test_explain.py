@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.analysis import rank, signed_rank
+from hybridwatch.analysis.rules_version import RULES_VERSION
 from hybridwatch.cli.main import cli
-from hybridwatch.store import list_records, list_verdicts, write_run
+from hybridwatch.store import list_records, list_verdicts, read_verdict, write_run
+from hybridwatch.store.verdict_file import encode_verdict
 from tests.builders import Trials, a_run, noisy
 from tests.store_builders import as_version_1
 
@@ -55,6 +57,14 @@ def changed(path: Path, change) -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)
     path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def from_before_versions(path: Path) -> None:
+    """Name a digest of the judging code in a stored verdict, as there was before RULES_VERSION."""
+    verdict, _ = read_verdict(path)
+    tools = {name: told for name, told in verdict.tools.items() if name != "rules"}
+    older = verdict.model_copy(update={"tools": tools | {"analysis": "0123456789abcdef" * 4}})
+    path.write_bytes(encode_verdict(older)[0])
 
 
 def test_compare_says_where_the_verdict_is_and_what_to_do_next(call, tmp_path) -> None:
@@ -169,14 +179,35 @@ def test_a_changed_record_is_refused_by_every_verb(call, saved, tmp_path, verb) 
 
 def test_another_seed_is_found_and_named(call, saved, monkeypatch) -> None:
     monkeypatch.setattr(signed_rank, "SEED", signed_rank.SEED + 1)
-    monkeypatch.setattr("hybridwatch.watch.judging.present_tools", lambda: {"analysis": "other"})
+    monkeypatch.setattr("hybridwatch.watch.judging.present_tools", lambda: {"rules": "other"})
     answer = call("explain", str(saved))
     assert answer.exit_code == 1
     said = " ".join(answer.output.split())
     assert "parameters.bootstrap.paired.seed: stored 20260402, again 20260403" in said
     assert re.search(r"ttft (median|p99) interval\.(low|high): stored", said)
     assert "what computes it has changed" in said
-    assert re.search(r"analysis: [0-9a-f]{24} -> other", said)
+    assert re.search(rf"rules: {RULES_VERSION} -> other", said)
+
+
+def test_a_verdict_from_before_rules_had_a_version_is_had_again(call, saved) -> None:
+    from_before_versions(saved)
+    answer = call("explain", str(saved))
+    assert answer.exit_code == 0
+    said = " ".join(answer.output.split())
+    assert f"rules: unnumbered (code 0123456789ab) -> {RULES_VERSION}" in said
+    assert "the same, bit for bit" in said
+
+
+def test_a_verdict_from_before_rules_had_a_version_may_differ_by_them(
+    call, saved, monkeypatch
+) -> None:
+    from_before_versions(saved)
+    monkeypatch.setattr(rank, "SEED", rank.SEED + 1)
+    answer = call("explain", str(saved))
+    assert answer.exit_code == 1
+    said = " ".join(answer.output.split())
+    assert "what computes it has changed" in said
+    assert "defect" not in said
 
 
 def test_a_difference_that_nothing_explains_is_called_a_defect(call, saved, monkeypatch) -> None:

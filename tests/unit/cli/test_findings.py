@@ -1,6 +1,5 @@
 """The page of figures, on made-up records of a GPU: each figure is of a record and names it."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -66,8 +65,6 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     make_checkout(tmp_path, "gpu/padded")
     builds = tmp_path / "engine" / "builds.toml"
     builds.write_text(builds.read_text() + PATCHED)
-    states = {"0.21.0": {FIX: "lacking"}, "0.23.0": {FIX: "present"}}
-    (tmp_path / "engine" / "releases.json").write_text(json.dumps(states))
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
     return tmp_path
 
@@ -172,22 +169,15 @@ def test_controls_are_judged_and_traced(checkout: Path) -> None:
 
 
 def test_a_fix_that_is_put_in_by_its_whole_is_there_in_its_parts(checkout: Path) -> None:
-    whole, part = "draft-max-seq-len", "draft-max-seq-len-draft"
-    for name, new in (
-        ("engine/builds.toml", whole),
-        ("scenarios/gpu/padded.toml", whole),
-        ("engine/releases.json", part),
-    ):
+    for name in ("engine/builds.toml", "scenarios/gpu/padded.toml"):
         file = checkout / name
-        file.write_text(file.read_text().replace(FIX, new, 1))
+        file.write_text(file.read_text().replace(FIX, "draft-max-seq-len", 1))
     assert cells(page(checkout), "`gpu/padded`", "0.21.0 with the fix") == ["owed"] * 4
 
 
 def test_a_fix_that_no_patched_build_has_is_not_owed(checkout: Path) -> None:
-    releases = checkout / "engine" / "releases.json"
-    releases.write_text(releases.read_text().replace(FIX, "one-token-prompt"))
     own = checkout / "scenarios" / "gpu" / "padded.toml"
-    own.write_text(own.read_text().replace(FIX, "one-token-prompt", 1))
+    own.write_text(own.read_text().replace(FIX, "single-token-extend", 1))
     text = page(checkout)
     assert cells(text, "`gpu/padded`", "0.21.0 with the fix") == ["-"] * 4
     assert cells(text, "`gpu/padded`", "0.21.0 as released") == ["owed"] * 4

@@ -100,7 +100,7 @@ def test_a_record_without_a_digest_says_so(call, tmp_path) -> None:
     assert stated["aaaaaaaa"] == json.loads(first.read_bytes())["sha256"]
     as_version_1(first)
     assert json.loads(call("--json").stdout)["records"][-1]["sha256"] is None
-    assert rows(call())[-1] == "no digest, damage need not show: aaaaaaaa"
+    assert rows(call())[-1] == "no digest, so damage may go unseen: aaaaaaaa"
 
 
 def rows(answer: Result) -> list[str]:

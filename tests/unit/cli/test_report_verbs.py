@@ -106,7 +106,7 @@ def test_a_side_of_a_record_of_two_is_chosen_by_its_number(call, stored) -> None
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("aaaaaaaa", "aaaaaaaa"), "say which one is meant: #0 is cpu-0.27.1"),
+        (("aaaaaaaa", "aaaaaaaa"), "add the side: #0 is cpu-0.27.1"),
         (("aaaaaaaa#0",), "one side alone"),
         (("aaaaaaaa#7", "aaaaaaaa#0"), "expected 0 or 1 after #, found '7'"),
         (("a", "b", "c"), "expected one record or two, found 3"),
@@ -202,7 +202,7 @@ def test_a_dry_comment_prints_markdown_and_posts_nothing(call, stored) -> None:
     assert answer.stdout.startswith("**A contract broke: ")
     refused = call("comment", record)
     assert refused.exit_code == 2
-    assert "--dry-run prints only" in refused.stderr
+    assert "or --dry-run to print only" in refused.stderr
 
 
 def test_a_dry_comment_says_when_there_would_be_none(call, stored) -> None:

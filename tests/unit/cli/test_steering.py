@@ -61,6 +61,9 @@ class Texts(HTMLParser):
         ]
         self.parts += [told.get("download") or "", told.get("href") or ""]
 
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002 (its signature)
+        self._kind = ""
+
     def handle_data(self, data: str) -> None:
         if self._kind == "application/json":
             self.parts += _strings(json.loads(data))
@@ -80,7 +83,7 @@ def _strings(found: Any) -> list[str]:
 @pytest.fixture
 def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a text goes as it is wherever it was made visible."""
-    for name in ("cli.say", "cli.main", "report.escape", "pages.markup", "figures.base"):
+    for name in ("cli.say", "cli.main", "report.escape", "pages.html", "figures.base"):
         monkeypatch.setattr(f"hybridwatch.{name}.visible", lambda text: text)
     monkeypatch.setattr("hybridwatch.plain_text._text_cell", lambda text: text)
 

@@ -10,9 +10,9 @@ import pytest
 from hybridwatch.engine.disaggregation import pair_launch
 from hybridwatch.engine.launch import CUDA_START_TIMEOUT_S, START_TIMEOUT_S, Launch
 from hybridwatch.engine.load_client import client_arguments
-from hybridwatch.scenario import load_all
+from hybridwatch.scenario import find
 
-SCENARIOS = {one.id: one for one in load_all(Path(__file__).parents[3] / "scenarios")}
+SCENARIOS = {one.id: one for one in find(Path(__file__).parents[3] / "scenarios", ())}
 
 
 def launched(scenario_id: str, accelerator: str, **changes: Any) -> Launch:

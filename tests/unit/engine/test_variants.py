@@ -1,9 +1,10 @@
 """The variants of the CUDA builds switch what their releases have: no more, no less.
 
-``engine/releases.json`` says what the code of each release has; ``locks/fixes.py`` writes it.
+``engine/fixes.toml`` says what the code of each release has; ``locks/fixes.py`` writes it.
 """
 
-import json
+import runpy
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,9 +12,15 @@ import pytest
 from hybridwatch_engine.fixes.registry import FIXES
 
 from hybridwatch.engine.builds import load_builds, parse_label
+from hybridwatch.errors import BuildError
+from hybridwatch.scenario.fixes import CATALOGUE
 
 CHECKOUT = Path(__file__).parents[3]
-RELEASES = json.loads((CHECKOUT / "engine" / "releases.json").read_text())
+NAMED = dict.fromkeys(release for fix in CATALOGUE.values() for release in fix.releases)
+RELEASES = {
+    release: {fix_id: fix.releases[release] for fix_id, fix in CATALOGUE.items()}
+    for release in NAMED
+}
 CUDA = [name for name, build in load_builds(CHECKOUT).items() if name == f"cuda-{build.release}"]
 FIVE = (
     "padded-rows-prefilling",
@@ -49,35 +56,70 @@ def misfits(checkout: Path) -> Iterator[str]:
 
 def test_variants_switch_what_their_releases_have():
     assert set(CUDA) == {f"cuda-{release}" for release in RELEASES}
-    for release, states in RELEASES.items():
-        asked = f"python locks/fixes.py {release}"
-        assert list(states) == list(FIXES), f"the fixes have changed; run {asked}"
     assert list(misfits(CHECKOUT)) == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "misfit"),
-    [
-        ('accepted-counts = "apply"\n', "", "cuda-0.21.0-patched: accepted-counts: True"),
-        (
-            'draft-model-cache-group = "apply"',
-            'conv-anchor = "apply"\ndraft-model-cache-group = "apply"',
-            "cuda-0.21.0-patched: conv-anchor: True",
-        ),
-        (
-            'stale-block-table-finished-rows = "revert"',
-            'stale-block-table = "revert"',
-            "cuda-0.21.0-reverted: stale-block-table-vacated-rows: False",
-        ),
-    ],
-)
-def test_a_variant_that_switches_too_little_or_too_much_is_found(tmp_path, old, new, misfit):
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
     (tmp_path / "engine").mkdir()
     (tmp_path / "engine" / "locks").symlink_to(CHECKOUT / "engine" / "locks")
-    text = (CHECKOUT / "engine" / "builds.toml").read_text()
+    (tmp_path / "engine" / "builds.toml").write_bytes(
+        (CHECKOUT / "engine" / "builds.toml").read_bytes()
+    )
+    return tmp_path
+
+
+def rewrite(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
     assert old in text
-    (tmp_path / "engine" / "builds.toml").write_text(text.replace(old, new, 1))
-    assert list(misfits(tmp_path)) == [misfit]
+    file.write_text(text.replace(old, new))
+
+
+def test_a_fix_is_named_whole_where_every_part_is_switched():
+    builds = load_builds(CHECKOUT)
+    assert builds["cuda-0.32.0-reverted"].fixes == {
+        "padded-rows-prefilling": False,
+        "single-token-extend": False,
+        "draft-max-seq-len": False,
+        "stale-block-table": False,
+    }
+    assert builds["cuda-0.21.0-reverted"].fixes == {"stale-block-table-finished-rows": False}
+
+
+def test_a_variant_of_a_release_that_was_not_probed_is_refused(checkout):
+    rewrite(checkout / "engine" / "builds.toml", 'release = "0.32.0"', 'release = "0.33.0"')
+    match = (
+        r'^engine/builds.toml: builds."cuda-0.32.0-patched".fixes: patched: expected a release of '
+        r'which engine/fixes.toml says what fixes it has, found "0.33.0", which is unknown to '
+        r"padded-rows-prefilling, .*; python locks/fixes.py 0.33.0 asks its wheel$"
+    )
+    with pytest.raises(BuildError, match=match):
+        load_builds(checkout)
+
+
+def test_another_word_than_patched_or_reverted_is_refused(checkout):
+    rewrite(checkout / "engine" / "builds.toml", 'fixes = "patched"', 'fixes = "mended"')
+    match = (
+        r'^engine/builds.toml: builds."cuda-0.21.0-patched".fixes: expected a table, "patched" or '
+        r'"reverted", found "mended"$'
+    )
+    with pytest.raises(BuildError, match=match):
+        load_builds(checkout)
+
+
+def test_what_a_release_has_is_written_into_the_file_and_nothing_else_changes():
+    written = runpy.run_path(str(CHECKOUT / "locks" / "fixes.py"))["written"]
+    text = (CHECKOUT / "engine" / "fixes.toml").read_text()
+    assert written(text, "0.27.1", RELEASES["0.27.1"]) == text
+    for release in ("0.9.2", "0.100.0"):
+        states = {**RELEASES["0.27.1"], "conv-anchor": "not-applicable"}
+        new = written(text, release, states)
+        before, after = (tomllib.loads(one)["fix"] for one in (text, new))
+        for fix_id, entry in before.items():
+            entry["releases"][release] = states[fix_id]
+        assert after == before
+        order = list(after["conv-anchor"]["releases"])
+        assert order.index(release) == (0 if release == "0.9.2" else len(order) - 1)
 
 
 @pytest.mark.parametrize(

@@ -317,7 +317,7 @@ def test_what_cannot_be_told_is_status_2(export, tmp_path) -> None:
     write_run(tmp_path / "results", replace(run, harness=replace(run.harness, revision=None)))
     answer = export("--to", "asv", "--out", tmp_path / "out")
     assert answer.exit_code == 2
-    assert "none of these runs knows of one" in answer.output
+    assert "none of these runs has one" in answer.output
 
 
 def test_ingested_files_of_every_format_can_be_told(export, tmp_path) -> None:

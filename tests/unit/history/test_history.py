@@ -2,15 +2,17 @@ import shlex
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.figures.trials import figure_history
-from hybridwatch.history.entry import Entry, entry_of, stamps_of
-from hybridwatch.history.series import Series, label_of, levels_by_build, series_of
-from hybridwatch.history.severity import SEVERITY, verdict_of, worst_first
+from hybridwatch.figures.trials import figure_trials
+from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.severity import ORDER, verdict_of, worst_first
+from hybridwatch.history.trials import Trials, label_of, trials_of
+from hybridwatch.index.stamps import stamp_of
 from hybridwatch.report.numbers import age
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
 from hybridwatch.store import Broken, write_run
@@ -37,15 +39,14 @@ def single(later_h: int = 0) -> Entry:
     return Entry(Path("single.json"), one, None, "one build")
 
 
-def series_named(entries: list[Entry], name: str) -> Series:
-    everything = series_of(entries)
-    return next(s for s in everything if label_of(s.metric, s.statistic) == name)
+def trials_named(entry: Entry, name: str) -> Trials:
+    return next(t for t in trials_of(entry) if label_of(t.metric, t.statistic) == name)
 
 
-def test_severity_names_every_verdict_and_green_is_last() -> None:
-    assert set(SEVERITY) == set(Verdict)
-    assert SEVERITY[0] is Verdict.REGRESSION
-    assert SEVERITY[-1] is Verdict.EQUIVALENT
+def test_what_gave_no_number_is_worse_than_a_regression_and_green_is_last() -> None:
+    assert set(ORDER) == set(Verdict)
+    assert ORDER[:3] == (Verdict.FAILED, Verdict.MISSING, Verdict.REGRESSION)
+    assert ORDER[-1] is Verdict.EQUIVALENT
 
 
 def test_worst_verdict_speaks_for_the_run() -> None:
@@ -54,47 +55,40 @@ def test_worst_verdict_speaks_for_the_run() -> None:
     assert verdict_of(report) is Verdict.REGRESSION
     assert verdict_of(replace(report, comparisons=())) is Verdict.MISSING
     order = [comparison.verdict for comparison in worst_first(report.comparisons)]
-    assert order == sorted(order, key=SEVERITY.index)
+    assert order == sorted(order, key=ORDER.index)
 
 
-def test_history_holds_every_trial_value_and_its_median() -> None:
-    entries = [entry(replace(REGRESSED, seed=seed), seed) for seed in range(3)]
-    series = series_named(entries, "output_throughput")
-    assert len(series.points) == 3 * 2 * 7
-    assert len(series.levels) == 3 * 2
-    assert [point.position for point in series.points[::14]] == [0, 1, 2]
-    raw = {
+def test_a_run_has_every_trial_value_and_the_median_of_each_side() -> None:
+    measured = entry(REGRESSED)
+    trials = trials_named(measured, "output_throughput")
+    assert len(trials.points) == 2 * 7
+    raw = [
         value
-        for trial in entries[0].run.measured(0)
+        for trial in measured.run.measured(0)
         for sample in trial.samples
         if sample.metric == "output_throughput"
         for value in sample.values
-    }
-    assert {p.value for p in series.points if (p.position, p.side) == (0, 0)} == raw
-    assert sorted(levels_by_build(series)) == [
+    ]
+    assert [point.value for point in trials.points if point.side == 0] == raw
+    assert [(one.build, one.side) for one in trials.medians] == [
         ("cpu-0.27.1", 0),
         ("cpu-0.27.1~padded-rows-prefilling", 1),
     ]
+    assert trials.medians[0].value == median(raw)
 
 
-def test_history_of_accuracy_is_the_share_of_each_trial() -> None:
-    series = series_named([entry(REGRESSED)], "accuracy.recall")
+def test_accuracy_is_the_share_of_each_trial() -> None:
+    series = trials_named(entry(REGRESSED), "accuracy.recall")
     assert len(series.points) == 2
     assert all(0 < point.value < 1 for point in series.points)
 
 
-def test_single_build_runs_have_a_history() -> None:
+def test_single_build_runs_have_trials() -> None:
     alone = single()
-    series = series_named([alone], "itl p99")
+    series = trials_named(alone, "itl p99")
     assert len(series.points) == 7
     assert {point.side for point in series.points} == {0}
     assert repeat_command_of(alone) == "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1"
-
-
-def test_metric_seen_only_in_an_older_run_keeps_its_place_in_the_history() -> None:
-    old, new = entry(REGRESSED, 0), entry(Plan(), 1)
-    bare = replace(new, run=replace(new.run, trials=new.run.trials[:4]))
-    assert series_named([old, bare], "ttft p99").runs == (old.run.started_at,)
 
 
 def test_flips_put_lost_answers_first() -> None:
@@ -150,13 +144,13 @@ def hostile_entry() -> Entry:
 
 def test_figures_show_hostile_text_as_text() -> None:
     bad = hostile_entry()
-    for series in series_of([bad]):
-        assert "<img" not in figure_history(series).to_json().replace("\\u003c", "<")
+    for series in trials_of(bad):
+        assert "<img" not in figure_trials(series).to_json().replace("\\u003c", "<")
 
 
 def test_figure_has_a_point_per_trial_with_its_record_in_the_hover() -> None:
-    series = series_named([entry(REGRESSED)], "ttft median")
-    dots = [t for t in figure_history(series).data if t.mode == "markers"]
+    series = trials_named(entry(REGRESSED), "ttft median")
+    dots = [t for t in figure_trials(series).data if t.mode == "markers"]
     assert sum(len(trace.x) for trace in dots) == len(series.points) == 14
     assert len(set(dots[0].x)) == 7
     assert series.points[0].record in dots[0].customdata[0]
@@ -165,13 +159,13 @@ def test_figure_has_a_point_per_trial_with_its_record_in_the_hover() -> None:
 
 def test_a_record_is_an_entry_without_its_answers_until_it_breaks(tmp_path: Path) -> None:
     path = write_run(tmp_path, run(REGRESSED))
-    kept, before = entry_of(path), stamps_of(path)
+    kept, before = entry_of(path), stamp_of(path)
     assert isinstance(kept, Entry)
     assert not any(trial.answers for trial in kept.run.trials)
     assert kept.report is not None
     assert next(flips_of(kept.report))
     path.write_bytes(path.read_bytes()[:99])
-    assert stamps_of(path) != before
+    assert stamp_of(path) != before
     assert isinstance(entry_of(path), Broken)
 
 

@@ -12,10 +12,10 @@ from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.history.entry import Entry, entry_of
-from hybridwatch.history.series import series_of
 from hybridwatch.history.severity import verdict_of
+from hybridwatch.history.trials import trials_of
 from hybridwatch.index import synthetic
-from hybridwatch.record.run import Run
+from hybridwatch.index.queries import CELL
 from hybridwatch.report.sentence import headline
 from hybridwatch.store import list_records, read_run
 from tests.store_builders import records_of_two_sides
@@ -99,36 +99,34 @@ def entries_of(store: Path) -> list[Entry]:
     return [entry for entry in map(entry_of, list_records(store)) if isinstance(entry, Entry)]
 
 
-def alike(run: Run) -> tuple[str, int, str]:
-    """What two runs share whose numbers may be laid beside each other."""
-    return run.scenario.id, run.scenario.version, run.testbed.id
-
-
-def test_every_value_and_median_is_that_of_the_history(store):
-    index, everything = opened(store).index, entries_of(store)
+def test_every_value_and_median_is_that_of_its_run(store):
+    index = opened(store).index
     seen = 0
-    for entry in everything:
+    for entry in entries_of(store):
         run = entry.run
-        histories = series_of([each for each in everything if alike(each.run) == alike(run)])
-        for series in histories:
-            found = index.series(
-                run.scenario.id,
-                run.scenario.version,
-                run.testbed.id,
-                series.metric.id,
-                series.statistic,
-            )
-            columns = ["run", "position", "build", "side", "nth", "value", "revision", "testbed"]
-            assert list(found.points[columns].itertuples(index=False, name=None)) == [
-                (p.run_id, p.position, p.build, p.side, p.nth, p.value, p.revision, p.testbed)
-                for p in series.points
+        cell = run.scenario.id, run.scenario.version, run.testbed.id
+        for trials in trials_of(entry):
+            found = index.series(*cell, trials.metric.id, trials.statistic)
+            points = found.points[found.points["run"] == run.id]
+            columns = ["build", "side", "nth", "value", "revision", "testbed"]
+            assert list(points[columns].itertuples(index=False, name=None)) == [
+                (p.build, p.side, p.nth, p.value, p.revision, p.testbed) for p in trials.points
             ]
-            levels = found.levels[["position", "build", "side", "value"]]
+            levels = found.levels[found.levels["run"] == run.id][["build", "side", "value"]]
             assert list(levels.itertuples(index=False, name=None)) == [
-                (level.position, level.build, level.side, level.value) for level in series.levels
+                (median.build, median.side, median.value) for median in trials.medians
             ]
-            seen += sum(point.run_id == run.id for point in series.points)
+            seen += len(points)
     assert seen == index.counts["values"]
+
+
+def test_runs_of_a_series_are_in_order_of_time(store):
+    index = opened(store).index
+    for cell in index.cells().itertuples(index=False):
+        points = index.series(*(getattr(cell, name) for name in CELL)).points
+        runs = points.drop_duplicates("run")
+        assert runs["started_at"].is_monotonic_increasing
+        assert runs["position"].tolist() == list(range(len(runs)))
 
 
 def test_the_newest_run_of_each_comparison_is_the_one_that_stands(store):

@@ -153,7 +153,7 @@ def test_frames_given_out_can_be_changed_without_harm(tmp_path):
 @pytest.mark.parametrize("ask", ["runs", "verdicts", "latest_verdicts", "cells", "broken"])
 def test_documentation_names_every_column(tmp_path, ask):
     add(tmp_path, 1)
-    text = (Path(__file__).parents[3] / "docs" / "index.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "record-index.md").read_text()
     frame = getattr(opened(tmp_path).index, ask)()
     assert {name for name in frame.columns if f"`{name}`" not in text} == set()
     assert set(CELL) <= set(opened(tmp_path).index.cells().columns)

@@ -6,8 +6,9 @@ from click.testing import CliRunner
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.index import speed, synthetic
 from hybridwatch.index.stamps import list_stamped
-from hybridwatch.store import list_records, read_all, write_run
+from hybridwatch.store import list_records, write_run
 from tests.builders import a_run
+from tests.store_builders import read_all
 from tests.unit.index.stores import opened
 
 RUNS = 3

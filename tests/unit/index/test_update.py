@@ -15,6 +15,7 @@ from pyarrow import parquet
 from hybridwatch.analysis.report import report_of
 from hybridwatch.index import open_index, reading, rules, segments, update
 from hybridwatch.index.segments import INDEX
+from hybridwatch.index.tables import ROWS_VERSION
 from hybridwatch.report.sentence import headline
 from tests.unit.index.stores import add, opened
 from tests.unit.index.stores import segments as on_disk
@@ -268,16 +269,16 @@ def test_other_rules_judge_again_and_leave_the_first_index_alone(tmp_path, monke
     assert opened(tmp_path).read == 0
 
 
-def test_rules_are_others_with_other_tools_sources_or_words(monkeypatch):
+def test_rules_are_others_with_other_tools_rows_or_words(monkeypatch):
     digest = rules.rules_digest.__wrapped__
     before = digest(headline)
     assert digest(headline) == before
     assert digest(_loud) != before
     with monkeypatch.context() as changed:
-        changed.setattr(rules, "present_tools", lambda: {"analysis": "another"})
+        changed.setattr(rules, "present_tools", lambda: {"rules": "another"})
         assert digest(headline) != before
     with monkeypatch.context() as changed:
-        changed.setattr(rules, "_WORDS", ("numbers.py",))
+        changed.setattr(rules, "ROWS_VERSION", ROWS_VERSION + 1)
         assert digest(headline) != before
 
 

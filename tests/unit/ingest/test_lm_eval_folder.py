@@ -225,4 +225,4 @@ def test_an_evaluation_that_was_taken_without_its_documents_is_not_passed_over(
     answer = ingest(folder)
     assert answer.exit_code == 1
     assert "is there already as" in answer.output
-    assert "remove that record to take the file anew" in answer.output
+    assert "remove that record to add the file again" in answer.output

@@ -2,20 +2,26 @@
 
 import dataclasses
 import json
+import pkgutil
+import tomllib
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from hybridwatch_engine import settings
-from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header, State
-from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, State
+from hybridwatch_engine.fixes.headers import header, headers_of
+from hybridwatch_engine.fixes.registry import FIXES, registered
 from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree
 
+from hybridwatch.errors import ScenarioError
 from hybridwatch.record.identity import FixState
-from hybridwatch.scenario.fixes import FIXES as SCENARIO_FIXES
-from hybridwatch.scenario.fixes import START_FIXES
+from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS, START_FIXES, load_fixes
 from tests.unit.plugin import speculation_sources
+
+ROOT = Path(__file__).parents[3]
 
 RUNNER = "v1/worker/gpu_model_runner.py"
 MAMBA = "v1/attention/backends/mamba_attn.py"
@@ -23,10 +29,6 @@ TABLE = "v1/worker/block_table.py"
 HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
 DRAFT = "v1/worker/gpu/spec_decode/speculator.py"
 PROPOSER = "v1/spec_decode/draft_model.py"
-
-# Their modules say why: what would have to be wrapped lies inside a long function.
-ONLY_REVERTED = {"all-cache-spec-decode-anchor"}
-ONLY_APPLIED = {"accepted-counts"}
 
 SPLITS_BY_FLAG = """
 class BaseMambaAttentionMetadataBuilder:
@@ -206,27 +208,119 @@ def test_every_fix_and_state_has_a_case():
     }
 
 
-def test_harness_and_plugin_know_the_same_fixes():
-    assert set(SCENARIO_FIXES) == set(FIXES)
-    parts = {fix.header.id: fix.header.switch for fix in FIXES.values() if not fix.parts}
-    assert {fix for fix, switch in parts.items() if switch == "start"} == START_FIXES
+def test_harness_and_plugin_read_the_same_of_every_fix():
+    ours = [one.model_dump(exclude={"releases"}) for one in CATALOGUE.values()]
+    theirs = [dataclasses.asdict(fix.header) for fix in FIXES.values()]
+    assert list(CATALOGUE) == [entry.pop("id") for entry in theirs]
+    assert [entry.pop("releases") for entry in theirs] == [
+        one.releases for one in CATALOGUE.values()
+    ]
+    assert theirs == ours
+    starting = {fix.header.id for fix in FIXES.values() if fix.header.switch == "start"}
+    assert starting - FIX_PARTS.keys() == START_FIXES
 
 
 @pytest.mark.parametrize("fix", FIXES.values(), ids=lambda fix: fix.header.id)
 def test_header_is_whole(fix):
-    assert all(str(value).strip() for value in dataclasses.asdict(fix.header).values())
-    assert fix.header.upstream.startswith("vllm")
-    switchable = bool(fix.parts or fix.apply or fix.revert)
-    assert switchable == (fix.header.switch != "probe")
-    if switchable and not fix.parts:
-        assert (fix.apply is None) == (fix.header.id in ONLY_REVERTED)
-        # What no release has cannot be taken out of one.
-        stays = fix.header.present_from == NOWHERE or fix.header.id in ONLY_APPLIED
-        assert (fix.revert is None) == stays
+    header = fix.header
+    texts = (header.target, header.why, header.how, header.upstream, header.present_from)
+    assert all(text.strip() for text in (*texts, header.scenario, header.remove_when))
+    assert header.upstream.startswith("vllm")
+    assert bool(fix.parts or fix.ways) == (header.switch != "probe")
+    assert not fix.parts or not fix.ways
+    # What no release has cannot be taken out of one.
+    assert header.present_from != NOWHERE or fix.revert is None
+    for scenario in header.scenario.split(", "):
+        assert (ROOT / "scenarios" / f"{scenario}.toml").is_file()
+
+
+def entries(*ids, **keys):
+    """Entries of a file that is otherwise right."""
+    known = tomllib.loads((ROOT / "engine" / "fixes.toml").read_text())["fix"]["conv-anchor"]
+    return headers_of({"fix": {id_: {**known, **keys} for id_ in ids}})
+
+
+def a_package(folder, monkeypatch, **modules):
+    """A package of fixes, and its name."""
+    (folder / "made_up").mkdir()
+    monkeypatch.syspath_prepend(folder)
+    for name, text in modules.items():
+        (folder / "made_up" / f"{name}.py").write_text(text)
+    return [str(folder / "made_up")], "made_up"
+
+
+def test_a_fix_without_a_module_is_named(tmp_path, monkeypatch):
+    package = a_package(tmp_path, monkeypatch, other="")
+    match = r"^engine/fixes.toml: fix.new-one: expected a module new_one.py in .*, found other$"
+    with pytest.raises(ValueError, match=match):
+        registered(entries("new-one"), *package)
+
+
+def test_a_module_without_an_entry_is_named(tmp_path, monkeypatch):
+    package = a_package(tmp_path, monkeypatch, new_one="", stray="")
+    match = r"^engine/fixes.toml: expected an entry for each module in .*, found none for stray$"
+    with pytest.raises(ValueError, match=match):
+        registered(entries("new-one"), *package)
+
+
+def test_a_module_that_does_not_hold_the_fix_of_its_entry_is_named(tmp_path, monkeypatch):
+    package = a_package(tmp_path, monkeypatch, new_one="")
+    match = r"^engine/fixes.toml: fix.new-one: expected a Fix of this id in new_one.py, found none$"
+    with pytest.raises(ValueError, match=match):
+        registered(entries("new-one"), *package)
+
+
+def test_what_an_entry_says_of_switching_must_be_what_the_module_can(tmp_path, monkeypatch):
+    (entry,) = entries("conv-anchor", ways=["apply", "revert"]).values()
+    module = "from hybridwatch_engine.fixes.conv_anchor import FIX\n"
+    module += f"FIX = type(FIX)({entry!r}, FIX.probe, apply=FIX.apply)\n"
+    module = "from hybridwatch_engine.fixes.fix import Header\n" + module
+    package = a_package(tmp_path, monkeypatch, conv_anchor=module)
+    match = (
+        r"^engine/fixes.toml: fix.conv-anchor.ways: expected \['apply'\] as in conv_anchor.py, "
+        r"found \['apply', 'revert'\]$"
+    )
+    with pytest.raises(ValueError, match=match):
+        registered({"conv-anchor": entry}, *package)
+
+
+def test_a_fix_that_no_entry_describes_is_named():
+    with pytest.raises(ValueError, match=r"^engine/fixes.toml: fix.new-one: missing; expected one"):
+        header("new-one")
+
+
+def test_an_unknown_key_of_a_fix_is_named_by_plugin_and_harness(tmp_path):
+    match = r"^engine/fixes.toml: fix.new-one: unknown key: expected one of .*, found 'ocasion'$"
+    with pytest.raises(ValueError, match=match):
+        entries("new-one", ocasion="replays")
+    text = (ROOT / "engine" / "fixes.toml").read_text()
+    (tmp_path / "fixes.toml").write_text(text.replace("occasion =", "ocasion =", 1))
+    with pytest.raises(ScenarioError) as refused:
+        load_fixes(tmp_path / "fixes.toml")
+    lead = "engine/fixes.toml: fix.padded-rows-prefilling"
+    assert str(refused.value).splitlines() == [
+        f"{lead}.occasion: missing; expected a text",
+        f'{lead}.ocasion: unknown key; did you mean "occasion"?',
+    ]
+
+
+def test_a_missing_key_and_a_part_that_is_no_fix_are_named():
+    with pytest.raises(ValueError, match=r"^engine/fixes.toml: fix.x.target: missing"):
+        headers_of({"fix": {"x": {}}})
+    match = r"^engine/fixes.toml: fix.x.parts: expected ids of fixes, found 'y'$"
+    with pytest.raises(ValueError, match=match):
+        entries("x", parts=["y"])
+
+
+def test_every_exercise_names_a_function_that_is_there():
+    for fix in FIXES.values():
+        assert (fix.exercise is None) == (fix.ways == ())
+        if fix.exercise is not None:
+            assert callable(pkgutil.resolve_name(fix.exercise.observe))
 
 
 def test_a_whole_is_switched_by_its_parts(tmp_path):
-    whole = dataclasses.replace(fix_for("present"), apply=None, revert=None, parts=("x", "y"))
+    whole = Fix(a_header(parts=("x", "y")), lambda _: Finding("present", "seen"))
     other = dataclasses.replace(
         fix_for("lacking"), apply=lambda: PatchSet(Patch(Engine, "other", lambda _: 2))
     )
@@ -245,12 +339,16 @@ class Engine:
     other = 1
 
 
+def a_header(**fields):
+    (entry,) = entries("x").values()
+    return dataclasses.replace(entry, **fields)
+
+
 def fix_for(state, *, revert=True):
-    header = Header(*("x",) * 6, "live", "x", "x")
     wrong = PatchSet(Patch(Engine, "answer", lambda _: "wrong"))
     right = PatchSet(Patch(Engine, "answer", lambda _: "mended"))
     return Fix(
-        header,
+        a_header(),
         lambda _: Finding(state, "seen"),
         apply=lambda: right,
         revert=(lambda: wrong) if revert else None,

@@ -10,7 +10,7 @@ def test_what_drifts_hits_both_sides_alike():
     drift = [1.0, 2.0, 4.0, 8.0, 16.0]
     found = paired_ratio([1.1 * value for value in drift], drift)
     assert (found.value, found.low, found.high) == pytest.approx((1.1, 1.1, 1.1))
-    assert found.told() == {"ratio": found.value, "low": found.low, "high": found.high}
+    assert found.to_json() == {"ratio": found.value, "low": found.low, "high": found.high}
 
 
 def test_the_interval_holds_the_truth_about_as_often_as_it_says():

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from hybridwatch_engine.exercise.trial import Exercise, NotBuiltError, Outcome, attempt
-from hybridwatch_engine.fixes.fix import Finding
+from hybridwatch_engine.exercise.trial import NotBuiltError, Outcome, attempt
+from hybridwatch_engine.fixes.fix import Exercise, Finding
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.source import SourceTree
@@ -12,8 +12,16 @@ from hybridwatch_engine.source import SourceTree
 FIX = "padded-rows-prefilling"
 
 
+def seen_by(function):
+    return Exercise(f"{__name__}:{function.__name__}", {}, {})
+
+
 def unobservable():
     raise AssertionError("nothing is to be looked at")
+
+
+def not_built():
+    raise NotBuiltError("this engine has no kernel")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +35,7 @@ def unobservable():
 def test_what_cannot_be_switched_is_told_and_is_no_fault(monkeypatch, tmp_path, state, unseen):
     stuck = replace(FIXES[FIX], probe=lambda _: Finding(state, "seen"), apply=None, revert=None)
     monkeypatch.setitem(FIXES, FIX, stuck)
-    outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, Exercise(unobservable, {}, {}))
+    outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, seen_by(unobservable))
     assert outcome == Outcome(state, ok=True, unseen=unseen)
     assert outcome.to_json().get("unseen", "") == unseen
 
@@ -35,15 +43,12 @@ def test_what_cannot_be_switched_is_told_and_is_no_fault(monkeypatch, tmp_path, 
 def test_a_fix_that_can_be_switched_is_looked_at(monkeypatch, tmp_path):
     switchable = replace(FIXES[FIX], probe=lambda _: Finding("lacking", "seen"))
     monkeypatch.setitem(FIXES, FIX, switchable)
-    outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, Exercise(unobservable, {}, {}))
+    outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, seen_by(unobservable))
     assert outcome.error == "AssertionError: nothing is to be looked at"
     assert not outcome.ok
 
 
 def test_what_is_not_built_is_told_and_is_no_fault(monkeypatch, tmp_path):
-    def not_built():
-        raise NotBuiltError("this engine has no kernel")
-
     monkeypatch.setitem(FIXES, FIX, replace(FIXES[FIX], probe=lambda _: Finding("lacking", "seen")))
-    outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, Exercise(not_built, {}, {}))
+    outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, seen_by(not_built))
     assert outcome == Outcome("lacking", ok=True, unseen="this engine has no kernel")

@@ -303,3 +303,10 @@ def test_a_title_is_one_line() -> None:
 
 def test_in_html_no_markdown_is_escaped() -> None:
     assert in_html("a_b <i> @x") == "a_b &lt;i&gt; @\u200bx"
+
+
+def test_report_without_numbers_comes_before_a_report_that_regressed() -> None:
+    reports = named("regression", "smoke/slower"), named("failed", "smoke/dead")
+    text = render(ChangeReview(reports)).text
+    dead, slower = (text.index(f"Report on <code>smoke/{name}") for name in ("dead", "slower"))
+    assert dead < slower

@@ -21,7 +21,7 @@ from hybridwatch.report.escape import as_item, escape, fenced
 from hybridwatch.report.jsonform import gate_to_json, to_json
 from hybridwatch.report.markdown import render_comment
 from hybridwatch.report.table import STYLES, print_table, print_values
-from hybridwatch.scenario.load import load_all
+from hybridwatch.scenario.load import find
 from tests.builders import BASELINE, Trials, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
 
@@ -47,7 +47,7 @@ def test_table_reads_as_reviewed_at_80_columns(situation, golden) -> None:
     golden.check(f"table/{situation}.txt", text)
 
 
-EXPECTED = {m for scenario in load_all(SCENARIOS) for m in scenario.expect.exactly}
+EXPECTED = {m for scenario in find(SCENARIOS, ()) for m in scenario.expect.exactly}
 SHOWN = sorted({metric.id for metric in METRICS} - set(EXPLAINING) | EXPECTED)
 
 

@@ -13,7 +13,6 @@ from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.store import (
     list_records,
     read_alike,
-    read_all,
     read_baselines,
     read_file,
     read_newest,
@@ -21,7 +20,7 @@ from hybridwatch.store import (
     read_verdict,
     write_run,
 )
-from tests.store_builders import Plan, run
+from tests.store_builders import Plan, read_all, run
 
 SMALL = run(Plan(documents=3, performance_trials=1))
 

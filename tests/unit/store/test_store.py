@@ -21,13 +21,12 @@ from hybridwatch.store import (
     find_record,
     list_records,
     read_alike,
-    read_all,
     read_newest,
     read_run,
     write_run,
 )
 from hybridwatch.store.files import write_all
-from tests.store_builders import STARTED, TESTBED, Plan, as_version_1, run, scenario
+from tests.store_builders import STARTED, TESTBED, Plan, as_version_1, read_all, run, scenario
 
 ROOT = Path(__file__).parents[3]
 SMALL = Plan(documents=3, performance_trials=1)
@@ -290,11 +289,11 @@ WRITER = """
 import sys, itertools
 from pathlib import Path
 from dataclasses import asdict, replace
-from hybridwatch.store import whole, write_run
+from hybridwatch.store import atomic_file, write_run
 from tests.store_builders import Plan, run
 
 results, stop_after = Path(sys.argv[1]), int(sys.argv[2])
-give_name, given = whole._give_name, 0
+give_name, given = atomic_file._give_name, 0
 
 def counting(temporary, path):
     global given
@@ -304,7 +303,7 @@ def counting(temporary, path):
         print("between", flush=True)
         sys.stdin.read()
 
-whole._give_name = counting
+atomic_file._give_name = counting
 made = run(Plan(documents=40, performance_trials=2))
 print("ready", flush=True)
 for number in itertools.count():
@@ -349,7 +348,7 @@ def test_killed_between_bulk_and_record_shows_no_half_run(tmp_path: Path) -> Non
 EVERY_LINE = """
 import os, signal, sys
 from pathlib import Path
-from hybridwatch.store import files, whole, write_run
+from hybridwatch.store import atomic_file, files, write_run
 from tests.store_builders import Plan, run
 
 made = run(Plan(documents=3, performance_trials=1))
@@ -359,7 +358,7 @@ def write_and_die(results, last_line):
 
     def trace(frame, event, argument):
         nonlocal lines
-        if frame.f_code.co_filename not in {files.__file__, whole.__file__}:
+        if frame.f_code.co_filename not in {files.__file__, atomic_file.__file__}:
             return None
         if event == "line":
             lines += 1

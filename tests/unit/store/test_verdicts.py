@@ -12,7 +12,6 @@ from hybridwatch.store import (
     find_verdict,
     list_records,
     list_verdicts,
-    present_tools,
     read_side,
     read_verdict,
     refer,
@@ -20,7 +19,6 @@ from hybridwatch.store import (
     write_run,
     write_verdict,
 )
-from hybridwatch.store import tools as tools_module
 from tests.store_builders import Plan, as_version_1, run
 
 MADE = run(Plan(documents=3, performance_trials=1))
@@ -153,16 +151,3 @@ def test_an_unwritable_folder_is_one_line(tmp_path) -> None:
     (tmp_path / "results" / "verdicts").write_text("in the way")
     with pytest.raises(RecordError, match="cannot be made"):
         write_verdict(tmp_path / "results", verdict, MADE)
-
-
-def test_tools_know_when_the_judging_code_changes(tmp_path, monkeypatch) -> None:
-    for package in ("analysis", "metric", "record"):
-        (tmp_path / package).mkdir()
-    rule = tmp_path / "analysis" / "rank.py"
-    rule.write_text("SEED = 1\n")
-    monkeypatch.setattr(tools_module, "files", lambda _: tmp_path)
-    before = present_tools()
-    assert set(before) == {"hybridwatch", "analysis", "python", "numpy", "scipy", "arithmetic"}
-    assert present_tools() == before
-    rule.write_text("SEED = 2\n")
-    assert present_tools()["analysis"] != before["analysis"]

@@ -83,15 +83,15 @@ def test_it_opens_once_and_says_by_which_run() -> None:
     assert changes(alert) == [(Change.OPENED, "00000001")]
     assert alert.opened_by.run_id == "00000001"
     assert alert.newest.run_id == "00000002"
-    assert alert.resolved_by is None
+    assert not alert.story.is_over
 
 
 @pytest.mark.parametrize("good", [Verdict.EQUIVALENT, Verdict.IMPROVEMENT])
 def test_it_resolves_by_itself_and_says_by_which_run(good) -> None:
     alert = alert_of(BAD, BAD, good)
     assert alert.status is Status.RESOLVED
-    assert alert.resolved_by
-    assert alert.resolved_by.run_id == "00000002"
+    assert alert.story.is_over
+    assert alert.turns[-1].by.run_id == "00000002"
 
 
 @pytest.mark.parametrize("unclear", [Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE])

@@ -64,6 +64,6 @@ def test_a_regression_that_a_gate_only_warns_of_is_not_sure(tmp_path) -> None:
     add(tmp_path, 1, slower=2.0, builds=UPGRADE)
     index = opened(tmp_path).index
     assert {judged.sure for judged in judged_from(index)} == {True}
-    index._told["gate"] = Action.WARN.value
+    index._rows["gate"] = Action.WARN.value
     index.__dict__.pop("_verdicts", None)
     assert {judged.sure for judged in judged_from(index)} == {False}

@@ -65,11 +65,11 @@ def test_a_file_says_how_old_records_may_be_and_who_must_measure(policy) -> None
         ),
         (
             '[[rule]]\nmetric = "*"\naction = "warn"\nmargin = 0.1\n',
-            ["rule[0].margin: expected none: a broken contract counts whatever its size"],
+            ["rule[0].margin: expected none: any broken contract counts, whatever its size"],
         ),
         (
             '[[rule]]\nmetric = "*"\naction = "warn"\n[[rule]]\nmetric = "itl"\naction = "block"\n',
-            ["rule[1]: never decides: rule[0] fits all that it fits, and comes first"],
+            ["rule[1]: never decides: rule[0] comes first and covers all that it covers"],
         ),
         (
             (

@@ -1,10 +1,14 @@
 """The asv suites: every scenario once, a session each, no number that asv reads the wrong way."""
 
+import json
 import math
+import os
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
+import asv.benchmark
 import pytest
 from asv import _stats
 from asv.commands.compare import _is_result_better
@@ -15,15 +19,17 @@ from asv_runner.statistics import compute_stats
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.errors import ScenarioError
 from hybridwatch.metric import Direction, Kind
-from hybridwatch.scenario.load import load_all
+from hybridwatch.scenario.load import find, load_scenario
+from hybridwatch.watch.suite import suites as suites_of
 from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, BUILD_VARIABLE, can_run
 from hybridwatch.watch.suite_session import enough_trials, values_of
 from hybridwatch.watch.tracked import Form, Tracked, tracked
 from tests.builders import a_run, noisy
 
 ROOT = Path(__file__).parents[3]
-SCENARIOS = load_all(ROOT / "scenarios")
+SCENARIOS = find(ROOT / "scenarios", ())
 EVERY = {one.name: one for scenario in SCENARIOS for one in tracked(scenario)}
 BACKWARDS = {name for name, one in EVERY.items() if one.unit.endswith("higher is better")}
 
@@ -44,11 +50,55 @@ def suites(benchmarks):
 def test_every_scenario_has_one_class_in_a_place_of_its_name(benchmarks):
     covered = Counter(suite.scenario.id for suite in suites(benchmarks))
     assert covered == Counter(scenario.id for scenario in SCENARIOS)
-    for suite in suites(benchmarks):
+    for benchmark in benchmarks:
+        suite = type(benchmark.func.__self__)
         path = suite.scenario.id.replace("/", ".").replace("-", "_")
         assert suite.__module__ == f"benchmarks.{path}"
-        assert suite.__doc__
-        assert suite.__doc__.endswith("?"), "a question"
+        assert benchmark.name.startswith(f"{path}.{suite.__qualname__}.track_")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "smoke.padded_graph_rows.PaddedGraphRows.track_wrong_tokens",
+        "smoke.padded_graph_rows.PaddedGraphRows.track_seconds_per_token",
+        "curated.nixl_disagg.NixlDisagg.track_ttft",
+        "gpu.granite_4_h_tiny.Granite4HTiny.track_output_throughput",
+        "gpu.qwen3_5_9b.Qwen359b.track_ttft",
+        "reported.i39273_draftless_step.I39273DraftlessStep.track_steps_per_token",
+    ],
+)
+def test_asv_finds_a_benchmark_under_the_name_of_its_results_so_far(name, benchmarks):
+    assert [benchmark.name for benchmark in benchmarks].count(name) == 1
+
+
+def test_a_new_scenario_is_found_and_a_broken_one_hides_no_other(tmp_path):
+    good = (ROOT / "scenarios/smoke/padded-graph-rows.toml").read_text()
+    (tmp_path / "engine").symlink_to(ROOT / "engine")
+    files = {"group/new-one": good, "group/broken": good.replace("seed = 7", 'seed = "x"')}
+    for name, text in files.items():
+        path = tmp_path / "scenarios" / f"{name}.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    subprocess.run(
+        [sys.executable, asv.benchmark.__file__, "discover", ROOT / "benchmarks", tmp_path / "out"],
+        env={**os.environ, "HYBRIDWATCH_HOME": str(tmp_path)},
+        check=True,
+    )
+    scenario = load_scenario(tmp_path / "scenarios/group/new-one.toml", tmp_path / "scenarios")
+    found = {one["name"] for one in json.loads((tmp_path / "out").read_text())}
+    broken = "group.broken.Broken.track_scenario_file"
+    good_names = {f"group.new_one.NewOne.track_{one.name}" for one in tracked(scenario)}
+    assert found == {broken} | good_names
+
+
+def test_the_benchmark_of_a_broken_scenario_says_what_is_wrong(tmp_path):
+    path = tmp_path / "scenarios/group/Not So.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("version = 1\n")
+    made = suites_of(tmp_path / "scenarios", "made_up")
+    with pytest.raises(ScenarioError, match=r"scenarios/group/Not So.toml: expected lower-case"):
+        made["group_Not_So"]().track_scenario_file()
 
 
 def test_asv_makes_one_session_per_class(benchmarks):

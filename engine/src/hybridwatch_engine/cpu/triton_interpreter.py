@@ -18,9 +18,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from hybridwatch_engine.check import engine_distribution
 from hybridwatch_engine.patch import Patch
-from hybridwatch_engine.source import installed_tree
+from hybridwatch_engine.source import engine_distribution, installed_tree
 
 _RUNNER: Final = "v1/worker/cpu/model_runner.py"
 

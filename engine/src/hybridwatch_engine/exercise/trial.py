@@ -1,33 +1,17 @@
 """One fix, switched in and out, and what was seen of it."""
 
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hybridwatch_engine.fixes.fix import Behaviour, Exercise
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.fixes.switchboard import Switchboard
-
-Behaviour = Mapping[str, Any]
-"""What an exercise saw, in values that JSON has."""
 
 
 class NotBuiltError(Exception):
     """What an exercise runs is compiled, and not a part of this engine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exercise:
-    """How to see a fix.
-
-    Attributes:
-        observe: Drives the engine's functions; sees the same again as long as nothing is switched.
-        with_fix: What it must see when the fix is in, whoever put it there.
-        without_fix: What it must see when the fix is out.
-    """
-
-    observe: Callable[[], Behaviour]
-    with_fix: Behaviour
-    without_fix: Behaviour
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +72,16 @@ def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> Outcome:
 
 def _observed(board: Switchboard, fix_id: str, exercise: Exercise, native: str) -> Outcome:
     is_native = native == "present"
-    before = exercise.observe()
+    observe: Callable[[], Behaviour] = pkgutil.resolve_name(exercise.observe)
+    before = observe()
     try:
         board.switch(fix_id, not is_native)
-        switched = exercise.observe()
+        switched = observe()
     finally:
         board.switch(fix_id, is_native)
     seen, missed = (before, switched) if is_native else (switched, before)
     as_expected = (seen, missed) == (exercise.with_fix, exercise.without_fix)
-    restored = board.states()[fix_id] == native and exercise.observe() == before
+    restored = board.states()[fix_id] == native and observe() == before
     return Outcome(
         native,
         seen,

@@ -1,4 +1,5 @@
 """The fixes: what each repairs, whether a release has it, and how to switch it.
 
-One module per fix; ``registry`` lists them, ``switchboard`` turns them on and off in a process.
+``engine/fixes.toml`` describes each, and a module here holds what it does; ``registry`` joins the
+two, ``switchboard`` turns them on and off in a process.
 """

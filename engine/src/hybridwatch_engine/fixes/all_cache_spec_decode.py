@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import FunctionNode, SourceTree, mentions
 
@@ -18,68 +19,7 @@ _BUILDER = "v1/attention/backends/mamba_attn.py"
 _CLASS = "BaseMambaAttentionMetadataBuilder"
 _GRAPH_UPDATE = "_update_metadata_for_cudagraph_capture"
 _SPEC = "v1/kv_cache_interface.py"
-_UTILS = "v1/worker/mamba_utils.py"
 _ANCHOR = "block_idx_last_scheduled_token_prev_step"
-_ALL = 'With mamba_cache_mode="all" a request has a slot for each block and, while it speculates, '
-
-
-def _header(**fields: Any) -> Header:
-    """What all parts have in common."""
-    return Header(
-        upstream="vllm#41233 (issue vllm#39809)",
-        present_from="0.22.0",
-        remove_when="no supported release has mamba_cache_mode='all'; 0.32.0 took it out",
-        **fields,
-    )
-
-
-HEADER = _header(
-    id="all-cache-spec-decode",
-    target=f"{_BUILDER}, model_executor/layers/mamba/mamba_mixer2.py, {_UTILS}, {_SPEC}",
-    why="With every block's state cached and drafts in flight, too few slots are reserved, and "
-    "after a rejected draft the state is read from a slot that holds another step's state.",
-    how="All four parts below.",
-    switch="start",
-    scenario="curated/spec-decode-all-cache",
-)
-SLOTS = _header(
-    id="all-cache-spec-decode-slots",
-    target=f"{_BUILDER} {_CLASS}.__init__",
-    why=f"{_ALL}one more for each draft. The buffer that a FULL graph reads has no columns for "
-    "those, so the engine dies while it captures.",
-    how="The buffer is as wide as the blocks of the longest request and the drafts together.",
-    switch="start",
-    scenario="curated/spec-decode-slots",
-)
-GRAPH_ROWS = _header(
-    id="all-cache-spec-decode-graph-rows",
-    target=f"{_BUILDER} {_CLASS}.{_GRAPH_UPDATE}",
-    why=f"{_ALL}several tokens in a step. The block indices of a batch that replays a FULL graph "
-    "are cut to its number of tokens, not of requests, and padded rows keep old ones, so the "
-    "layers are given more rows than they have requests.",
-    how="One row for each request of the graph, zero in those that are padding.",
-    switch="start",
-    scenario="curated/spec-decode-graph-rows",
-)
-ANCHOR = _header(
-    id="all-cache-spec-decode-anchor",
-    target=f"{_UTILS} preprocess_mamba_all_specdec, {_BUILDER}",
-    why="A step writes its states from the block of its last draft on. When that draft reached "
-    "into another block and was rejected, the next step looks for the state by the block of the "
-    "last accepted token, and continues from what an earlier step left there.",
-    how="The block from which the previous step wrote is remembered for each request.",
-    switch="live",
-    scenario="smoke/spec-decode-all-cache",
-)
-MEMORY = _header(
-    id="all-cache-spec-decode-memory",
-    target=f"{_SPEC} MambaSpec.max_memory_usage_bytes",
-    why=f"{_ALL}one more for each draft. These are not counted when the engine works out whether "
-    "a request of max_model_len fits into its memory.",
-    how="The speculative slots are counted.",
-    switch="start",
-    scenario="curated/spec-decode-memory",
-)
 
 
 def _parts_of(tree: SourceTree) -> dict[str, FunctionNode | None]:
@@ -287,12 +227,56 @@ def _revert_anchor() -> PatchSet:
     return PatchSet(Patch(mamba_utils, "preprocess_mamba_all_specdec", forget))
 
 
-FIX = Fix(HEADER, probe, parts=(SLOTS.id, GRAPH_ROWS.id, ANCHOR.id, MEMORY.id))
-PARTS = (
-    Fix(SLOTS, _probe_slots, apply=_resized(1), revert=_resized(-1)),
-    Fix(GRAPH_ROWS, _probe_graph_rows, apply=_apply_graph_rows, revert=_revert_graph_rows),
-    # Releases before 0.22.0 read one slot for each request, inside a long function of the layer:
-    # no wrapper reaches that.
-    Fix(ANCHOR, _probe_anchor, revert=_revert_anchor),
-    Fix(MEMORY, _probe_memory, apply=_counted(1), revert=_counted(-1)),
+_BLOCKS = [2, 3, 0]
+
+FIX = Fix(header("all-cache-spec-decode"), probe)
+SLOTS = Fix(
+    header("all-cache-spec-decode-slots"),
+    _probe_slots,
+    apply=_resized(1),
+    revert=_resized(-1),
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.speculation:width_of_graph_slots",
+        with_fix={"columns": 18, "build": "done"},
+        without_fix={"columns": 16, "build": "RuntimeError"},
+    ),
+)
+GRAPH_ROWS = Fix(
+    header("all-cache-spec-decode-graph-rows"),
+    _probe_graph_rows,
+    apply=_apply_graph_rows,
+    revert=_revert_graph_rows,
+    # Nine tokens are three requests: the graph's eight rows are five too many.
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.speculation:rows_of_graph",
+        with_fix={"requests": 3, "scheduled": _BLOCKS, "computed": _BLOCKS},
+        without_fix={
+            "requests": 3,
+            "scheduled": [*_BLOCKS, *[-1] * 5],
+            "computed": [*_BLOCKS, *[-1] * 5],
+        },
+    ),
+)
+# Releases before 0.22.0 read one slot for each request, inside a long function of the layer:
+# no wrapper reaches that.
+ANCHOR = Fix(
+    header("all-cache-spec-decode-anchor"),
+    _probe_anchor,
+    revert=_revert_anchor,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.speculation:anchors_of_step",
+        with_fix={"anchors": [5, -1, -1]},
+        without_fix={"anchors": [-1, -1, -1]},
+    ),
+)
+MEMORY = Fix(
+    header("all-cache-spec-decode-memory"),
+    _probe_memory,
+    apply=_counted(1),
+    revert=_counted(-1),
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.speculation:pages_of_request",
+        with_fix={"pages": 18, "row": 18},
+        without_fix={"pages": 16, "row": 18},
+    ),
 )

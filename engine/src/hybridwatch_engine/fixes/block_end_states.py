@@ -3,27 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, mentions
 
 _UTILS = "v1/worker/mamba_utils.py"
-
-HEADER = Header(
-    id="block-end-states",
-    target="v1/worker/gpu_model_runner.py GPUModelRunner._update_states_after_model_execute",
-    why='With mamba_cache_mode="all" the prefix cache hands out, for a full block, the state in '
-    "that block's own column. A step of speculation writes one column for each token instead, so "
-    "the state behind the block's last token lies in another, and whoever continues from the "
-    "block continues from the state of some earlier token.",
-    how="When accepted tokens fill a block, the state and the convolution's inputs behind its last "
-    "token are copied into the block's own column.",
-    upstream="vllm#41233 left it out; no report of it is known",
-    present_from=NOWHERE,
-    switch="live",
-    scenario="reported/block-end-states",
-    remove_when="no supported release has mamba_cache_mode='all'; 0.32.0 took it out",
-)
 
 
 def probe(tree: SourceTree) -> Finding:
@@ -156,4 +141,27 @@ def _copy_windows(
     windows[target, :, :length] = inputs
 
 
-FIX = Fix(HEADER, probe, apply=_apply)
+_OWN_STATES = [0, 1, 2, 3, 4]
+
+FIX = Fix(
+    header("block-end-states"),
+    probe,
+    apply=_apply,
+    # Both filled blocks have the state of column 3, and inputs from places 1 and 2 of where the
+    # step began; the second request continues from its copy, as if one token had been accepted.
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.steps:states_at_block_ends",
+        with_fix={
+            "states": [[0, 3, 2, 3, 4], [0, 3, 2, 3, 4], _OWN_STATES, _OWN_STATES],
+            "inputs": [[21, 22], [12, 13], [10, 11], [10, 11]],
+            "accepted": [3, 1, 2, 3],
+            "accepted_on_host": [3, 1, 2, 3],
+        },
+        without_fix={
+            "states": [_OWN_STATES] * 4,
+            "inputs": [[10, 11]] * 4,
+            "accepted": [3, 3, 2, 3],
+            "accepted_on_host": [3, 3, 2, 3],
+        },
+    ),
+)

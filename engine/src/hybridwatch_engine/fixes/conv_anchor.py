@@ -4,29 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, calls, mentions
 
 _MIXER = "model_executor/layers/mamba/mamba_mixer2.py"
 _FORWARD = "MambaMixer2.conv_ssm_forward"
 _ANCHOR = "block_idx_last_scheduled_token_prev_step"
-
-HEADER = Header(
-    id="conv-anchor",
-    target=f"{_MIXER} {_FORWARD}",
-    why='With mamba_cache_mode="all" a step of speculation writes the convolution\'s last inputs '
-    "into the block of its last draft. When that draft reached into another block and was "
-    "rejected, the next step reads them by the block of the last accepted token. vllm#41233 gave "
-    "the recurrent state an anchor and left this read as it was.",
-    how="The decode rows of block_idx_last_computed_token, which nothing else reads while an "
-    "engine speculates, are the blocks from which the previous step wrote.",
-    upstream="vllm#41233 left it out; no report of it is known",
-    present_from=NOWHERE,
-    switch="live",
-    scenario="reported/conv-anchor",
-    remove_when="no supported release has mamba_cache_mode='all'; 0.32.0 took it out",
-)
 
 
 def probe(tree: SourceTree) -> Finding:
@@ -65,4 +50,13 @@ def _apply() -> PatchSet:
     return PatchSet(Patch(BaseMambaAttentionMetadataBuilder, name, wrap))
 
 
-FIX = Fix(HEADER, probe, apply=_apply)
+FIX = Fix(
+    header("conv-anchor"),
+    probe,
+    apply=_apply,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.speculation:blocks_of_convolution",
+        with_fix={"read_from": [3, 3]},
+        without_fix={"read_from": [2, 3]},
+    ),
+)

@@ -1,25 +1,11 @@
 """The CPU's state update stores a state for each draft; beyond upstream."""
 
-from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.source import SourceTree, mentions
 
 _DISPATCH = "model_executor/layers/mamba/ops/ssu_dispatch.py"
-
-HEADER = Header(
-    id="cpu-speculative-states",
-    target=f"{_DISPATCH} CPUSSUBackend.__call__ (compiled: selective_state_update_cpu)",
-    why="The compiled state update of the CPU is told how many drafts were accepted and where the "
-    "state behind each token belongs, gives the right outputs, and stores the state behind the "
-    "last token where that behind the first belongs. Whatever is rejected is remembered.",
-    how="Calls that have accepted counts are served by a kernel of our own, in PyTorch. Put in on "
-    "every CPU engine, since without it no speculation on a hybrid model is right there.",
-    upstream="vllm: no report of it is known",
-    present_from=NOWHERE,
-    switch="live",
-    scenario="reported/cpu-speculative-states",
-    remove_when="the compiled kernel of every supported release stores a state for each token",
-)
 
 
 def probe(tree: SourceTree) -> Finding:
@@ -39,4 +25,13 @@ def _apply() -> PatchSet:
     return speculative_state_update()
 
 
-FIX = Fix(HEADER, probe, apply=_apply)
+FIX = Fix(
+    header("cpu-speculative-states"),
+    probe,
+    apply=_apply,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.state_update:states_behind_tokens",
+        with_fix={"states": [1.0, 2.0, 3.0], "outputs": [1.0, 2.0, 3.0]},
+        without_fix={"states": [3.0, 2.0, 3.0], "outputs": [1.0, 2.0, 3.0]},
+    ),
+)

@@ -11,53 +11,15 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import Finding, Fix, Header, State
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix, State
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.model_runner import Function, draft_build
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, calls, mentions
 
 _HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
 _DRAFT = "v1/worker/gpu/spec_decode"
-_WHY = (
-    "A backend plans for max_seq_len, and may read, rows far behind the batch's longest request. "
-)
-_REMOVE = "no supported release is older than 0.23.0 and the known-bad control is retired"
 
-HEADER = Header(
-    id="draft-max-seq-len",
-    target=f"{_HYBRID} MambaHybridModelState.prepare_attn; {_DRAFT} (the draft's metadata)",
-    why=f"{_WHY}Model runner V2 hands max_model_len to the attention of hybrid targets and of the "
-    "Eagle draft.",
-    how="Both halves below.",
-    upstream="vllm#43991 (after vllm#40654)",
-    present_from="0.23.0",
-    switch="live",
-    scenario="smoke/draft-max-seq-len",
-    remove_when=_REMOVE,
-)
-TARGET = Header(
-    id="draft-max-seq-len-target",
-    target=f"{_HYBRID} MambaHybridModelState.prepare_attn",
-    why=f"{_WHY}Model runner V2 hands max_model_len to the attention of hybrid targets.",
-    how="The maximum of the batch's sequence lengths, but while a graph is captured.",
-    upstream="vllm#43991 (after vllm#40654)",
-    present_from="0.23.0",
-    switch="live",
-    scenario="smoke/draft-max-seq-len",
-    remove_when=_REMOVE,
-)
-DRAFT = Header(
-    id="draft-max-seq-len-draft",
-    target=f"{_DRAFT} EagleSpeculator._build_draft_attn_metadata, from 0.23.0 on of "
-    "DraftModelSpeculator, from 0.30.0 on _build_attn_metadata",
-    why=f"{_WHY}Model runner V2 hands max_model_len to the attention of the Eagle draft.",
-    how="The target's maximum plus the number of speculative steps, never more than max_model_len.",
-    upstream="vllm#43991",
-    present_from="0.23.0",
-    switch="live",
-    scenario="smoke/draft-max-seq-len",
-    remove_when=_REMOVE,
-)
 
 _WANTED: ContextVar[int | None] = ContextVar(
     "max_seq_len of the metadata being built", default=None
@@ -196,6 +158,26 @@ def _speaking_of(longest: Callable[..., int], function: Function) -> tuple[Patch
     )
 
 
-TARGET_HALF = Fix(TARGET, _probe_target, apply=_apply_target, revert=_revert_target)
-DRAFT_HALF = Fix(DRAFT, _probe_draft, apply=_apply_draft, revert=_revert_draft)
-FIX = Fix(HEADER, probe, parts=(TARGET.id, DRAFT.id))
+TARGET_HALF = Fix(
+    header("draft-max-seq-len-target"),
+    _probe_target,
+    apply=_apply_target,
+    revert=_revert_target,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.lengths:longest_of_target",
+        with_fix={"step": 50, "capture": 4096},
+        without_fix={"step": 4096, "capture": 4096},
+    ),
+)
+DRAFT_HALF = Fix(
+    header("draft-max-seq-len-draft"),
+    _probe_draft,
+    apply=_apply_draft,
+    revert=_revert_draft,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.lengths:longest_of_draft",
+        with_fix={"short": 53, "at_the_end": 4096},
+        without_fix={"short": 4096, "at_the_end": 4096},
+    ),
+)
+FIX = Fix(header("draft-max-seq-len"), probe)

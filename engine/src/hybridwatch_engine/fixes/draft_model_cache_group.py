@@ -3,28 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, calls, mentions
 
 _RUNNER = "v1/worker/gpu_model_runner.py"
 _BUILD = "_build_attention_metadata"
 _PROPOSER = "v1/spec_decode/draft_model.py"
-
-HEADER = Header(
-    id="draft-model-cache-group",
-    target=f"{_RUNNER} GPUModelRunner.{_BUILD}",
-    why="Eagle and its kin get the block table of the cache group that their layers are in; a "
-    "draft model is forgotten in the list and gets that of the first group. In a hybrid target "
-    "the first group is Mamba's, and the draft's layers share their memory with Mamba layers: the "
-    "draft writes its keys and values over the state of the requests that it drafts for.",
-    how="Hands the draft model the block table and the slots of its own group.",
-    upstream="vllm: no report known",
-    present_from=NOWHERE,
-    switch="live",
-    scenario="reported/draft-model-overwrites-state",
-    remove_when="upstream has it in every supported release",
-)
 
 
 _OF_DRAFT_MODELS = ("DraftModelProposer", "SpecDecodeBaseProposer")
@@ -66,4 +52,14 @@ def _apply() -> PatchSet:
     return PatchSet(Patch(GPUModelRunner, _BUILD, wrap))
 
 
-FIX = Fix(HEADER, probe, apply=_apply)
+FIX = Fix(
+    header("draft-model-cache-group"),
+    probe,
+    apply=_apply,
+    # Without it the draft writes into the blocks of the first group.
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.drafter:blocks_of_draft_model",
+        with_fix={"blocks": [[200, 201], [202, 203]], "slots": [2000, 2001]},
+        without_fix={"blocks": [[100, 101], [102, 103]], "slots": [1000, 1001]},
+    ),
+)

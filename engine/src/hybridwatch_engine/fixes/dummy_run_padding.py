@@ -5,26 +5,13 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, assigns, calls
 
 _RUNNER = "v1/worker/gpu_model_runner.py"
 
-HEADER = Header(
-    id="dummy-run-padding",
-    target=f"{_RUNNER} GPUModelRunner._dummy_run",
-    why="A dummy run hands the padded number of rows on as the real one, so nothing clears the "
-    "flags of its rows. A row whose last request ended with its prompt says `prefilling`; with a "
-    "length of one token the Mamba builder then calls the dummy batch a prefill, leaves the "
-    "graph's slots as they were, and the replay writes into the state of the last real batch.",
-    how="While a dummy run's metadata is built its rows count as past their prompts.",
-    upstream="vllm: no report known; after vllm#41873",
-    present_from=NOWHERE,
-    switch="live",
-    scenario="reported/dummy-run-padding",
-    remove_when="upstream has it in every supported release",
-)
 
 _IN_DUMMY_RUN: ContextVar[bool] = ContextVar("a dummy run is in progress", default=False)
 
@@ -80,4 +67,16 @@ def _apply() -> PatchSet:
     )
 
 
-FIX = Fix(HEADER, probe, apply=_apply)
+FIX = Fix(
+    header("dummy-run-padding"),
+    probe,
+    apply=_apply,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.runner:flags_in_dummy_runs",
+        with_fix={"replay": [False] * 4, "capture": [False, True, False, True]},
+        without_fix={
+            "replay": [False, True, False, True],
+            "capture": [False, True, False, True],
+        },
+    ),
+)

@@ -1,8 +1,8 @@
 """The type of a fix."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.source import SourceTree
@@ -13,21 +13,15 @@ NOWHERE = "no release"
 State = Literal["present", "lacking", "not-applicable"]
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What a reader must know about a fix; the table in ``engine/README.md`` is made from it.
+Behaviour = Mapping[str, Any]
+"""What an exercise saw, in values that JSON has."""
 
-    Attributes:
-        id: Name used on the command line and in records.
-        target: What in vLLM is changed.
-        why: What goes wrong without it.
-        how: What the fix does.
-        upstream: The pull request.
-        present_from: First release that has it, or ``NOWHERE``.
-        switch: ``live`` on a running engine, ``start`` only at its start, ``probe`` when we can
-            only tell whether it is there.
-        scenario: Scenario that proves it.
-        remove_when: When this module can go.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What ``engine/fixes.toml`` says of a fix; the file says what each key means.
+
+    The table in ``engine/README.md`` is made from it.
     """
 
     id: str
@@ -38,7 +32,15 @@ class Header:
     present_from: str
     switch: Literal["live", "start", "probe"]
     scenario: str
+    occasion: str
     remove_when: str
+    releases: Mapping[str, State]
+    parts: tuple[str, ...] = ()
+    module: str = ""
+    ways: tuple[Literal["apply", "revert"], ...] = ()
+    accelerator: Literal["cpu", "cuda"] | None = None
+    lossless: bool = False
+    breaks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,22 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Exercise:
+    """How to see a fix.
+
+    Attributes:
+        observe: ``module:function``, imported when it is called and not by an engine that serves.
+            Drives the engine's functions; sees the same again as long as nothing is switched.
+        with_fix: What it must see when the fix is in, whoever put it there.
+        without_fix: What it must see when the fix is out.
+    """
+
+    observe: str
+    with_fix: Behaviour
+    without_fix: Behaviour
+
+
+@dataclass(frozen=True, slots=True)
 class Fix:
     """A fix with everything that can be done with it.
 
@@ -63,11 +81,21 @@ class Fix:
         probe: Tells whether a source tree has it.
         apply: Patches that put it into a release that lacks it; ``None`` when we cannot.
         revert: Patches that take it out of a release that has it; ``None`` when we cannot.
-        parts: Ids of the fixes that make up this one; it is switched by switching them.
+        exercise: How to see it; ``None`` for one that cannot be switched, or by its parts alone.
     """
 
     header: Header
     probe: Callable[[SourceTree], Finding]
     apply: Callable[[], PatchSet] | None = None
     revert: Callable[[], PatchSet] | None = None
-    parts: tuple[str, ...] = ()
+    exercise: Exercise | None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Ids of the fixes that make up this one; it is switched by switching them."""
+        return self.header.parts
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """How it can be switched by itself."""
+        return tuple(way for way in ("apply", "revert") if getattr(self, way) is not None)

@@ -3,27 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, mentions
 
 _RUNNER = "v1/worker/gpu_model_runner.py"
 _DISPATCH = "_determine_batch_execution_and_padding"
-
-HEADER = Header(
-    id="one-token-prompt",
-    target=f"{_RUNNER} GPUModelRunner.{_DISPATCH}",
-    why="Batches are matched to decode graphs by shape alone. The first token of a prompt, "
-    "scheduled on its own, has the shape of a decode but no state to continue: the Mamba builder "
-    "rightly calls it a prefill, and the graph then replays over slots that nobody refreshed.",
-    how="A batch with a row of which nothing is computed yet is no uniform decode batch, so no "
-    "FULL graph replays it.",
-    upstream="vllm#57720 (open)",
-    present_from=NOWHERE,
-    switch="live",
-    scenario="reported/i57720-one-token-prompt",
-    remove_when="upstream has it in every supported release",
-)
 
 
 def probe(tree: SourceTree) -> Finding:
@@ -63,4 +49,13 @@ def _apply() -> PatchSet:
     return PatchSet(Patch(GPUModelRunner, _DISPATCH, wrap))
 
 
-FIX = Fix(HEADER, probe, apply=_apply)
+FIX = Fix(
+    header("one-token-prompt"),
+    probe,
+    apply=_apply,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.runner:graphs_of_batches",
+        with_fix={"first_token": "PIECEWISE", "decodes": "FULL"},
+        without_fix={"first_token": "FULL", "decodes": "FULL"},
+    ),
+)

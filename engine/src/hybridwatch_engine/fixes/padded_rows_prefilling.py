@@ -4,23 +4,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, assigns, stores_into
-
-HEADER = Header(
-    id="padded-rows-prefilling",
-    target="v1/worker/gpu_model_runner.py GPUModelRunner._build_attention_metadata",
-    why="Rows that pad a decode batch up to its graph's size keep the flag of the request that "
-    "was there before. One stale True makes the Mamba builder split real decodes off as prefills, "
-    "so a FULL graph replays over slots that nobody refreshed.",
-    how="Clears the flag of every row behind the last real one.",
-    upstream="vllm#41873 (issue vllm#41841)",
-    present_from="0.22.0",
-    switch="live",
-    scenario="smoke/padded-graph-rows",
-    remove_when="no supported release is older than 0.22.0 and the known-bad control is retired",
-)
 
 _RUNNER: ContextVar[Any] = ContextVar("runner of the metadata build in progress")
 
@@ -98,4 +85,14 @@ def _revert() -> PatchSet:
     )
 
 
-FIX = Fix(HEADER, probe, apply=_apply, revert=_revert)
+FIX = Fix(
+    header("padded-rows-prefilling"),
+    probe,
+    apply=_apply,
+    revert=_revert,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.runner:flags_of_padded_rows",
+        with_fix={"flags": [False, True, False, False, False]},
+        without_fix={"flags": [False, True, False, True, True]},
+    ),
+)

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, assigns, calls, mentions
 
@@ -20,33 +21,6 @@ _BUILD = "GPUModelRunner._build_attention_metadata"
 _EXECUTE = "GPUModelRunner.execute_model"
 _UTILS = "v1/worker/mamba_utils.py"
 
-ANCHOR = Header(
-    id="prev-step-anchor",
-    target=f"{_RUNNER} {_BUILD}, {_UTILS} postprocess_mamba_all",
-    why='With mamba_cache_mode="all" a speculating engine dies on an assertion in a step without '
-    "drafts, such as a prompt whose last token is computed alone. After a step with fewer drafts "
-    "than usual it forgets from which block that step wrote.",
-    how="The block is remembered after every step and handed on in every step, and so is the "
-    "number of accepted drafts.",
-    upstream="vllm#46424 (open)",
-    present_from=NOWHERE,
-    switch="live",
-    scenario="reported/i46424-lone-tail",
-    remove_when="no supported release has mamba_cache_mode='all'; 0.32.0 took it out",
-)
-COUNTS = Header(
-    id="accepted-counts",
-    target=f"{_RUNNER} {_BUILD}",
-    why="A speculating request has one state slot for each token of a step, and the number of "
-    "accepted drafts says which one counts. In a step in which no request has a draft, the Mamba "
-    "layers are not told that number and continue from the state of the first token.",
-    how="The number is handed on in every step.",
-    upstream="vllm#39273 (vllm#52942 and vllm#56531 propose it; it is not known which brought it)",
-    present_from="0.32.0",
-    switch="live",
-    scenario="reported/i39273-draftless-step",
-    remove_when="upstream has it in every supported release",
-)
 
 _CURRENT: ContextVar[Any] = ContextVar("runner of the metadata build in progress", default=None)
 
@@ -166,6 +140,28 @@ def _apply_counts() -> PatchSet:
     return _handing_on(by_block=False)
 
 
-FIX = Fix(ANCHOR, _probe_anchor, apply=_apply_anchor)
+FIX = Fix(
+    header("prev-step-anchor"),
+    _probe_anchor,
+    apply=_apply_anchor,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.steps:anchors_without_drafts",
+        with_fix={
+            "remembered": {"short": 2, "full": 3},
+            "accepted": [2, 1],
+            "anchors": [2, 3],
+        },
+        without_fix={"remembered": {"full": 3}, "accepted": None, "anchors": None},
+    ),
+)
 # 0.32.0 hands on the counts by a decision inside a long function, which no wrapper takes back.
-ACCEPTED_COUNTS = Fix(COUNTS, _probe_counts, apply=_apply_counts)
+ACCEPTED_COUNTS = Fix(
+    header("accepted-counts"),
+    _probe_counts,
+    apply=_apply_counts,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.steps:told_without_drafts",
+        with_fix={"accepted": [2, 1]},
+        without_fix={"accepted": None},
+    ),
+)

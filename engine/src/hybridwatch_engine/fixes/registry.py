@@ -1,43 +1,75 @@
-"""Every fix there is."""
+"""Every fix there is: the entries of ``engine/fixes.toml`` with what their modules can do."""
 
+import pkgutil
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Final
 
-from hybridwatch_engine.fixes import (
-    all_cache_spec_decode,
-    block_end_states,
-    conv_anchor,
-    cpu_speculative_states,
-    draft_max_seq_len,
-    draft_model_cache_group,
-    dummy_run_padding,
-    one_token_prompt,
-    padded_rows_prefilling,
-    prev_step_anchor,
-    single_token_extend,
-    stale_block_table,
-)
-from hybridwatch_engine.fixes.fix import Fix
+from hybridwatch_engine import fixes
+from hybridwatch_engine.fixes.fix import Fix, Header
+from hybridwatch_engine.fixes.headers import NAME, headers
 
-FIXES: Final[dict[str, Fix]] = {
-    fix.header.id: fix
-    for fix in (
-        padded_rows_prefilling.FIX,
-        single_token_extend.FIX,
-        draft_max_seq_len.FIX,
-        draft_max_seq_len.TARGET_HALF,
-        draft_max_seq_len.DRAFT_HALF,
-        all_cache_spec_decode.FIX,
-        *all_cache_spec_decode.PARTS,
-        stale_block_table.FIX,
-        stale_block_table.FINISHED_ROWS,
-        stale_block_table.VACATED_ROWS,
-        dummy_run_padding.FIX,
-        one_token_prompt.FIX,
-        prev_step_anchor.FIX,
-        prev_step_anchor.ACCEPTED_COUNTS,
-        conv_anchor.FIX,
-        block_end_states.FIX,
-        cpu_speculative_states.FIX,
-        draft_model_cache_group.FIX,
-    )
-}
+_OURS: Final = {"fix", "headers", "registry", "switchboard"}
+"""Modules of the package that hold no fix."""
+
+
+def registered(
+    entries: Mapping[str, Header], folder: Sequence[str], package: str
+) -> dict[str, Fix]:
+    """Find the fixes of a package by the ids of their entries.
+
+    Args:
+        entries: By id.
+        folder: Where the package's modules are.
+        package: Its name.
+
+    Returns:
+        The fixes in the order of the entries.
+
+    Raises:
+        ValueError: An entry has no module or no fix in it, a module has no entry, or both say
+            different things about how a fix can be switched.
+    """
+    modules = {one.name for one in pkgutil.iter_modules(folder)} - _OURS
+    named = {fix_id: _module(entry, entries) for fix_id, entry in entries.items()}
+    for fix_id, module in named.items():
+        if module not in modules:
+            raise ValueError(
+                f"{NAME}: fix.{fix_id}: expected a module {module}.py in {folder[0]}, found "
+                f"{', '.join(sorted(modules))}"
+            )
+    if orphans := modules - set(named.values()):
+        raise ValueError(
+            f"{NAME}: expected an entry for each module in {folder[0]}, found none for "
+            f"{', '.join(sorted(orphans))}"
+        )
+    found = {one.header.id: one for name in sorted(modules) for one in _of(f"{package}.{name}")}
+    for fix_id, module in named.items():
+        _check(fix_id, found.get(fix_id), module)
+    return {fix_id: found[fix_id] for fix_id in entries}
+
+
+def _module(entry: Header, entries: Mapping[str, Header]) -> str:
+    wholes = [whole for whole in entries.values() if entry.id in whole.parts]
+    if wholes and not entry.module:
+        return _module(wholes[0], entries)
+    return entry.module or entry.id.replace("-", "_")
+
+
+def _of(module: str) -> Sequence[Fix]:
+    return [one for one in vars(import_module(module)).values() if isinstance(one, Fix)]
+
+
+def _check(fix_id: str, fix: Fix | None, module: str) -> None:
+    if fix is None:
+        raise ValueError(
+            f"{NAME}: fix.{fix_id}: expected a Fix of this id in {module}.py, found none"
+        )
+    if fix.header.ways != fix.ways:
+        raise ValueError(
+            f"{NAME}: fix.{fix_id}.ways: expected {list(fix.ways)} as in {module}.py, found "
+            f"{list(fix.header.ways)}"
+        )
+
+
+FIXES: Final[dict[str, Fix]] = registered(headers(), list(fixes.__path__), fixes.__name__)

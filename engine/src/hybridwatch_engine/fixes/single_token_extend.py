@@ -4,25 +4,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, calls, stores_into
-
-HEADER = Header(
-    id="single-token-extend",
-    target="v1/attention/backends/mamba_attn.py "
-    "BaseMambaAttentionMetadataBuilder._compute_common_metadata",
-    why="A request that computes the last single token of its prompt has the shape of a decode, so "
-    "the dispatcher replays a decode graph, while the Mamba builder calls it a prefill and leaves "
-    "the graph's slots as they were. Seen on the decode side of a NIXL pair.",
-    how="Rows of one token that have earlier state are handed on as decodes. Applied, it decides "
-    "by tensor operations on host memory alone, without the host read (`.item()`) of upstream's.",
-    upstream="vllm#42430",
-    present_from="0.22.0",
-    switch="live",
-    scenario="smoke/single-token-extend, curated/nixl-disagg",
-    remove_when="no supported release is older than 0.22.0 and the known-bad control is retired",
-)
 
 _FLAGS: ContextVar[Any] = ContextVar("is_prefilling as the Mamba builder received it")
 
@@ -101,4 +86,14 @@ def _revert() -> PatchSet:
     )
 
 
-FIX = Fix(HEADER, probe, apply=_apply, revert=_revert)
+FIX = Fix(
+    header("single-token-extend"),
+    probe,
+    apply=_apply,
+    revert=_revert,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.builder:split_of_extends",
+        with_fix={"decodes": 2, "prefills": 1, "graph_slots": [3, 4]},
+        without_fix={"decodes": 1, "prefills": 2, "graph_slots": [-1, -1]},
+    ),
+)

@@ -10,50 +10,14 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from hybridwatch_engine.fixes.fix import Finding, Fix, Header
+from hybridwatch_engine.fixes.fix import Exercise, Finding, Fix
+from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, calls
 
 _TABLE = "v1/worker/block_table.py"
 _RUNNER = "v1/worker/gpu_model_runner.py"
-_WHY = "A data-parallel rank without work replays a FULL graph over whatever its block table says. "
 
-HEADER = Header(
-    id="stale-block-table",
-    target=f"{_TABLE}, {_RUNNER} GPUModelRunner._dummy_run",
-    why=f"{_WHY}Rows of finished requests name blocks that may hold live or cached Mamba state by "
-    "then, and Mamba layers write in place.",
-    how="Both halves below.",
-    upstream="vllm#37728, completed by vllm#49757",
-    present_from="0.19.0, whole from 0.27.1",
-    switch="live",
-    scenario="curated/dp-dummy-run",
-    remove_when="no supported release is older than 0.27.1 and the known-bad control is retired",
-)
-FINISHED = Header(
-    id="stale-block-table-finished-rows",
-    target=f"{_TABLE} BlockTable.clear_row, {_RUNNER} GPUModelRunner._dummy_run",
-    why=f"{_WHY}The row of a request that has finished keeps its block numbers.",
-    how="The row is cleared when its request leaves, and a dummy run commits the cleared table "
-    "before it builds its metadata.",
-    upstream="vllm#37728",
-    present_from="0.19.0",
-    switch="live",
-    scenario="smoke/dummy-run",
-    remove_when="no supported release is older than 0.19.0 and the known-bad control is retired",
-)
-VACATED = Header(
-    id="stale-block-table-vacated-rows",
-    target=f"{_TABLE} BlockTable.move_row",
-    why=f"{_WHY}When a request moves into a freed row, the row it comes from keeps the same block "
-    "numbers and is nobody's; what is cleared later is the row it moved to.",
-    how="The vacated row is cleared as the request moves.",
-    upstream="vllm#49757",
-    present_from="0.27.1",
-    switch="live",
-    scenario="curated/dummy-run-vacated-rows",
-    remove_when="no supported release is older than 0.27.1 and the known-bad control is retired",
-)
 
 _IN_DUMMY_RUN: ContextVar[bool] = ContextVar("a dummy run is in progress", default=False)
 
@@ -205,6 +169,30 @@ def _clear_row(table: Any, row: int) -> None:
     table.num_blocks_per_row[row] = 0
 
 
-FINISHED_ROWS = Fix(FINISHED, _probe_finished, apply=_apply_finished, revert=_revert_finished)
-VACATED_ROWS = Fix(VACATED, _probe_vacated, apply=_apply_vacated, revert=_revert_vacated)
-FIX = Fix(HEADER, probe, parts=(FINISHED.id, VACATED.id))
+_STALE_ROWS = [[10, 20], [11, 21], [12, 22]]
+_NO_ROWS = [[0, 0]] * 3
+
+FINISHED_ROWS = Fix(
+    header("stale-block-table-finished-rows"),
+    _probe_finished,
+    apply=_apply_finished,
+    revert=_revert_finished,
+    # The last row was written after the last commit: who sees it on the device has committed.
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.rows:rows_after_leaving",
+        with_fix={"host": [*_NO_ROWS, [9, 0]], "device": [*_NO_ROWS, [9, 0]]},
+        without_fix={"host": [*_STALE_ROWS, [9, 0]], "device": [*_STALE_ROWS, [0, 0]]},
+    ),
+)
+VACATED_ROWS = Fix(
+    header("stale-block-table-vacated-rows"),
+    _probe_vacated,
+    apply=_apply_vacated,
+    revert=_revert_vacated,
+    exercise=Exercise(
+        "hybridwatch_engine.exercise.rows:rows_after_moving",
+        with_fix={"host": [[12, 22], [11, 21], [0, 0]]},
+        without_fix={"host": [[12, 22], [11, 21], [12, 22]]},
+    ),
+)
+FIX = Fix(header("stale-block-table"), probe)

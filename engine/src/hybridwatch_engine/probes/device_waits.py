@@ -131,7 +131,7 @@ class DeviceWaitsProbe:
             self._caught.__exit__(None, None, None)
         if self._hooks is not None:
             self._hooks.remove()
-        return self._ledger.told()
+        return self._ledger.summary()
 
     def _listen(self, surface: Surface) -> None:
         """Hear torch's warnings, every one of them, and leave other warnings alone."""

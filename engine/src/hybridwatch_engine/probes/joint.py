@@ -42,5 +42,5 @@ class JointProbe:
         unsupported: dict[str, str] = {}
         for counts in reversed(seen):
             unsupported |= counts.pop(UNSUPPORTED, {})
-        told = {name: count for counts in reversed(seen) for name, count in counts.items()}
-        return {**told, UNSUPPORTED: unsupported} if unsupported else told
+        merged = {name: count for counts in reversed(seen) for name, count in counts.items()}
+        return {**merged, UNSUPPORTED: unsupported} if unsupported else merged

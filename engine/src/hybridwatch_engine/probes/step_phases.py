@@ -41,8 +41,8 @@ class StepPhasesProbe:
         """Stop and tell: ``phases``, by name the seconds of each step, in order."""
         if self._hooks is not None:
             self._hooks.remove()
-        told = {phase: [step[phase] / 1e9 for step in self._steps] for phase in PHASES}
-        return {"phases": told}
+        seconds = {phase: [step[phase] / 1e9 for step in self._steps] for phase in PHASES}
+        return {"phases": seconds}
 
     def see_step(self, own: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Wrap what begins a step; the time that is no phase's goes to ``own``."""

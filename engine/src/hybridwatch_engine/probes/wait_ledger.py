@@ -51,7 +51,7 @@ class WaitLedger:
         self._kinds[site][kind] += number
         self._untimed += number if taken_ns is None else 0
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Everything, in seconds; the keys are explained at ``DeviceWaitsProbe.stop``."""
         return {
             "reads_per_step": self.counts,

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         forms = {id_: forms_of(FIXES[id_], tree) for id_ in options.fix or reached()}
         forms = {"none": none, **forms}
         fixes: dict[str, dict[str, Any]] = {id_: {} for id_ in forms}
-        told = {
+        results = {
             "device": device_name(),
             "rounds": options.rounds,
             "steps": STEPS,
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for rows in options.batches:
             for id_ in (id_ for id_, of_fix in forms.items() if of_fix):
                 fixes[id_][str(rows)] = costs(engine, forms[id_], rows, options.rounds, id_)
-                give(answer, told)
+                give(answer, results)
     return int(adds_syncs(fixes))
 
 

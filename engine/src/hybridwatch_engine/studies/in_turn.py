@@ -44,10 +44,10 @@ def _syncs(engine: Any, patches: PatchSet, name: str, rows: int) -> float:
     try:
         stretch(engine, f"syncs-{name}", rows)
     finally:
-        told = probe.stop()
+        probed = probe.stop()
         patches.remove()
     # The last steps are the fewer requests of an engine that schedules ahead.
-    counts = told["reads_per_step"][:STEPS]
+    counts = probed["reads_per_step"][:STEPS]
     return float(sum(counts) / len(counts))
 
 
@@ -67,4 +67,4 @@ def step_time_ratio(
 ) -> dict[str, float]:
     """How long a step of one form lasts against one of another, round by round."""
     of = {name: [median(one.seconds) for one in found[name]] for name in (contender, baseline)}
-    return paired_ratio(of[contender], of[baseline]).told()
+    return paired_ratio(of[contender], of[baseline]).to_json()

@@ -19,7 +19,7 @@ class Ratio:
     low: float
     high: float
 
-    def told(self) -> dict[str, float]:
+    def to_json(self) -> dict[str, float]:
         """For JSON."""
         return {"ratio": self.value, "low": self.low, "high": self.high}
 

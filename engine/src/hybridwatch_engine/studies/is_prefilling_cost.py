@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with own_answer() as answer:
         engine = start(options.model, max(options.batches), options.engine)
         forms = {"upstream": PatchSet(), "ours": without_question()}
-        told = {
+        results = {
             "device": device_name(),
             "is_prefilling_lives_on": devices_of_flags(engine),
             "rounds": options.rounds,
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         for rows in options.batches:
             batches[str(rows)] = cost(engine, forms, rows, options.rounds)
-            give(answer, told)
+            give(answer, results)
     return int(any(sum(batch["at_site"]["ours"].values()) for batch in batches.values()))
 
 
@@ -155,14 +155,14 @@ def _seen(engine: Any, probe: Probe, name: str, rows: int) -> float:
     try:
         stretch(engine, name, rows, STEPS)
     finally:
-        told = probe.stop()
-    return per_step(told)
+        counts = probe.stop()
+    return per_step(counts)
 
 
-def per_step(told: Mapping[str, Any]) -> float:
+def per_step(counts: Mapping[str, Any]) -> float:
     """How often a step passes the site, of what a probe told."""
-    passed = sum(count for site, count in told["sites"].items() if f":{SITE}:" in site)
-    return float(passed / len(told["reads_per_step"]))
+    passed = sum(count for site, count in counts["sites"].items() if f":{SITE}:" in site)
+    return float(passed / len(counts["reads_per_step"]))
 
 
 if __name__ == "__main__":

@@ -17,15 +17,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hybridwatch_engine.fixes.headers import headers
 from hybridwatch_engine.studies.stepping import SETTINGS, SETTINGS_OF_CPU
 
-FIXES: Final = (
-    "accepted-counts",
-    "prev-step-anchor",
-    "conv-anchor",
-    "block-end-states",
-    "draft-model-cache-group",
-)
+FIXES: Final = tuple(fix_id for fix_id, entry in headers().items() if entry.lossless)
 """Without these no released engine of the mode is lossless; put in where a release lacks them."""
 
 _ROWS: Final = 8
@@ -41,15 +36,15 @@ Tokens = list[int]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare the two engines, or be one of them."""
-    asked = _parser().parse_args(arguments)
-    if asked.engine:
-        return _serve(asked, os.fdopen(os.dup(1), "w"))
-    plain = _ask(asked, mode="off", method="none")
-    told = _ask(asked, mode=asked.mode, method=asked.method)
-    pairs = list(zip(plain["tokens"], told.pop("tokens"), strict=True))
+    setup = _parser().parse_args(arguments)
+    if setup.engine:
+        return _serve(setup, os.fdopen(os.dup(1), "w"))
+    plain = _ask(setup, mode="off", method="none")
+    outcome = _ask(setup, mode=setup.mode, method=setup.method)
+    pairs = list(zip(plain["tokens"], outcome.pop("tokens"), strict=True))
     equal = sum(one == other for one, other in pairs)
-    summary = {"mode": asked.mode, "method": asked.method, "requests": len(pairs), "equal": equal}
-    sys.stdout.write(json.dumps(summary | told) + "\n")
+    summary = {"mode": setup.mode, "method": setup.method, "requests": len(pairs), "equal": equal}
+    sys.stdout.write(json.dumps(summary | outcome) + "\n")
     return int(equal < len(pairs))
 
 
@@ -69,14 +64,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _ask(asked: argparse.Namespace, *, mode: str, method: str) -> dict[str, Any]:
+def _ask(setup: argparse.Namespace, *, mode: str, method: str) -> dict[str, Any]:
     """Run one engine in a process of its own."""
-    options: dict[str, object] = {**vars(asked), "mode": mode, "method": method}
+    options: dict[str, object] = {**vars(setup), "mode": mode, "method": method}
     words = [str(options.pop("model")), "--engine"]
     for name in ("mode", "method", "draft", "drafts", "requests", "seed"):
         if options[name] is not None:
             words += [f"--{name}", str(options[name])]
-    words += ["--without", *asked.without]
+    words += ["--without", *setup.without]
     done = subprocess.run(
         [sys.executable, "-m", "hybridwatch_engine.studies.lossless", *words],
         env={**os.environ, **_SETTINGS},
@@ -88,15 +83,15 @@ def _ask(asked: argparse.Namespace, *, mode: str, method: str) -> dict[str, Any]
     return answer
 
 
-def _serve(asked: argparse.Namespace, answers: Any) -> int:
+def _serve(setup: argparse.Namespace, answers: Any) -> int:
     """Be one engine: answer every request, and tell."""
     os.dup2(2, 1)  # vLLM talks on standard output
-    engine = _Engine(asked)
-    first = engine.say(_prompts(asked.requests // 2, asked.seed))
-    further = random.Random(f"{asked.seed} turns")  # noqa: S311 - repeatable is what is wanted
+    engine = _Engine(setup)
+    first = engine.say(_prompts(setup.requests // 2, setup.seed))
+    further = random.Random(f"{setup.seed} turns")  # noqa: S311 - repeatable is what is wanted
     turns = [[*talk, *_letters(further, further.randrange(1, 40))] for talk in engine.talks]
-    second = engine.say(turns[: asked.requests - len(first)])
-    answers.write(json.dumps({"tokens": first + second, **engine.told()}) + "\n")
+    second = engine.say(turns[: setup.requests - len(first)])
+    answers.write(json.dumps({"tokens": first + second, **engine.summary()}) + "\n")
     answers.flush()
     return 0
 
@@ -118,29 +113,29 @@ def _letters(rng: random.Random, count: int) -> Tokens:
 class _Engine:
     """An engine that says the most likely tokens."""
 
-    def __init__(self, asked: argparse.Namespace) -> None:
+    def __init__(self, setup: argparse.Namespace) -> None:
         from vllm import LLM
 
-        self._seed = asked.seed
+        self._seed = setup.seed
         self._cached = 0
         self.talks: list[Tokens] = []
         self._llm = LLM(
-            asked.model,
+            setup.model,
             dtype="float32",
             max_model_len=1024,
             max_num_seqs=_ROWS,
-            enable_prefix_caching=asked.mode in {"align", "all"},
+            enable_prefix_caching=setup.mode in {"align", "all"},
             compilation_config={
                 "mode": 0,
                 "cudagraph_mode": "FULL_DECODE_ONLY",
-                "cudagraph_capture_sizes": _graph_sizes(asked),
+                "cudagraph_capture_sizes": _graph_sizes(setup),
             },
             worker_extension_cls="hybridwatch_engine.control.WorkerControl",
             disable_log_stats=False,
-            **_chosen(asked),
+            **_chosen(setup),
         )
-        if asked.method != "none":
-            self._mend(set(FIXES) - set(asked.without))
+        if setup.method != "none":
+            self._mend(set(FIXES) - set(setup.without))
         self._call("probe_start", "contract")
 
     def _mend(self, fixes: set[str]) -> None:
@@ -167,12 +162,12 @@ class _Engine:
             ],
             use_tqdm=False,
         )
-        said = [list(output.outputs[0].token_ids) for output in outputs]
+        answered = [list(output.outputs[0].token_ids) for output in outputs]
         self._cached += sum(output.num_cached_tokens or 0 for output in outputs)
-        self.talks = [[*prompt, *answer] for prompt, answer in zip(prompts, said, strict=True)]
-        return said
+        self.talks = [[*prompt, *answer] for prompt, answer in zip(prompts, answered, strict=True)]
+        return answered
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """What became of the drafts, what came from the cache, and which contracts were broken."""
         counts = {
             metric.name.removeprefix("vllm:spec_decode_"): metric.value
@@ -185,24 +180,24 @@ class _Engine:
         return {"cached_tokens": self._cached, **counts, **seen}
 
 
-def _graph_sizes(asked: argparse.Namespace) -> list[int]:
+def _graph_sizes(setup: argparse.Namespace) -> list[int]:
     """Sizes in tokens: a row that speculates has one for each draft and one of its own."""
-    per_row = 1 if asked.method == "none" else 1 + asked.drafts
+    per_row = 1 if setup.method == "none" else 1 + setup.drafts
     return [rows * per_row for rows in (4, _ROWS)]
 
 
-def _chosen(asked: argparse.Namespace) -> dict[str, Any]:
+def _chosen(setup: argparse.Namespace) -> dict[str, Any]:
     """Engine arguments that only some modes and methods have."""
     chosen: dict[str, Any] = {}
-    if asked.mode in {"align", "all"}:
-        chosen["mamba_cache_mode"] = asked.mode
-    if asked.method == "none":
+    if setup.mode in {"align", "all"}:
+        chosen["mamba_cache_mode"] = setup.mode
+    if setup.method == "none":
         return chosen
-    drafting: dict[str, Any] = {"method": asked.method, "num_speculative_tokens": asked.drafts}
-    if asked.method == "ngram":
+    drafting: dict[str, Any] = {"method": setup.method, "num_speculative_tokens": setup.drafts}
+    if setup.method == "ngram":
         drafting |= {"prompt_lookup_min": 1, "prompt_lookup_max": 3}
     else:
-        drafting["model"] = asked.draft
+        drafting["model"] = setup.draft
     return {**chosen, "speculative_config": drafting}
 
 

@@ -47,10 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     batches: dict[str, dict[str, Any]] = {}
     with own_answer() as answer:
         engine = start(options.model, max(options.batches), options.engine)
-        told = {"device": device_name(), "rounds": options.rounds, "goal": GOAL, "batches": batches}
+        results = {
+            "device": device_name(),
+            "rounds": options.rounds,
+            "goal": GOAL,
+            "batches": batches,
+        }
         for rows in options.batches:
             batches[str(rows)] = cost(engine, rows, options.rounds)
-            give(answer, told)
+            give(answer, results)
     above = any(batch["step_time"]["low"] > GOAL for batch in batches.values())
     return int(above and runs_on_cuda())
 

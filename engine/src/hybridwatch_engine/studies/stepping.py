@@ -60,13 +60,13 @@ def own_answer() -> TextIO:
     return answer
 
 
-def give(answer: TextIO, told: Mapping[str, Any]) -> None:
+def give(answer: TextIO, content: Mapping[str, Any]) -> None:
     """Answer with one JSON object, on one line.
 
     What takes minutes answers again with each part of it: a study that has to be ended has not
     measured for nothing, and the last line is all that it found.
     """
-    answer.write(json.dumps(told) + "\n")
+    answer.write(json.dumps(content) + "\n")
     answer.flush()
 
 
@@ -132,16 +132,18 @@ def stretch(engine: Any, name: str, rows: int, steps: int = STEPS) -> Stretch:
     """
     from vllm import SamplingParams, TokensPrompt
 
-    asked = SamplingParams(temperature=0.0, max_tokens=steps + 2, ignore_eos=True)
+    sampling = SamplingParams(temperature=0.0, max_tokens=steps + 2, ignore_eos=True)
     for row in range(rows):
         prompt = TokensPrompt(prompt_token_ids=[97 + row % 26] * PROMPT)
-        engine.add_request(f"{name}-{row}", prompt, asked)
-    seconds, said, told = [], [], dict[str, int]()
+        engine.add_request(f"{name}-{row}", prompt, sampling)
+    seconds, totals, tokens_by_request = [], [], dict[str, int]()
     while engine.has_unfinished_requests():
         begin = time.perf_counter()
         outputs = engine.step()
         seconds.append(time.perf_counter() - begin)
-        told |= {output.request_id: len(output.outputs[0].token_ids) for output in outputs}
-        said.append(sum(told.values()))
-    prompts = next(nth for nth, tokens in enumerate(said) if tokens)
-    return Stretch(tuple(seconds[prompts + 1 : -1]), said[-2] - said[prompts])
+        tokens_by_request |= {
+            output.request_id: len(output.outputs[0].token_ids) for output in outputs
+        }
+        totals.append(sum(tokens_by_request.values()))
+    prompts = next(nth for nth, tokens in enumerate(totals) if tokens)
+    return Stretch(tuple(seconds[prompts + 1 : -1]), totals[-2] - totals[prompts])

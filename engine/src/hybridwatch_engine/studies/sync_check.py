@@ -46,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with own_answer() as answer:
         engine = start(options.model, options.batch, options.engine)
         stretch(engine, "warm-up", options.batch)
-        told, traced = watch(engine, options.batch, options.steps)
-        found = agreement(told, traced)
+        probed, traced = watch(engine, options.batch, options.steps)
+        found = agreement(probed, traced)
         give(answer, {"device": device_name(), **found})
     return int(not found["agree"])
 
@@ -66,11 +66,11 @@ def watch(engine: Any, rows: int, number: int) -> tuple[dict[str, Any], tuple[Tr
             stretch(engine, "watched", rows, number)
     finally:
         marks.remove()
-        told = probe.stop()
+        probed = probe.stop()
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))
-        return told, steps_of(json.loads(path.read_text(encoding="utf-8")))
+        return probed, steps_of(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _marked(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +86,7 @@ def _marked(original: Callable[..., Any]) -> Callable[..., Any]:
     return execute_model
 
 
-def agreement(told: Mapping[str, Any], traced: Sequence[TracedStep]) -> dict[str, Any]:
+def agreement(probed: Mapping[str, Any], traced: Sequence[TracedStep]) -> dict[str, Any]:
     """Hold what the probe told against the trace; the last step is left out of both.
 
     A profiler that stops waits for the device, which falls into the last step.
@@ -97,11 +97,11 @@ def agreement(told: Mapping[str, Any], traced: Sequence[TracedStep]) -> dict[str
         ``waits_off``: difference of all waits, as a share of the larger; ``time_off``: difference
         of the seconds, as a share of the steps' time; ``agree``.
     """
-    counts, seconds = told["reads_per_step"][:-1], told["wait_seconds_per_step"][:-1]
+    counts, seconds = probed["reads_per_step"][:-1], probed["wait_seconds_per_step"][:-1]
     kept = traced[:-1]
     waits = sum(counts), sum(step.count for step in kept)
     lost = sum(seconds), sum(step.seconds for step in kept)
-    whole = sum(told["step_seconds"][:-1])
+    whole = sum(probed["step_seconds"][:-1])
     waits_off = abs(waits[0] - waits[1]) / max(*waits, 1)
     time_off = abs(lost[0] - lost[1]) / whole if whole else 0.0
     steps_off = sum(count != step.count for count, step in zip(counts, kept, strict=False))
@@ -110,9 +110,9 @@ def agreement(told: Mapping[str, Any], traced: Sequence[TracedStep]) -> dict[str
     calls = sum((Counter(step.waits) for step in kept), Counter[str]())
     return {
         "steps": len(counts),
-        "probe": {"waits": waits[0], "seconds": lost[0], "sites": told["sites"]},
+        "probe": {"waits": waits[0], "seconds": lost[0], "sites": probed["sites"]},
         "profiler": {"waits": waits[1], "seconds": lost[1], "calls": dict(calls)},
-        "untimed": told["untimed"],
+        "untimed": probed["untimed"],
         "steps_off": steps_off,
         "waits_off": waits_off,
         "time_off": time_off,

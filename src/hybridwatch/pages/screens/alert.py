@@ -9,7 +9,7 @@ from hybridwatch.analysis.death import death_of
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.overview_rows import name_of
-from hybridwatch.history.series import series_of
+from hybridwatch.history.trials import trials_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import (
     NOBODY,
@@ -152,7 +152,7 @@ def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None)
         return
     drawn = [
         trials_chart(series)
-        for series in series_of([entry])
+        for series in trials_of(entry)
         if (series.metric.id, series.statistic) == (lead.metric, lead.statistic)
     ]
     yield Section("Evidence", (table, note, *changed_answers(report), *drawn))

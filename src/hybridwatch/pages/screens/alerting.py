@@ -26,11 +26,6 @@ def alerts_here(source: Source) -> tuple[Alert, ...]:
     return find_alerts(source.results, source.index, source.checkout(), source.now, source.triage)
 
 
-def stories_here(source: Source) -> tuple[Story, ...]:
-    """Tell what the verdicts of a store say, whatever people decided."""
-    return find_stories(source.index, source.checkout()).everything
-
-
 def stories_with(run_id: str, source: Source) -> tuple[Story, ...]:
     """Tell the stories in which a run was bad."""
     return find_stories(source.index, source.checkout()).bad_in.get(run_id, ())

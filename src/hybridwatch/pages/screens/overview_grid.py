@@ -11,12 +11,12 @@ from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.overview_rows import (
     COLUMNS,
-    LOUDEST,
     GridRow,
     Standing,
     VerdictRow,
     since_when,
 )
+from hybridwatch.history.severity import ORDER
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -105,7 +105,7 @@ def standings(
     stands = _Stands(unmeasured, source)
     loud = [row for row in rows if stands.verdict(row) not in _QUIET]
     # Nothing is known of what was not measured: louder than what is known to be bad.
-    loud.sort(key=lambda row: LOUDEST.index(stands.verdict(row)))
+    loud.sort(key=lambda row: ORDER.index(stands.verdict(row)))
     calm = [row for row in rows if stands.verdict(row) in _QUIET]
     blocks: list[Block] = [Paragraph(_counted(map(stands.verdict, rows)))]
     if shown := loud[:_ROWS]:
@@ -130,7 +130,7 @@ def _counted(verdicts: Iterable[Verdict]) -> Line:
     """How many scenarios have which verdict as their loudest."""
     found = Counter(verdicts)
     said: list[Inline] = []
-    for verdict in LOUDEST:
+    for verdict in ORDER:
         if found[verdict]:
             said += [Grade(verdict, plural(found[verdict], "scenario")), "  "]
     return tuple(said)

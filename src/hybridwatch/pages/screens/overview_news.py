@@ -9,7 +9,8 @@ import pandas as pd
 from hybridwatch.analysis.cause import Part, area_of, causes_of
 from hybridwatch.analysis.gate import outcome
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.overview_rows import LOUDEST, VerdictRow, name_of, verdict_rows
+from hybridwatch.history.overview_rows import VerdictRow, name_of, verdict_rows
+from hybridwatch.history.severity import ORDER
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -49,7 +50,7 @@ def news_section(news: pd.DataFrame, since: Choice, source: Source) -> Section:
     bad = {verdict.value for verdict in Verdict if verdict.is_bad_news}
     told = news["verdict"].isin(bad | {Verdict.IMPROVEMENT.value}) | news["before"].isin(bad)
     rows = [_row(part, source) for part in _alike(news[told])]
-    rows.sort(key=lambda row: LOUDEST.index(row[0]))
+    rows.sort(key=lambda row: ORDER.index(row[0]))
     columns = (
         Column("now"),
         Column("scenario, baseline → contender"),
@@ -97,7 +98,7 @@ def _row(part: Sequence[_Change], source: Source) -> tuple[Any, ...]:
         Verdict(first.verdict),
         Cell(Link(first.scenario, history_of(first, names[:_NAMED])), several(pairs)),
         Cell(_what(rows, names, source), title=", ".join(names)),
-        min(earlier, key=LOUDEST.index) if earlier else "first time",
+        min(earlier, key=ORDER.index) if earlier else "first time",
         Cell(When(when, age(when, source.now)), Link("run", address("run", run=first.run))),
     )
 

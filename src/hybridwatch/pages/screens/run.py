@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
-from hybridwatch.figures.trials import figure_history
+from hybridwatch.figures.trials import figure_trials
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import Row, controls_last, rows_of
-from hybridwatch.history.series import Series, label_of, series_of
 from hybridwatch.history.severity import verdict_of, worst_first
+from hybridwatch.history.trials import Trials, label_of, trials_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import alert_text
 from hybridwatch.pages.document import (
@@ -62,7 +62,7 @@ def show(source: Source, asked: ViewQuery) -> Document:
     if isinstance(entry, Broken):
         _metric((), None, asked)
         return Document("Run", (Filters((chosen,)), broken_notice([entry])))
-    everything = series_of([entry])
+    everything = trials_of(entry)
     metric = _metric({label_of(s.metric, s.statistic): s for s in everything}, entry, asked)
     blocks = (
         Filters((chosen,)),
@@ -204,7 +204,7 @@ def _flip(flip: Flip) -> Columns:
     return Columns(tuple((Code(text, title),) for title, text in texts))
 
 
-def _trials(everything: list[Series], metric: Choice) -> Iterator[Block]:
+def _trials(everything: list[Trials], metric: Choice) -> Iterator[Block]:
     chosen = [s for s in everything if metric.value in {ALL, label_of(s.metric, s.statistic)}]
     if chosen:
         hint = "A point is a trial, a bar the median of a side."
@@ -214,16 +214,16 @@ def _trials(everything: list[Series], metric: Choice) -> Iterator[Block]:
         )
 
 
-def trials_chart(series: Series) -> Chart:
+def trials_chart(series: Trials) -> Chart:
     """Draw every trial of one metric of one run."""
     name = label_of(series.metric, series.statistic)
     told = ", ".join(
-        f"{level.build} {numbers.value(level.value, series.metric)}" for level in series.levels
+        f"{level.build} {numbers.value(level.value, series.metric)}" for level in series.medians
     )
     points = series.points
     return Chart(
         name,
-        figure_history(series),
+        figure_trials(series),
         f"{plural(len(points), 'trial')}; median: {told}.",
         {
             "run": [point.run_id for point in points],

@@ -15,7 +15,7 @@ from hybridwatch.analysis.sight import kind_of
 from hybridwatch.figures.lines import change_of
 from hybridwatch.figures.marks import mark_gap
 from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.history.lines import Line, is_worse, lines_of, medians_of, names_of, verdict_of
+from hybridwatch.history.lines import Line, lines_of, medians_of, names_of, verdict_of
 from hybridwatch.history.runs import controls_last, rows_of
 from hybridwatch.index import Index, Series
 from hybridwatch.metric import Kind, metric_of
@@ -261,7 +261,13 @@ def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
 def _changed(drawn: Sequence[tuple[Subject, list[Line], Chart]], source: Source) -> Iterator[Block]:
     """Every change point of what is drawn: confirmed and worse first, the newest of them first."""
     found = [
-        (state is State.SUSPECTED, not is_worse(point, subject.metric), point, line, subject)
+        (
+            state is State.SUSPECTED,
+            not subject.metric.better.is_worse(point.effect),
+            point,
+            line,
+            subject,
+        )
         for subject, lines, _ in drawn
         for line in lines
         for point in line.history.points
@@ -289,7 +295,7 @@ def _changed(drawn: Sequence[tuple[Subject, list[Line], Chart]], source: Source)
 def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
     at: Any = line.levels.iloc[point.index]
     when = at["started_at"].to_pydatetime()
-    worse = "worse" if is_worse(point, subject.metric) else "better"
+    worse = "worse" if subject.metric.better.is_worse(point.effect) else "better"
     confirmed = point.state is State.CONFIRMED
     return (
         Cell(

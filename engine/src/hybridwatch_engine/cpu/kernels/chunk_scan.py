@@ -117,11 +117,11 @@ def scan(chunks: Chunks, inputs: Inputs, initial: Tensor | None) -> tuple[Tensor
     later = torch.ones(longest, longest, dtype=torch.bool).triu(1)
     between = (summed.unsqueeze(-1) - summed.unsqueeze(-2)).float().masked_fill_(later, -torch.inf)
     meet = (c @ b.transpose(-1, -2)).unsqueeze(2) * between.exp_().view(*split, longest, longest)
-    said = meet.flatten(1, 2) @ drive
+    y = meet.flatten(1, 2) @ drive
     from_start = torch.exp(summed).float().unsqueeze(-1)
-    said += (c.unsqueeze(2) @ before.view(*split, channels, entries).mT).flatten(1, 2) * from_start
+    y += (c.unsqueeze(2) @ before.view(*split, channels, entries).mT).flatten(1, 2) * from_start
     out = torch.empty_like(inputs.drive)
-    out[chunks.tokens[real]] = said.transpose(1, 2)[real]
+    out[chunks.tokens[real]] = y.transpose(1, 2)[real]
     return out, after
 
 

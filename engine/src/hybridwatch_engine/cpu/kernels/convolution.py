@@ -93,17 +93,19 @@ def convolve(
     history = conv_state.transpose(1, 2)
     bases = [0, *accumulate(past + row.length for row in rows)]
     stream = _laid_out(x, history, rows, past)
-    said = _filtered(stream, layer)
-    said = said.index_select(0, positions((b, r.length) for b, r in zip(bases, rows, strict=False)))
+    output = _filtered(stream, layer)
+    output = output.index_select(
+        0, positions((b, r.length) for b, r in zip(bases, rows, strict=False))
+    )
     if kept:
         where = positions((bases[keep.row] + keep.after, keep.entries) for keep in kept)
         slots = repeated((keep.slot, keep.entries) for keep in kept)
         entries = positions((0, keep.entries) for keep in kept)
         history[slots, entries] = stream.index_select(0, where).to(history.dtype)
-    if len(said) == len(x):
-        return said.to(x.dtype)
+    if len(output) == len(x):
+        return output.to(x.dtype)
     out = torch.zeros_like(x, memory_format=torch.contiguous_format)
-    out[positions((row.first, row.length) for row in rows)] = said.to(x.dtype)
+    out[positions((row.first, row.length) for row in rows)] = output.to(x.dtype)
     return out
 
 

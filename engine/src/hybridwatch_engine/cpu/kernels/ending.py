@@ -20,11 +20,11 @@ class Ending:
     skip: Tensor | None
     gate: Tensor | None
 
-    def apply(self, said: Tensor) -> Tensor:
+    def apply(self, output: Tensor) -> Tensor:
         """Finish what the states say, (tokens, heads, channels) in 32 bits, in place."""
         if self.skip is not None:
             skip = self.skip if self.skip.dim() > 1 else self.skip.unsqueeze(-1)
-            said.addcmul_(self.x.float(), skip.float())
+            output.addcmul_(self.x.float(), skip.float())
         if self.gate is not None:
-            said *= functional.silu(self.gate.float())
-        return said
+            output *= functional.silu(self.gate.float())
+        return output

@@ -51,7 +51,7 @@ def _conv_update(original: Callable[..., Any]) -> Callable[..., Any]:
             move_states(history, sources, targets, null_block)
             rest = {**named, "conv_state_indices": targets}
             return original(x, history, weight, bias, activation, **rest)
-        said = convolution.update(
+        output = convolution.update(
             x,
             conv_state,
             convolution.Filter(weight, bias, activation),
@@ -63,7 +63,7 @@ def _conv_update(original: Callable[..., Any]) -> Callable[..., Any]:
             null_block=null_block,
         )
         out = named.get("out")
-        return said if out is None else out.copy_(said)
+        return output if out is None else out.copy_(output)
 
     return causal_conv1d_update
 
@@ -111,8 +111,8 @@ def _chunk_scan(original: Callable[..., Any]) -> Callable[..., Any]:
             limits=named.get("dt_limit", (0.0, float("inf"))),
         )
         inputs = chunk_scan.Inputs.of(x, sizes, a, b, c)
-        said, states = chunk_scan.scan(chunks, inputs, named.get("initial_states"))
-        out.copy_(Ending(x, named.get("D"), named.get("z")).apply(said))
+        output, states = chunk_scan.scan(chunks, inputs, named.get("initial_states"))
+        out.copy_(Ending(x, named.get("D"), named.get("z")).apply(output))
         return states.to(named.get("state_dtype") or c.dtype)
 
     return mamba_chunk_scan_combined_fwd

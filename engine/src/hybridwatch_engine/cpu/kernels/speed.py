@@ -88,11 +88,11 @@ class Layers:
         import torch
         from vllm.forward_context import set_forward_context
 
-        told = metadata(mode, batch, drafts)
-        hidden = torch.randn(told.num_decode_tokens, self._hidden)
+        batch_metadata = metadata(mode, batch, drafts)
+        hidden = torch.randn(batch_metadata.num_decode_tokens, self._hidden)
         slots = 1 + batch * max(COLUMNS, 1 + drafts)
         caches = [self._caches(layer, slots, drafts) for layer in self._layers]
-        named = {layer.prefix: told for layer in self._layers}
+        named = {layer.prefix: batch_metadata for layer in self._layers}
 
         def run() -> None:
             with torch.inference_mode(), set_forward_context(named, self._config):
@@ -142,13 +142,13 @@ def _microseconds(step: Callable[[], None]) -> float:
 
 def measure(worker: Any) -> list[Timed]:
     """Time every step on a worker that has its model loaded."""
-    layers, told = Layers(worker), []
+    layers, rows = Layers(worker), []
     for batch in BATCHES:
         one = [layers.step(mode, batch, 0) for mode in ("none", "all")]
-        told.append(layers.times("one token, all mode", one, batch))
+        rows.append(layers.times("one token, all mode", one, batch))
         drafts = [layers.step("none", batch, DRAFTS)] * 2
-        told.append(layers.times(f"{DRAFTS} drafts", drafts, batch))
-    return told
+        rows.append(layers.times(f"{DRAFTS} drafts", drafts, batch))
+    return rows
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -170,12 +170,12 @@ def main(arguments: Sequence[str]) -> int:
         engine = LLM(
             options.model, dtype="float32", enforce_eager=True, max_model_len=1024, max_num_seqs=8
         )
-        (told,) = engine.collective_rpc(measure)
+        (rows,) = engine.collective_rpc(measure)
     sys.stdout.write(f"{'step':<20} {'batch':>5} {'compiled us':>12} {'ours us':>8} {'ratio':>6}\n")
-    for row in sorted(told, key=lambda row: (row.what, row.batch)):
+    for row in sorted(rows, key=lambda row: (row.what, row.batch)):
         times = f"{row.compiled:>12.0f} {row.ours:>8.0f} {row.ratio:>6.2f}"
         sys.stdout.write(f"{row.what:<20} {row.batch:>5} {times}\n")
-    worst = max(row.ratio for row in told)
+    worst = max(row.ratio for row in rows)
     sys.stdout.write(f"largest ratio {worst:.2f}, limit {LIMIT:.2f}\n")
     return int(worst > LIMIT)
 

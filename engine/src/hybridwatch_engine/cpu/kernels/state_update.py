@@ -150,20 +150,22 @@ def advance(states: Tensor, step: Inputs, rows: Sequence[Row], null_block: int =
     groups = step.b.shape[1]
     split = (groups, heads // groups, channels, entries)
     scratch = states.new_empty(split, dtype=torch.float)
-    said = scratch.new_empty((len(step.b), groups, heads // groups * channels, 1))
-    parts = (step.decay, step.drive, step.b, step.c, said)
+    output = scratch.new_empty((len(step.b), groups, heads // groups * channels, 1))
+    parts = (step.decay, step.drive, step.b, step.c, output)
     tokens = list(zip(*(part.unbind() for part in parts), strict=True))
     for row in rows:
         held = states[row.source].view(split)
-        for slot, (decay, drive, b, c, told) in zip(row.targets, tokens[row.first :], strict=False):
+        for slot, (decay, drive, b, c, result) in zip(
+            row.targets, tokens[row.first :], strict=False
+        ):
             stored = states[slot].view(split)
             direct = slot != null_block and states.dtype is torch.float
             into = stored if direct else scratch
             held = torch.mul(held, decay, out=into).addcmul_(drive, b)
-            torch.matmul(held.flatten(1, 2), c, out=told)
+            torch.matmul(held.flatten(1, 2), c, out=result)
             if slot != null_block and not direct:
                 stored.copy_(held)
-    return said.view(-1, heads, channels)
+    return output.view(-1, heads, channels)
 
 
 def update(
@@ -184,10 +186,10 @@ def update(
         out: (tokens, heads, channels); changed at the tokens of the rows and nowhere else.
         null_block: Slot that belongs to nobody.
     """
-    said = ending.apply(advance(states, step, rows, null_block))
+    output = ending.apply(advance(states, step, rows, null_block))
     worked = sum(row.length for row in rows)
     if worked == len(out):
-        out.copy_(said)
+        out.copy_(output)
     else:
         tokens = positions((row.first, row.length) for row in rows)
-        out[tokens] = said[tokens].to(out.dtype)
+        out[tokens] = output[tokens].to(out.dtype)

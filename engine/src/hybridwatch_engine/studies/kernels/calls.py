@@ -33,12 +33,12 @@ def kernels_of(functions: Functions) -> Kernels:
     """The functions as kernels, with the copies of ``align`` mode by their context."""
 
     def conv_prefill(**call: Any) -> Tensor:
-        said: Tensor = functions.conv_fn(**call)
-        return said.t()
+        output: Tensor = functions.conv_fn(**call)
+        return output.t()
 
     def conv_update(**call: Any) -> Tensor:
-        said: Tensor = functions.conv_update(**call)
-        return said
+        output: Tensor = functions.conv_update(**call)
+        return output
 
     def state_update(
         state: Tensor,
@@ -54,10 +54,10 @@ def kernels_of(functions: Functions) -> Kernels:
         functions.state_update(state, x, dt, a, b, c, d, dt_bias, **call)
 
     def chunk_scan(a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, **call: Any) -> Tensor:
-        said: Tensor = functions.scan(
+        output: Tensor = functions.scan(
             A=a, B=b, C=c, D=d, dt_softplus=True, return_intermediate_states=True, **call
         )
-        return said
+        return output
 
     return {
         "conv_prefill": conv_prefill,

@@ -50,10 +50,10 @@ class Case:
         call |= {name: call[name].double() for name in wide}
         returned = kernels[self.kernel](**call)
         after = call if returned is None else {**call, "returned": returned}
-        told = {name: after[name] for name in self.states}
+        outputs = {name: after[name] for name in self.states}
         if self.output:
-            told[self.output] = told.get(self.output, after[self.output])[self.tokens]
-        return told
+            outputs[self.output] = outputs.get(self.output, after[self.output])[self.tokens]
+        return outputs
 
 
 def _copied(value: Any) -> Any:

@@ -54,8 +54,8 @@ def _compare(report: Report, interpreted: int) -> None:
     ours, loops = installed_kernels(), _loops()
     drawn = [draw_case(number, report.seed) for number in range(report.cases)]
     for number, case in enumerate(drawn):
-        told = errors(case, case.run(ours), case.run(loops, precise=True))
-        report.add(number, case, "plain loop", told)
+        found = errors(case, case.run(ours), case.run(loops, precise=True))
+        report.add(number, case, "plain loop", found)
     numbers = _sample(drawn, interpreted)
     if numbers:
         for number, result in zip(numbers, _interpreted(report.seed, numbers), strict=True):

@@ -37,24 +37,24 @@ class Error:
 
 def errors(case: Case, found: Mapping[str, Tensor], reference: Mapping[str, Tensor]) -> list[Error]:
     """The errors of every output and state of a case against the plain loop."""
-    told = []
+    errors_found = []
     for name, value in found.items():
         relative = relative_error(value, reference[name])
         before = case.call.get(name)
         if name in case.states and before is not None and _touched(value, reference[name], before):
             relative = float("inf")
-        told.append(Error(name, str(value.dtype), relative))
-    return told
+        errors_found.append(Error(name, str(value.dtype), relative))
+    return errors_found
 
 
 def written_errors(found: Mapping[str, Tensor], triton: Mapping[str, Tensor]) -> list[Error]:
     """The errors of a case against Triton, which writes into the null block what nobody reads."""
-    told = []
+    errors_found = []
     for name, value in found.items():
         reference = torch.where(value.isnan(), torch.nan, triton[name].double())
         relative = relative_error(value, reference)
-        told.append(Error(name, str(value.dtype), relative))
-    return told
+        errors_found.append(Error(name, str(value.dtype), relative))
+    return errors_found
 
 
 def relative_error(found: Tensor, reference: Tensor) -> float:

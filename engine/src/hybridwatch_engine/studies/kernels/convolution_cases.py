@@ -62,8 +62,8 @@ def draw_update(draw: Draw) -> Case:
     tokens = torch.tensor([a for a, n in zip(live, lengths, strict=True) for _ in range(n)]).bool()
     call |= {"x": draw.normal(len(tokens), channels), **_layer(draw, channels, width)}
     call["conv_state"] = _cache(draw, slots + 2, channels, width - 1 + drafts)
-    told = ("conv_state",), "returned", tokens
-    return Case("conv_update", form, call, str(draw.dtype), *told, _interpretable(draw))
+    checked = ("conv_state",), "returned", tokens
+    return Case("conv_update", form, call, str(draw.dtype), *checked, _interpretable(draw))
 
 
 def draw_prefill(draw: Draw) -> Case:

@@ -153,9 +153,11 @@ def state_update(
             step = dt[token].double() + dt_bias.double()
             step = _softplus(step) if dt_softplus else step
             value = x[token].double()
-            told = _recurrence(held, value, step, a.double(), b[token].double(), c[token].double())
+            output = _recurrence(
+                held, value, step, a.double(), b[token].double(), c[token].double()
+            )
             plus, times = _added(value, d, None if z is None else z[token])
-            out[token] = (told + plus) * times
+            out[token] = (output + plus) * times
             column = 0 if num_accepted_tokens is None else token - first
             kept = num_accepted_tokens is not None or token == after - 1
             if kept and int(writes[row, column]):
@@ -194,9 +196,9 @@ def chunk_scan(
             step = _softplus(step).clamp(*dt_limit).unsqueeze(-1).expand(heads, channels)
             value = x[token].double()
             rate = a.double().reshape(-1, 1, 1)
-            told = _recurrence(held, value, step, rate, b[token].double(), c[token].double())
+            output = _recurrence(held, value, step, rate, b[token].double(), c[token].double())
             plus, times = _added(value, d, None if z is None else z[token])
-            out[token] = (told + plus) * times
+            out[token] = (output + plus) * times
         states[chunk] = held
     return states
 

@@ -30,12 +30,12 @@ def _last_state_everywhere(original: Callable[..., Any]) -> Callable[..., Any]:
     """Every slot of a row holds the state after its last token, as the compiled kernel has it."""
 
     def advance(states: Any, step: Any, rows: Any, null_block: int = 0) -> Any:
-        said = original(states, step, rows, null_block)
+        output = original(states, step, rows, null_block)
         for row in rows:
             for slot in row.targets:
                 if slot != null_block and row.targets[-1] != null_block:
                     states[slot] = states[row.targets[-1]]
-        return said
+        return output
 
     return advance
 

@@ -110,10 +110,10 @@ def draw_scan(draw: Draw) -> Case:
         "state_dtype": state_dtype,
     }
     form = "from states" if initial is not None else "from nothing"
-    told = ("returned",), "out", torch.ones(tokens, dtype=torch.bool)
+    checked = ("returned",), "out", torch.ones(tokens, dtype=torch.bool)
     # Triton's interpreter cannot multiply 16-bit numbers, and this kernel does.
     interpretable = draw.dtype is torch.float32
-    return Case("chunk_scan", form, call, str(draw.dtype), *told, interpretable)
+    return Case("chunk_scan", form, call, str(draw.dtype), *checked, interpretable)
 
 
 def _cut(computed: int, length: int, size: int) -> list[int]:

@@ -1,1 +1,0 @@
-"""Questions of the scenarios in ``scenarios/gpu/``; skipped where the build is none for GPUs."""

@@ -1,1 +1,0 @@
-"""Questions of the scenarios in ``scenarios/reported/``."""

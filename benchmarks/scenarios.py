@@ -1,0 +1,9 @@
+"""``smoke.padded_graph_rows.PaddedGraphRows`` and so on: a class for each scenario file.
+
+A file that is wrong has one benchmark, which fails and says what is wrong; it hides no other file.
+"""
+
+from hybridwatch.engine.builds import home
+from hybridwatch.watch.suite import suites
+
+globals().update(suites(home() / "scenarios", "benchmarks"))

@@ -1,0 +1,114 @@
+"""Two sides of one subject, their trials reduced once: what every rule and every doubt receives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridwatch.analysis.blocks import Blocks, blocks_of
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.verdict import Summary
+from hybridwatch.metric import Direction, Kind, Metric
+from hybridwatch.record.run import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedSide:
+    """One side of a subject.
+
+    Attributes:
+        name: ``baseline`` or ``contender``.
+        side: The run, and which of its builds.
+        trials: Those of the subject's phase that count, in order of measurement.
+        failures: How many of the phase gave no measurement, warm-ups included.
+        summary: Center and values; ``None`` without a value.
+        broken: Trials left out because a value was no finite number.
+    """
+
+    name: str
+    side: OneSide
+    trials: tuple[Trial, ...]
+    failures: int
+    summary: Summary | None
+    broken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sides of one subject.
+
+    Attributes:
+        subject: Metric and statistic.
+        baseline: First side.
+        contender: Second side.
+        blocks: How the trials pair; ``None`` when they do not, or where no machine disturbs them.
+    """
+
+    subject: Subject
+    baseline: ReducedSide
+    contender: ReducedSide
+    blocks: Blocks | None
+
+    @property
+    def sides(self) -> tuple[ReducedSide, ReducedSide]:
+        """Both, the baseline first."""
+        return self.baseline, self.contender
+
+    @property
+    def of_one_run(self) -> bool:
+        """Whether one run measured both sides."""
+        return self.baseline.side.run.id == self.contender.side.run.id
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the values are counts that never vary within a side.
+
+        Times and rates never are: equal ones only show a coarse clock.
+        """
+        return self.subject.metric.kind is Kind.COUNT and all(
+            side.summary is not None and side.summary.repeats for side in self.sides
+        )
+
+
+def pair_of(subject: Subject, baseline: OneSide, contender: OneSide) -> Pair:
+    """Reduce every trial of two sides to the subject's statistic, once."""
+    phase = subject.phase
+    reduced = [reduce_side(side, subject) for side in (baseline, contender)]
+    left, right = (
+        ReducedSide(
+            name,
+            side,
+            found.trials,
+            len(side.failures(phase)),
+            summary_of(subject.metric, found.values),
+            found.broken,
+        )
+        for name, side, found in zip(
+            ("baseline", "contender"), (baseline, contender), reduced, strict=True
+        )
+    )
+    blocks = None
+    if subject.metric.kind.has_noise:
+        blocks = blocks_of(baseline, contender, phase, *(found.by_trial for found in reduced))
+    return Pair(subject, left, right, blocks)
+
+
+def summarize(subject: Subject, side: OneSide) -> Summary | None:
+    """Reduce one side to its center and the numbers behind it; ``None`` when it has none."""
+    return summary_of(subject.metric, reduce_side(side, subject).values)
+
+
+def summary_of(metric: Metric, values: Sequence[float]) -> Summary | None:
+    """Give one number per trial a center; ``None`` without a number."""
+    if not values:
+        return None
+    match metric.kind:
+        case Kind.EXACT:
+            worst = max if metric.better is Direction.LOWER else min
+            return Summary(worst(values), tuple(values))
+        case Kind.PROPORTION:
+            return Summary(float(np.mean(values)), tuple(values))
+        case Kind.COUNT | Kind.RATE | Kind.TIME:
+            return Summary(float(np.median(values)), tuple(values))

@@ -1,0 +1,125 @@
+"""The trials of one run: every metric of it, with each trial's value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from statistics import median
+
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.subject import Subject, subjects_of
+from hybridwatch.history.entry import Entry
+from hybridwatch.metric import Kind, Metric
+
+
+@dataclass(frozen=True, slots=True)
+class TrialValue:
+    """One trial's value.
+
+    Attributes:
+        run_id: Which run.
+        started_at: When that run began, UTC.
+        build: Label of the engine build.
+        side: 0 the baseline, 1 the contender.
+        nth: Place among the side's values, from 0.
+        value: Base units.
+        record: File name of the record.
+        revision: Git commit of the hybridwatch that measured, or ``"unknown"``.
+        testbed: Its id.
+    """
+
+    run_id: str
+    started_at: datetime
+    build: str
+    side: int
+    nth: int
+    value: float
+    record: str
+    revision: str
+    testbed: str
+
+
+@dataclass(frozen=True, slots=True)
+class SideMedian:
+    """The median of one side."""
+
+    build: str
+    side: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """One metric and statistic of one run; over runs it is a ``Series`` of the index.
+
+    Attributes:
+        metric: What was measured.
+        statistic: What each trial was reduced to.
+        started_at: When the run began, UTC.
+        points: Every trial's value; for a proportion the share of each accuracy trial.
+        medians: Of the points, the baseline's first; of a side without points there is none.
+    """
+
+    metric: Metric
+    statistic: str
+    started_at: datetime
+    points: tuple[TrialValue, ...]
+    medians: tuple[SideMedian, ...]
+
+
+def trials_of(entry: Entry) -> list[Trials]:
+    """Lay out every metric that a run measured.
+
+    Returns:
+        One for each metric and statistic, in the order of a report; runs of one build count too.
+    """
+    run = entry.run
+    sides = [OneSide(run, side) for side in range(len(run.builds))]
+    return [_trials(entry, sides, subject) for subject in subjects_of(sides[0], sides[-1])]
+
+
+def label_of(metric: Metric, statistic: str) -> str:
+    """Name a metric as ``sentence.name_of`` names its comparison."""
+    return f"{metric.id} {statistic}" if metric.kind is Kind.TIME else metric.id
+
+
+def _trials(entry: Entry, sides: Sequence[OneSide], subject: Subject) -> Trials:
+    points = [
+        _point(entry, side, nth, value)
+        for side in sides
+        for nth, value in enumerate(_values(side, subject))
+    ]
+    medians = [
+        SideMedian(build, side, median(point.value for point in group))
+        for (side, build), group in groupby(points, key=lambda point: (point.side, point.build))
+    ]
+    started_at = entry.run.started_at
+    return Trials(subject.metric, subject.statistic, started_at, tuple(points), tuple(medians))
+
+
+def _values(side: OneSide, subject: Subject) -> Sequence[float]:
+    if subject.metric.kind is not Kind.PROPORTION:
+        return reduce_side(side, subject).values
+    # A comparison looks at documents; what has a history is each trial's share of right ones.
+    return [
+        sum(sample.values) / len(sample.values)
+        for trial in side.trials(subject.phase)
+        for sample in trial.samples
+        if sample.metric == subject.metric.id and sample.values
+    ]
+
+
+def _point(entry: Entry, side: OneSide, nth: int, value: float) -> TrialValue:
+    run = entry.run
+    return TrialValue(
+        run_id=run.id,
+        started_at=run.started_at,
+        build=side.build.label,
+        side=side.index,
+        nth=nth,
+        value=value,
+        record=entry.path.name,
+        revision=run.harness.revision or "unknown",
+        testbed=run.testbed.id,
+    )

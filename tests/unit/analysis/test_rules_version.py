@@ -1,0 +1,118 @@
+"""Verdicts move only together with RULES_VERSION."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybridwatch.analysis import judge, noise, rank, rules_version, signed_rank
+from hybridwatch.analysis.noise import noise_between
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.report import Terms, report_between, report_of
+from hybridwatch.analysis.tools import present_tools
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.metric.catalogue import METRICS
+from hybridwatch.record.run import Run
+from hybridwatch.report.jsonform import to_json
+from hybridwatch.store import list_records, read_run
+from tests.builders import STARTED, a_run, noisy
+from tests.situations import SITUATIONS
+from tests.versions import Version, check_version
+
+RECORDS = Path(__file__).parents[3] / "results"
+GOLDEN = "rules/verdicts.json"
+MEASURED = (*(one.id for one in METRICS), "contract.padded_rows_prefilling", "accuracy.recall")
+
+
+def rules() -> Version:
+    return Version("RULES_VERSION", rules_version.RULES_VERSION, "verdicts")
+
+
+def of_records() -> Iterator[tuple[str, Any]]:
+    """Every committed run: alone if it has two builds, else beside the first that has one."""
+    alone: list[Run] = []
+    for path in list_records(RECORDS):
+        run = read_run(path)
+        if len(run.builds) == 2:
+            yield f"run {run.id}", to_json(report_of(run))
+        else:
+            alone.append(run)
+    for run in alone[1:]:
+        yield f"run {run.id}", to_json(report_between(OneSide(alone[0], 0), OneSide(run, 0)))
+
+
+def of_every_metric() -> Iterator[tuple[str, Any]]:
+    """Every metric with few trials and with many, within blocks and between runs."""
+    for trials in (3, 7, 24):
+        old, new = ({name: _values(name, trials, side) for name in MEASURED} for side in (0, 1))
+        yield f"{trials} trials in turn", to_json(report_of(a_run(old, new)))
+        sides = OneSide(a_run(old), 0), OneSide(a_run(new, id="22222222"), 0)
+        history = [OneSide(_of_night(night), 0) for night in range(9)]
+        terms = Terms(noise=noise_between(history, *sides))
+        yield f"{trials} trials of two runs", to_json(report_between(*sides, terms))
+
+
+def _of_night(night: int) -> Run:
+    side = {name: _values(name, 3, 0, seed=night + 9) for name in MEASURED}
+    return a_run(side, id=f"{night:08x}")
+
+
+def _values(metric: str, trials: int, side: int, seed: int = 1) -> Any:
+    if metric.startswith("contract."):
+        return (0.0, 3.0 * side, 0.0)
+    if metric.startswith("accuracy."):
+        return "1" * (40 - 9 * side) + "0" * (8 + 9 * side)
+    return noisy(1.0 + 0.06 * side, trials, 0.02, seed=side + seed)
+
+
+def constructed() -> dict[str, Any]:
+    made = {name: to_json(situation()) for name, situation in SITUATIONS.items()}
+    return {**made, **dict(of_every_metric())}
+
+
+def reports() -> dict[str, Any]:
+    return {**constructed(), **dict(of_records())}
+
+
+def test_verdicts_move_only_together_with_the_version_of_the_rules(golden) -> None:
+    check_version(golden, GOLDEN, rules(), reports())
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "defect"),
+    [
+        (judge, "FALSE_DISCOVERY_RATE", 0.06),
+        (judge, "_is_relevant", lambda _: True),
+        (noise, "_NORMAL", 1.5),
+        (rank, "SEED", rank.SEED + 1),
+        (rank, "SETTLING_TRIALS", 8),
+        (signed_rank, "SETTLING_BLOCKS", 8),
+    ],
+)
+def test_a_defect_in_a_rule_demands_another_version(
+    golden, monkeypatch, module, name, defect
+) -> None:
+    monkeypatch.setattr(module, name, defect)
+    with pytest.raises(pytest.fail.Exception, match="verdicts moved: raise RULES_VERSION"):
+        check_version(golden, GOLDEN, rules(), constructed())
+
+
+def test_a_verdict_names_the_version_of_its_rules() -> None:
+    assert present_tools()["rules"] == str(rules_version.RULES_VERSION)
+    tools = {"hybridwatch", "rules", "python", "numpy", "scipy", "arithmetic"}
+    assert set(present_tools()) == tools
+
+
+def test_the_reviewed_reports_hold_every_verdict() -> None:
+    said = {one["verdict"] for report in constructed().values() for one in report["comparisons"]}
+    assert said == {verdict.value for verdict in Verdict}
+
+
+def test_a_raised_version_asks_for_a_review(golden, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(rules_version, "RULES_VERSION", rules_version.RULES_VERSION + 1)
+    copy = type(golden)(tmp_path)
+    (tmp_path / "rules").mkdir()
+    (tmp_path / GOLDEN).write_text((golden.folder / GOLDEN).read_text())
+    with pytest.raises(pytest.fail.Exception, match="look at it and rename it if it is right"):
+        check_version(copy, GOLDEN, rules(), {"one": {"started": str(STARTED)}})
