@@ -42,8 +42,8 @@ def file_name(title: str, suffix: str) -> str:
 def _csv_cell(cell: Cell) -> object:
     if cell.raw is not None:
         return cell.raw
-    told = [_exact(cell.content), plain(cell.under), " ".join(f"{v:.6g}" for v in cell.sparkline)]
-    return " ".join(filter(None, told))
+    parts = [_exact(cell.content), plain(cell.under), " ".join(f"{v:.6g}" for v in cell.sparkline)]
+    return " ".join(filter(None, parts))
 
 
 def _exact(content: Line) -> str:

@@ -44,11 +44,11 @@ class ViewQuery:
                 not tomorrow.
         """
         fallback = next(iter(options), "") if default is None else default
-        asked = self._single(parameter)
-        if asked is not None and asked not in options:
-            self._complain(label, asked)
-            asked = None
-        chosen = fallback if asked is None else asked
+        wanted = self._single(parameter)
+        if wanted is not None and wanted not in options:
+            self._complain(label, wanted)
+            wanted = None
+        chosen = fallback if wanted is None else wanted
         if chosen in options and chosen != default:
             self._resolved.append((parameter, chosen))
         picked = (chosen,) if chosen in options else ()
@@ -62,20 +62,20 @@ class ViewQuery:
             parameter: Its name in the address, where it may stand several times.
             options: As for ``one``.
         """
-        asked = dict.fromkeys(self._all(parameter))
-        for each in asked:
+        wanted = dict.fromkeys(self._all(parameter))
+        for each in wanted:
             if each not in options:
                 self._complain(label, each)
-        chosen = tuple(each for each in asked if each in options)
+        chosen = tuple(each for each in wanted if each in options)
         self._resolved += [(parameter, each) for each in chosen]
         return Choice(label, parameter, options, chosen, many=True)
 
     def text(self, label: str, parameter: str) -> Search:
         """Read a text that the reader types."""
-        asked = (self._single(parameter) or "").strip()
-        if asked:
-            self._resolved.append((parameter, asked))
-        return Search(label, parameter, asked)
+        wanted = (self._single(parameter) or "").strip()
+        if wanted:
+            self._resolved.append((parameter, wanted))
+        return Search(label, parameter, wanted)
 
     def whole(self, label: str, parameter: str, default: int, low: int, high: int) -> int:
         """Read a whole number.
@@ -87,14 +87,14 @@ class ViewQuery:
             low: The least that is valid.
             high: The most.
         """
-        asked = self._single(parameter)
+        wanted = self._single(parameter)
         found = default
-        if asked is not None:
-            if asked.isascii() and asked.isdecimal() and low <= int(asked[:18]) <= high:
-                found = int(asked)
+        if wanted is not None:
+            if wanted.isascii() and wanted.isdecimal() and low <= int(wanted[:18]) <= high:
+                found = int(wanted)
             else:
                 self._complaints.append(
-                    f"The link asks for {label.lower()} {_quoted(asked)}; "
+                    f"The link asks for {label.lower()} {_quoted(wanted)}; "
                     f"expected a number from {low} to {high}."
                 )
         if found != default:
@@ -103,14 +103,14 @@ class ViewQuery:
 
     def day(self, label: str, parameter: str) -> datetime | None:
         """Read a day such as ``2026-11-21``; its beginning in UTC, ``None`` when none is asked."""
-        asked = self._single(parameter)
-        if asked is None:
+        wanted = self._single(parameter)
+        if wanted is None:
             return None
         try:
-            found = date.fromisoformat(asked)
+            found = date.fromisoformat(wanted)
         except ValueError:
             self._complaints.append(
-                f"The link asks for {label.lower()} {_quoted(asked)}; "
+                f"The link asks for {label.lower()} {_quoted(wanted)}; "
                 "expected a day such as 2026-11-21."
             )
             return None
@@ -131,10 +131,10 @@ class ViewQuery:
         unknown = dict.fromkeys(
             name for name, _ in self.address.parameters if name not in self._read
         )
-        told = [
+        ignored = [
             f"The link says {_quoted(name)}, which this view does not know." for name in unknown
         ]
-        return (*self._complaints, *told)
+        return (*self._complaints, *ignored)
 
     def _single(self, parameter: str) -> str | None:
         found = self._all(parameter)
@@ -146,9 +146,9 @@ class ViewQuery:
         self._read.append(parameter)
         return self.address.values(parameter)
 
-    def _complain(self, label: str, asked: str) -> None:
+    def _complain(self, label: str, wanted: str) -> None:
         self._complaints.append(
-            f"The link asks for {label.lower()} {_quoted(asked)}, which is not in this store."
+            f"The link asks for {label.lower()} {_quoted(wanted)}, which is not in this store."
         )
 
 

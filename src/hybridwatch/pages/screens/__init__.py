@@ -47,18 +47,18 @@ def open_view(source: Source, address: Address) -> Document:
     """
     screen = SCREENS[address.screen]
     show: Show = importlib.import_module(f"{__name__}.{screen.name}").show
-    asked = ViewQuery(address)
+    query = ViewQuery(address)
     try:
-        document = show(source, asked)
+        document = show(source, query)
     except HybridwatchError as error:
         lines = tuple(str(error).splitlines())
         trouble = Notice(Kind.LOUD, "This view cannot be shown", lines)
         return Document(screen.title, (trouble,), address=address)
-    complaints = asked.complaints()
+    complaints = query.complaints()
     if complaints and not source.index.counts["runs"]:
         # A screen without runs asks for nothing, which is not the link's fault.
         complaints = ("The link cannot be followed: there is no run to show yet.",)
-    return replace(document, address=asked.resolved(), complaints=complaints)
+    return replace(document, address=query.resolved(), complaints=complaints)
 
 
 __all__ = ["SCREENS", "Screen", "Show", "Source", "open_view"]

@@ -113,8 +113,8 @@ def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
     when = When(opened.started_at, age(opened.started_at, source.now))
     last = ("since ", when, ", ", *run_line(opened, source), ".")
     if is_control(alert):
-        told = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
-        return (f"{told} this scenario is green whatever happens, ", *last)
+        text = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
+        return (f"{text} this scenario is green whatever happens, ", *last)
     return (f"{detail}, " if detail else "", *last)
 
 
@@ -191,7 +191,11 @@ def _story(alert: Alert, source: Source) -> Iterator[Block]:
     happened: list[tuple[When, Line]] = [
         (
             When(turn.by.started_at, age(turn.by.started_at, source.now)),
-            (f"{_CHANGED[turn.change]} by ", *run_line(turn.by, source), f": {_told(turn.by)}"),
+            (
+                f"{_CHANGED[turn.change]} by ",
+                *run_line(turn.by, source),
+                f": {_ruling_text(turn.by)}",
+            ),
         )
         for turn in alert.turns
     ]
@@ -211,18 +215,18 @@ def _story(alert: Alert, source: Source) -> Iterator[Block]:
 
 
 def _did(act: Act, *, is_earlier: bool) -> Line:
-    said = entry_line(act)
+    line = entry_line(act)
     if is_earlier:
         # Its words stand as they were; only what they were about is added.
         (part,) = act.seen.parts
-        return f"{said} (about {name_of(part.metric, part.statistic)[1]} alone)"
+        return f"{line} (about {name_of(part.metric, part.statistic)[1]} alone)"
     if act.act.deed is Deed.DUPLICATE and "/" not in act.act.text:
         to = address("alerts", alert=act.act.text)
-        return (said.removesuffix(act.act.text), Link(act.act.text, to))
-    return said
+        return (line.removesuffix(act.act.text), Link(act.act.text, to))
+    return line
 
 
-def _told(ruling: Ruling) -> str:
+def _ruling_text(ruling: Ruling) -> str:
     if ruling.cause is None:
         return ruling.verdict.value
     change = change_of(ruling.cause.lead)

@@ -45,8 +45,8 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
         metric=subject.label,
         build=dict.fromkeys((matter.baseline, matter.contender)),
     )
-    told = "The upright line is the run that opened the alert. "
-    way = Paragraph((told, Link("The whole history", view), "."), quiet=True)
+    hint = "The upright line is the run that opened the alert. "
+    way = Paragraph((hint, Link("The whole history", view), "."), quiet=True)
     lost = lead.verdict is Verdict.FAILED or lead.verdict is Verdict.MISSING
     title = f"{subject.label} until then" if lost else f"When {subject.label} changed"
     yield Section(title, (chart, way))

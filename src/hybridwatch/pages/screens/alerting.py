@@ -34,8 +34,8 @@ def stories_with(run_id: str, source: Source) -> tuple[Story, ...]:
 def engine_said(run_id: str, source: Source) -> str:
     """Say why an engine failed as the headline of its run does; empty where that is not known."""
     row = rows_in(source.index).get(run_id)
-    said = row.said if row else ""
-    return said if len(said) <= LONGEST_LINE else said[:LONGEST_LINE].rstrip() + "…"
+    message = row.said if row else ""
+    return message if len(message) <= LONGEST_LINE else message[:LONGEST_LINE].rstrip() + "…"
 
 
 def since(ruling: Ruling, source: Source) -> Cell:

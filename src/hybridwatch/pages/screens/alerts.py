@@ -45,23 +45,23 @@ _ALL: Final = "all"
 _NONE: Final = "none picked"
 
 
-def show(source: Source, asked: ViewQuery) -> Document:
+def show(source: Source, query: ViewQuery) -> Document:
     """List the alerts that are asked for, or show one with its story."""
     alerts = alerts_here(source)
     by_key = {alert.matter.key: alert for alert in alerts}
-    picked = asked.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
-    filters = _filters(alerts, asked)
+    picked = query.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
+    filters = _filters(alerts, query)
     chosen = [alert for alert in alerts if _is_chosen(alert, filters)]
-    part = part_of(chosen, asked)
+    part = part_of(chosen, query)
     lead = _lead(alerts, source)
     if source.index.runs().empty:
         return Document("Alerts", empty_store(source))
     if picked.value:
-        here = _without_alert(asked.resolved())
+        here = _without_alert(query.resolved())
         alert = by_key[picked.value]
         return alert_page(alert, picked, _way(alert, chosen, here), source)
     count = plural(len(chosen), "alert")
-    listed = tuple(_list(part, count, asked.resolved(), source))
+    listed = tuple(_list(part, count, query.resolved(), source))
     choices = Filters((*filters, picked))
     loud = (*gaps_notice(gaps_here(source)), *broken_in(source))
     return Document("Alerts", (*loud, choices, *listed), lead=lead)
@@ -69,11 +69,11 @@ def show(source: Source, asked: ViewQuery) -> Document:
 
 def listed(source: Source, address: Address) -> tuple[Alert, ...]:
     """Give the alerts that the list at an address shows; none where it shows one of them."""
-    asked = ViewQuery(address)
+    query = ViewQuery(address)
     alerts = alerts_here(source)
-    picked = asked.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
-    filters = _filters(alerts, asked)
-    part = part_of([alert for alert in alerts if _is_chosen(alert, filters)], asked)
+    picked = query.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
+    filters = _filters(alerts, query)
+    part = part_of([alert for alert in alerts if _is_chosen(alert, filters)], query)
     return () if picked.value else tuple(part.shown)
 
 
@@ -88,7 +88,7 @@ def _named(alerts: Iterable[Alert]) -> dict[str, str]:
     return {alert.matter.key: name_of(alert) for alert in alerts}
 
 
-def _filters(alerts: Sequence[Alert], asked: ViewQuery) -> tuple[Choice, ...]:
+def _filters(alerts: Sequence[Alert], query: ViewQuery) -> tuple[Choice, ...]:
     counts = {status.value: sum(a.status is status for a in alerts) for status in Status}
     standing = sum(alert.status not in _SETTLED for alert in alerts)
     statuses = {
@@ -98,9 +98,9 @@ def _filters(alerts: Sequence[Alert], asked: ViewQuery) -> tuple[Choice, ...]:
     }
     names = sorted({alert.decisions.assignee for alert in alerts} - {""})
     return (
-        asked.one("Show", "status", statuses, _STANDING),
-        asked.many("Scenario", "scenario", _same({alert.matter.scenario for alert in alerts})),
-        asked.many("Assigned to", "assigned", {"": NOBODY, **_same(names)}),
+        query.one("Show", "status", statuses, _STANDING),
+        query.many("Scenario", "scenario", _same({alert.matter.scenario for alert in alerts})),
+        query.many("Assigned to", "assigned", {"": NOBODY, **_same(names)}),
     )
 
 
@@ -185,8 +185,8 @@ def _did(entry: Entry, source: Source) -> Cell:
     return Cell(_short(entry_line(entry)), When(entry.at, age(entry.at, source.now)))
 
 
-def _short(said: str) -> str:
-    return said if len(said) <= LONGEST_LINE else said[:LONGEST_LINE].rstrip() + "…"
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE].rstrip() + "…"
 
 
 def _way(alert: Alert, chosen: Sequence[Alert], here: Address) -> tuple[Inline, ...]:

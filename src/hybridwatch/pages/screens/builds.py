@@ -76,11 +76,11 @@ class Build:
         return bool({FixState.APPLIED, FixState.REVERTED} & set(self.fixes.values()))
 
 
-def show(source: Source, asked: ViewQuery) -> Document:
+def show(source: Source, query: ViewQuery) -> Document:
     """Show every fix in every build, and every build, measured or not."""
     checkout = source.checkout()
     builds = builds_of(source.index.runs())
-    choice = asked.many("Builds", "build", {build.label: build.label for build in builds})
+    choice = query.many("Builds", "build", {build.label: build.label for build in builds})
     shown = [build for build in builds if build.label in choice.chosen] or _first(builds)
     title = "Builds and fixes"
     blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
@@ -165,10 +165,10 @@ def _matrix(
         *(Column(build.label) for build in shown),
     )
     rows = tuple(_fix(fix, shown, proofs.get(fix, []), source) for fix in known)
-    told = "A state is what the newest run of a build probed in its engine."
+    text = "A state is what the newest run of a build probed in its engine."
     if len(shown) < len(builds):
-        told += f" {len(shown)} of {plural(len(builds), 'build')} stand here; choose others above."
-    yield Paragraph(told, quiet=True)
+        text += f" {len(shown)} of {plural(len(builds), 'build')} stand here; choose others above."
+    yield Paragraph(text, quiet=True)
     yield Table("Fixes by build", columns, rows)
 
 
@@ -207,9 +207,9 @@ def _state(fix: str, build: Build) -> Cell:
     state = build.fixes.get(fix)
     if state is None:
         return _UNPROBED
-    said, means = _STATES[state]
+    word, means = _STATES[state]
     under = "otherwise in older runs" if fix in build.wavers else ""
-    return Cell(said, under, title=means, raw=state.value)
+    return Cell(word, under, title=means, raw=state.value)
 
 
 def _all(builds: Sequence[Build], listed: Mapping[str, str], source: Source) -> Iterator[Section]:
@@ -246,9 +246,9 @@ def _measured(build: Build, source: Source) -> tuple[Cell | Inline, ...]:
 
 
 def _switched(build: Build) -> str:
-    told = [
+    facts = [
         f"{state.value}: {', '.join(fixes)}"
         for state in (FixState.APPLIED, FixState.REVERTED)
         if (fixes := [fix for fix, found in sorted(build.fixes.items()) if found is state])
     ]
-    return "; ".join(told) or "-"
+    return "; ".join(facts) or "-"

@@ -44,19 +44,19 @@ _DIFFERENCES: Final = "What differs between the two sides"
 """As ``notes_of`` calls it; here it is a table."""
 
 
-def show(source: Source, asked: ViewQuery) -> Document:
+def show(source: Source, query: ViewQuery) -> Document:
     """Compare the two sides that are asked for, else those of the newest run that has two."""
-    pair = choose(rows_in(source.index), asked)
+    pair = choose(rows_in(source.index), query)
     if pair is None:
         return Document(_TITLE, empty_store(source))
     found = judged(source, pair)
     if isinstance(found, Obstacle):
         return Document(_TITLE, (Filters(found.choices), *found.blocks), lead=lead_of(pair))
-    blocks = (*broken_in(source), *chosen_blocks(pair, found), *_told(pair, found))
+    blocks = (*broken_in(source), *chosen_blocks(pair, found), *_comparison_blocks(pair, found))
     return Document(_TITLE, blocks, lead=lead_of(pair))
 
 
-def _told(pair: Pair, found: Judged) -> Iterator[Block]:
+def _comparison_blocks(pair: Pair, found: Judged) -> Iterator[Block]:
     report = found.report
     yield Paragraph((verdict_of(report), "  ", headline(report)))
     if report.attribution is not None:
@@ -78,20 +78,20 @@ def _forest(report: Report) -> Iterator[Block]:
     known = [row for row in rows if row.low < row.high]
     inside = sum(max(abs(row.low), abs(row.high)) <= row.band for row in known)
     cut = sum(row.reach > reach_of(rows) for row in rows)
-    told = (
+    text = (
         "Lines are intervals, marks effects; grey is the band within which a change counts as "
         f"none, and right is better. {inside} of {plural(len(known), 'interval')} within the band."
     )
     if len(known) < len(rows):
-        told += " A mark without a line has too few trials for an interval."
+        text += " A mark without a line has too few trials for an interval."
     if cut:
-        told += f" An arrow goes on beyond the edge ({cut})."
+        text += f" An arrow goes on beyond the edge ({cut})."
     found = [row.comparison for row in rows]
     intervals = [comparison.interval for comparison in found]
     yield Chart(
         _FOREST,
         figure_forest(_FOREST, rows),
-        told,
+        text,
         {
             "metric": [name_of(comparison) for comparison in found],
             "verdict": [comparison.verdict.value for comparison in found],

@@ -75,13 +75,13 @@ def chart_of(
     return Chart(
         f"{scenario} {subject.label}",
         figure_lines(lines, metric, over_releases=over_releases),
-        " ".join(_told(line, metric) for line in lines),
+        " ".join(_line_text(line, metric) for line in lines),
         _data(lines),
         opens_runs=True,
     )
 
 
-def _told(line: Line, metric: Metric) -> str:
+def _line_text(line: Line, metric: Metric) -> str:
     last = numbers.value(float(line.levels["value"].iloc[-1]), metric)
     states = [point.state for point in line.history.points]
     counted = [
@@ -98,9 +98,9 @@ def _data(lines: Sequence[Line]) -> Mapping[str, Sequence[object]]:
     """What is drawn, a row for each trial, with the median and band of its side."""
     columns = ("run", "started_at", "build", "release", "side", "trial", "value", "median")
     more = ("low", "high", "n", "record", "revision", "testbed")
-    told: dict[str, list[object]] = {"line": []}
+    table: dict[str, list[object]] = {"line": []}
     for line in lines:
-        told["line"] += [line.name] * len(line.points)
+        table["line"] += [line.name] * len(line.points)
         for name in (*columns, *more):
-            told.setdefault(name, []).extend(line.points[name].tolist())
-    return told
+            table.setdefault(name, []).extend(line.points[name].tolist())
+    return table

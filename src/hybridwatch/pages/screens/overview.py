@@ -59,16 +59,16 @@ _SINCE: Final[Mapping[str, str]] = {"1": "yesterday", "7": "a week ago", "30": "
 _TITLE: Final = "hybridwatch"
 
 
-def show(source: Source, asked: ViewQuery) -> Document:
+def show(source: Source, query: ViewQuery) -> Document:
     """Show what holds of the scenarios, builds and testbeds that are asked for."""
     index = source.index
     runs = index.runs()
     filters = (
-        asked.many("Group", "group", _options(runs["group"])),
-        asked.many("Build", "build", _options(runs["build"])),
-        asked.many("Testbed", "testbed", _options(runs["testbed"])),
+        query.many("Group", "group", _options(runs["group"])),
+        query.many("Build", "build", _options(runs["build"])),
+        query.many("Testbed", "testbed", _options(runs["testbed"])),
     )
-    since = asked.one("Changed since", "since", _SINCE, "1")
+    since = query.one("Changed since", "since", _SINCE, "1")
     checkout = source.checkout()
     unmeasured = gaps_here(source)
     loud = (*gaps_notice(unmeasured), *broken_in(source), *checkout_notice(checkout))
@@ -162,10 +162,10 @@ def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -
     alarms = sum(bool(control.alarms) for control in equal)
     if not controls:
         return
-    told: list[Inline] = [bugs_caught(newest) if newest else "No known-bad control"]
+    parts: list[Inline] = [bugs_caught(newest) if newest else "No known-bad control"]
     if equal:
-        told.append(f" · runs of equal sides with an alarm: {alarms} of {len(equal)}")
-    told += " · ", Link("does the suite see?", address("sees"))
+        parts.append(f" · runs of equal sides with an alarm: {alarms} of {len(equal)}")
+    parts += " · ", Link("does the suite see?", address("sees"))
     columns = (
         Column("seen"),
         Column("scenario, engine bad on purpose"),
@@ -188,15 +188,15 @@ def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -
     table: Block = Table("Controls", columns, rows)
     if folded:
         table = Folded("Every known-bad control", (table,))
-    yield Section("Controls", (Paragraph(tuple(told)), *((table,) if rows else ())))
+    yield Section("Controls", (Paragraph(tuple(parts)), *((table,) if rows else ())))
 
 
 def _seen(control: ControlRun) -> str:
     """Say what the engine without its fix did otherwise."""
-    told = []
+    names = []
     for one in control.alarms:
         metric, name = name_of(one.metric, one.statistic)
         if metric is not None and one.is_telling:
             sides = " → ".join(numbers.value(side, metric) for side in (one.old, one.new))
-            told.append(f"{name} {sides}")
-    return ", ".join(told[:_NAMED]) or "nothing"
+            names.append(f"{name} {sides}")
+    return ", ".join(names[:_NAMED]) or "nothing"

@@ -118,34 +118,34 @@ def standings(
             blocks.append(Folded(title, (_table(title, rest, stands),)))
     pairs = len(latest[["scenario", "baseline", "contender", "testbed"]].drop_duplicates())
     counted = sum(len(row.pairs) for row in rows)
-    said = "A cell is the loudest verdict of its metrics, over all builds measured within a day of "
-    said += "the scenario's newest run; the line is the contender's last medians. "
+    hint = "A cell is the loudest verdict of its metrics, over all builds measured within a day of "
+    hint += "the scenario's newest run; the line is the contender's last medians. "
     if pairs > counted:
-        said += f"{plural(pairs - counted, 'older pair')} of builds: choose a build above."
-    blocks.append(Paragraph(said, quiet=True))
+        hint += f"{plural(pairs - counted, 'older pair')} of builds: choose a build above."
+    blocks.append(Paragraph(hint, quiet=True))
     yield Section("Where everything stands", tuple(blocks))
 
 
 def _counted(verdicts: Iterable[Verdict]) -> Line:
     """How many scenarios have which verdict as their loudest."""
     found = Counter(verdicts)
-    said: list[Inline] = []
+    parts: list[Inline] = []
     for verdict in ORDER:
         if found[verdict]:
-            said += [Grade(verdict, plural(found[verdict], "scenario")), "  "]
-    return tuple(said)
+            parts += [Grade(verdict, plural(found[verdict], "scenario")), "  "]
+    return tuple(parts)
 
 
 def _table(title: str, rows: Sequence[GridRow], stands: _Stands) -> Table:
     columns = (Column("loudest"), Column("scenario"), *map(Column, COLUMNS))
-    told = len({row.testbed for row in rows}) > 1
-    return Table(title, columns, tuple(_row(row, stands, told_testbed=told) for row in rows))
+    several = len({row.testbed for row in rows}) > 1
+    return Table(title, columns, tuple(_row(row, stands, show_testbed=several) for row in rows))
 
 
-def _row(row: GridRow, stands: _Stands, *, told_testbed: bool) -> tuple[Cell | Inline, ...]:
+def _row(row: GridRow, stands: _Stands, *, show_testbed: bool) -> tuple[Cell | Inline, ...]:
     pairs = [" → ".join(pair) for pair in row.pairs]
     builds = f" · {several(contender for _, contender in row.pairs)}"
-    place = f" · {row.testbed}" if told_testbed else ""
+    place = f" · {row.testbed}" if show_testbed else ""
     view = address("scenario", scenario=row.scenario, testbed=row.testbed)
     return (
         stands.cell(row),
@@ -163,16 +163,16 @@ def _cell(row: GridRow, name: str) -> Cell | Inline:
     if standing is None:
         return Cell(numbers.ABSENT, title="not measured")
     alike = row.counted[name]
-    said = [f"{standing.baseline} → {standing.contender}"]
+    parts = [f"{standing.baseline} → {standing.contender}"]
     if alike > 1:
-        said.append(f"the loudest of {alike}")
+        parts.append(f"the loudest of {alike}")
     if standing.stale:
-        said.append("a later run no longer tells")
+        parts.append("a later run no longer tells")
     view = history_of(standing, (standing.name,))
     return Cell(
         Grade(standing.verdict, _effect(standing)),
         Link(_short(standing, name) + (" (old)" if standing.stale else ""), view),
-        title="\n".join(said),
+        title="\n".join(parts),
         sparkline=standing.medians if len(standing.medians) > 1 else (),
     )
 
@@ -187,5 +187,5 @@ def _short(standing: Standing, heading: str) -> str:
 
 def _effect(standing: Standing) -> str:
     metric = standing.metric
-    told = numbers.effect(standing.effect, metric.kind) if metric else numbers.ABSENT
-    return standing.verdict.value if told == numbers.ABSENT else told
+    effect = numbers.effect(standing.effect, metric.kind) if metric else numbers.ABSENT
+    return standing.verdict.value if effect == numbers.ABSENT else effect

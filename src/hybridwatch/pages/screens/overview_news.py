@@ -48,8 +48,8 @@ def news_section(news: pd.DataFrame, since: Choice, source: Source) -> Section:
         source: Where it belongs.
     """
     bad = {verdict.value for verdict in Verdict if verdict.is_bad_news}
-    told = news["verdict"].isin(bad | {Verdict.IMPROVEMENT.value}) | news["before"].isin(bad)
-    rows = [_row(part, source) for part in _alike(news[told])]
+    is_news = news["verdict"].isin(bad | {Verdict.IMPROVEMENT.value}) | news["before"].isin(bad)
+    rows = [_row(part, source) for part in _alike(news[is_news])]
     rows.sort(key=lambda row: ORDER.index(row[0]))
     columns = (
         Column("now"),
@@ -68,9 +68,9 @@ def news_section(news: pd.DataFrame, since: Choice, source: Source) -> Section:
         cut = f", the first {_FOLDED}" if len(rest) > _FOLDED else ""
         table = Table("More changes", columns, tuple(rest[:_FOLDED]))
         blocks.append(Folded(f"{plural(len(rest), 'more change')}{cut}", (table,)))
-    if calm := int((~told).sum()):
-        said = f"{plural(calm, 'other comparison')} changed without being news, such as a first "
-        blocks.append(Paragraph(f"{said}measurement that found nothing.", quiet=True))
+    if calm := int((~is_news).sum()):
+        text = f"{plural(calm, 'other comparison')} changed without being news, such as a first "
+        blocks.append(Paragraph(f"{text}measurement that found nothing.", quiet=True))
     return Section(title, tuple(blocks))
 
 
@@ -78,18 +78,18 @@ def _alike(news: pd.DataFrame) -> Iterator[list[_Change]]:
     """Put together what has one cause in one scenario on one testbed, the newest first."""
     found: dict[tuple[object, ...], list[_Change]] = {}
     both = zip(verdict_rows(news), news["before"].tolist(), strict=True)
-    for told, before in reversed(list(both)):
-        verdict = Verdict(told.verdict)
+    for row, before in reversed(list(both)):
+        verdict = Verdict(row.verdict)
         moved = verdict.is_bad_news or verdict is Verdict.IMPROVEMENT
         # What only recovered is told by its verdict: it has no size of its own.
-        kind = area_of(told.metric, verdict) if moved else before
+        kind = area_of(row.metric, verdict) if moved else before
         better = not verdict.is_bad_news
-        found.setdefault((told.scenario, told.testbed, kind, better), []).append((told, before))
+        found.setdefault((row.scenario, row.testbed, kind, better), []).append((row, before))
     yield from found.values()
 
 
 def _row(part: Sequence[_Change], source: Source) -> tuple[Any, ...]:
-    rows = [told for told, _ in part]
+    rows = [row for row, _ in part]
     first, when = rows[0], rows[0].started_at.to_pydatetime()
     pairs = dict.fromkeys(f"{row.baseline} → {row.contender}" for row in rows)
     names = tuple(dict.fromkeys(name_of(row.metric, row.statistic)[1] for row in rows))
@@ -108,13 +108,13 @@ def _what(rows: Sequence[VerdictRow], names: Sequence[str], source: Source) -> s
     if not causes:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return f"Recovered: {', '.join(names[:_NAMED])}{more}"
-    said = engine_said(rows[0].run, source) if rows[0].verdict == Verdict.FAILED.value else ""
-    return said or cause_text(causes[0]).sentence()
+    message = engine_said(rows[0].run, source) if rows[0].verdict == Verdict.FAILED.value else ""
+    return message or cause_text(causes[0]).sentence()
 
 
 def _part(row: VerdictRow, source: Source) -> Part:
     verdict = Verdict(row.verdict)
-    asked = source.checkout().policy.rule_for(row.scenario, row.metric).action
+    wanted = source.checkout().policy.rule_for(row.scenario, row.metric).action
     effect = None if math.isnan(row.effect) else row.effect
-    action = outcome(verdict, asked, sure=True)
+    action = outcome(verdict, wanted, sure=True)
     return Part(row.metric, row.statistic, verdict, effect, action)

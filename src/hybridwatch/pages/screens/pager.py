@@ -27,18 +27,18 @@ class Part(Generic[T]):
     page: int
     pages: int
 
-    def ways(self, told: str, here: Address, words: tuple[str, str]) -> Iterator[Paragraph]:
+    def ways(self, contents: str, here: Address, words: tuple[str, str]) -> Iterator[Paragraph]:
         """Say which part is shown, with links to those beside it; nothing where it is all.
 
         Args:
-            told: What the list holds, such as ``120 runs``.
+            contents: What the list holds, such as ``120 runs``.
             here: The view, with its page or without.
             words: What the links to the page before and to the one after say.
         """
         if self.pages == 1:
             return
         kept = tuple(pair for pair in here.parameters if pair[0] != "page")
-        line: list[Inline] = [f"Page {self.page} of {self.pages}, {told}"]
+        line: list[Inline] = [f"Page {self.page} of {self.pages}, {contents}"]
         for text, to in zip(words, (self.page - 1, self.page + 1), strict=True):
             if 1 <= to <= self.pages:
                 more = (("page", str(to)),) if to > 1 else ()
@@ -46,8 +46,8 @@ class Part(Generic[T]):
         yield Paragraph(tuple(line), quiet=True)
 
 
-def part_of(rows: Sequence[T], asked: ViewQuery) -> Part[T]:
+def part_of(rows: Sequence[T], query: ViewQuery) -> Part[T]:
     """Give the part of a list that the address asks for, else the first."""
     pages = max(1, ceil(len(rows) / _ROWS))
-    page = asked.whole("Page", "page", 1, 1, pages)
+    page = query.whole("Page", "page", 1, 1, pages)
     return Part(rows[(page - 1) * _ROWS : page * _ROWS], page, pages)

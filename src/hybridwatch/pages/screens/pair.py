@@ -65,7 +65,7 @@ class Side:
         return self.row.is_control and self.index == _CONTENDER
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """As a list of choices names it."""
         role = f" · {_ROLES[self.index]}" if len(self.row.builds) > 1 else ""
         role = f" · {CONTROL}" if self.is_control else role
@@ -115,30 +115,30 @@ def rows_in(index: Index) -> Mapping[str, Row]:
     return rows_of(index)
 
 
-def choose(rows: Mapping[str, Row], asked: ViewQuery) -> Pair | None:
+def choose(rows: Mapping[str, Row], query: ViewQuery) -> Pair | None:
     """Read which two sides are asked for; else those of the newest run that has two.
 
     An engine that is bad on purpose is compared only if somebody asks for it.
 
     Args:
         rows: What there is to choose from, by run id, newest first.
-        asked: The address; everything is asked for, whatever there is.
+        query: The address; everything is asked for, whatever there is.
 
     Returns:
         ``None`` when there is nothing to choose from.
     """
-    seen = {role: _side_of(rows, asked.address.values(role)[-1:]) for role in _ROLES}
-    scenario = asked.one("Scenario", "scenario", _scenarios(rows, seen))
+    seen = {role: _side_of(rows, query.address.values(role)[-1:]) for role in _ROLES}
+    scenario = query.one("Scenario", "scenario", _scenarios(rows, seen))
     for role, side in seen.items():
         if side is not None and side.row.scenario != scenario.value:
-            asked.forget(role)  # the reader went on to another scenario
+            query.forget(role)  # the reader went on to another scenario
             seen[role] = None
     alike = [row for row in rows.values() if row.scenario == scenario.value]
     sides = {side.named: side for side in _sides(alike, seen)}
-    contender = asked.one("Contender", "contender", _told(sides, _last(alike)))
+    contender = query.one("Contender", "contender", _labels(sides, _last(alike)))
     right = sides.get(contender.value)
-    baseline = asked.one("Baseline", "baseline", _told(sides, _before(right, alike)))
-    across = asked.one("Different testbeds", "testbeds", _ACROSS, _REFUSED)
+    baseline = query.one("Baseline", "baseline", _labels(sides, _before(right, alike)))
+    across = query.one("Different testbeds", "testbeds", _ACROSS, _REFUSED)
     left = sides.get(baseline.value)
     if left is None or right is None:
         return None
@@ -149,18 +149,18 @@ def judged(source: Source, pair: Pair) -> Judged | Obstacle:
     """Judge two sides as ``hybridwatch compare`` does, or say why that is not done."""
     left, right = pair.baseline, pair.contender
     if left.named == right.named:
-        told = "Both sides are the same"
-        return Obstacle(pair.choices, (Notice(Kind.QUIET, told, (_alone(pair),)),))
+        title = "Both sides are the same"
+        return Obstacle(pair.choices, (Notice(Kind.QUIET, title, (_alone(pair),)),))
     try:
         sides = _read(source, pair)
         if isinstance(sides, Judged):
             return sides
         apart = machines_apart(*sides)
         if apart and pair.across.value == _REFUSED:
-            told = "A difference would be the machines' as much as the engines'"
+            title = "A difference would be the machines' as much as the engines'"
             hint = "Measure both on one machine, or choose above to compare them all the same."
             choices = (*pair.choices, pair.across)
-            return Obstacle(choices, (Notice(Kind.LOUD, told, (*apart, hint)),))
+            return Obstacle(choices, (Notice(Kind.LOUD, title, (*apart, hint)),))
         return judge(*sides, source.results, across_testbeds=bool(apart))
     except HybridwatchError as error:
         notice = Notice(Kind.LOUD, "These sides cannot be compared", (str(error),))
@@ -226,8 +226,8 @@ def _alone(pair: Pair) -> str:
     return "It is the only one of this scenario; measure another build to compare it with."
 
 
-def _side_of(rows: Mapping[str, Row], asked: tuple[str, ...]) -> Side | None:
-    run, _, index = (asked or ("",))[0].rpartition("#")
+def _side_of(rows: Mapping[str, Row], query: tuple[str, ...]) -> Side | None:
+    run, _, index = (query or ("",))[0].rpartition("#")
     row = rows.get(run)
     if row is None or index not in {str(at) for at in range(len(row.builds))}:
         return None
@@ -236,8 +236,8 @@ def _side_of(rows: Mapping[str, Row], asked: tuple[str, ...]) -> Side | None:
 
 def _scenarios(rows: Mapping[str, Row], seen: Mapping[str, Side | None]) -> dict[str, str]:
     """List every scenario, the one to begin with first."""
-    asked = next((side.row for side in (*seen.values(),)[::-1] if side is not None), None)
-    first = asked or _newest(rows.values())
+    query = next((side.row for side in (*seen.values(),)[::-1] if side is not None), None)
+    first = query or _newest(rows.values())
     names = sorted({row.scenario for row in rows.values()})
     return {name: name for name in ([first.scenario] if first else []) + names}
 
@@ -280,6 +280,6 @@ def _before(contender: Side | None, rows: list[Row]) -> Side | None:
     return _healthy(row) if row else Side(contender.row, 0)
 
 
-def _told(sides: Mapping[str, Side], first: Side | None) -> dict[str, str]:
+def _labels(sides: Mapping[str, Side], first: Side | None) -> dict[str, str]:
     ordered = ([first] if first else []) + list(sides.values())
-    return {side.named: side.told for side in ordered}
+    return {side.named: side.label for side in ordered}

@@ -52,18 +52,18 @@ _NUMBERS: Final = ("baseline", "contender", "change", "interval", "p adjusted", 
 ALL: Final = "all"
 
 
-def show(source: Source, asked: ViewQuery) -> Document:
+def show(source: Source, query: ViewQuery) -> Document:
     """Show the run that is asked for, or the newest that is not bad on purpose."""
     rows = rows_of(source.index)
     if not rows:
         return Document("Run", empty_store(source))
-    chosen = _choose(rows, asked)
+    chosen = _choose(rows, query)
     entry = source.read(source.results / rows[chosen.value].record)
     if isinstance(entry, Broken):
-        _metric((), None, asked)
+        _metric((), None, query)
         return Document("Run", (Filters((chosen,)), broken_notice([entry])))
     everything = trials_of(entry)
-    metric = _metric({label_of(s.metric, s.statistic): s for s in everything}, entry, asked)
+    metric = _metric({label_of(s.metric, s.statistic): s for s in everything}, entry, query)
     blocks = (
         Filters((chosen,)),
         _ways(entry, metric.default or metric.value, source),
@@ -73,23 +73,23 @@ def show(source: Source, asked: ViewQuery) -> Document:
     return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
 
 
-def _choose(rows: Mapping[str, Row], asked: ViewQuery) -> Choice:
-    wanted = asked.address.values("run")[-1:]
+def _choose(rows: Mapping[str, Row], query: ViewQuery) -> Choice:
+    wanted = query.address.values("run")[-1:]
     seen = rows.get(wanted[0]) if wanted else None
     scenario = (seen or controls_last(rows.values())[0]).scenario
     alike = controls_last(row for row in rows.values() if row.scenario == scenario)[:_SIBLINGS]
     if seen is not None and seen not in alike:
         alike.append(seen)
-    return asked.one("Run", "run", {row.run: row.named for row in alike})
+    return query.one("Run", "run", {row.run: row.named for row in alike})
 
 
-def _metric(series: Collection[str], entry: Entry | None, asked: ViewQuery) -> Choice:
+def _metric(series: Collection[str], entry: Entry | None, query: ViewQuery) -> Choice:
     """Let the reader pick what is drawn; without a wish the worst, which a record never changes."""
     worst = worst_first(entry.report.comparisons) if entry and entry.report else []
     names = [*(name for name in map(name_of, worst) if name in series), *sorted(series)]
     options = {**dict.fromkeys(names, ""), ALL: ""}
-    told = {name: "every metric" if name == ALL else name for name in options}
-    return asked.one("Metric", "metric", told, next(iter(told)))
+    labels = {name: "every metric" if name == ALL else name for name in options}
+    return query.one("Metric", "metric", labels, next(iter(labels)))
 
 
 def _lead(entry: Entry) -> Line:
@@ -146,10 +146,10 @@ def _entry(entry: Entry) -> Iterator[Block]:
 
 
 def _note(title: str, lines: list[str]) -> Section | Folded:
-    told = tuple(Paragraph(line, quiet=True) for line in lines)
+    paragraphs = tuple(Paragraph(line, quiet=True) for line in lines)
     if len(lines) > _NOTES_OPEN:
-        return Folded(f"{title} ({len(lines)})", told)
-    return Section(title, told)
+        return Folded(f"{title} ({len(lines)})", paragraphs)
+    return Section(title, paragraphs)
 
 
 def comparisons_table(report: Report) -> Table:
@@ -184,9 +184,9 @@ def changed_answers(report: Report) -> Iterator[Block]:
     blocks: list[Block] = []
     for metric, flips in flips_of(report):
         shown = flips[:_FLIPS_SHOWN]
-        said = f"{metric.id}: {plural(len(flips), 'document')}, lost ones first"
+        line = f"{metric.id}: {plural(len(flips), 'document')}, lost ones first"
         more = f"; the first {len(shown)} are here" if len(shown) < len(flips) else ""
-        blocks.append(Paragraph(said + more))
+        blocks.append(Paragraph(line + more))
         blocks += map(_flip, shown[:_FLIPS_OPEN])
         if rest := shown[_FLIPS_OPEN:]:
             blocks.append(Folded(f"{len(rest)} more of {metric.id}", tuple(map(_flip, rest))))
@@ -217,14 +217,14 @@ def _trials(everything: list[Trials], metric: Choice) -> Iterator[Block]:
 def trials_chart(series: Trials) -> Chart:
     """Draw every trial of one metric of one run."""
     name = label_of(series.metric, series.statistic)
-    told = ", ".join(
+    medians = ", ".join(
         f"{level.build} {numbers.value(level.value, series.metric)}" for level in series.medians
     )
     points = series.points
     return Chart(
         name,
         figure_trials(series),
-        f"{plural(len(points), 'trial')}; median: {told}.",
+        f"{plural(len(points), 'trial')}; median: {medians}.",
         {
             "run": [point.run_id for point in points],
             "started": [point.started_at for point in points],

@@ -50,27 +50,27 @@ def _gpus(testbed: Testbed) -> str:
     limits = [f", {limit:.0f} W" for limit in testbed.gpu_power_limits_w]
     parts = zip_longest(testbed.gpus, memory, limits, fillvalue="")
     kinds = Counter(name + size + limit for name, size, limit in parts)
-    told = (f"{many} x {kind}" if many > 1 else kind for kind, many in kinds.items())
-    return "; ".join(told) or "none"
+    listed = (f"{many} x {kind}" if many > 1 else kind for kind, many in kinds.items())
+    return "; ".join(listed) or "none"
 
 
-def show(source: Source, asked: ViewQuery) -> Document:
+def show(source: Source, query: ViewQuery) -> Document:
     """List the runs that are asked for, and all testbeds."""
     rows = list(rows_of(source.index).values())
     filters = (
-        asked.many("Scenario", "scenario", _options(row.scenario for row in rows)),
-        asked.many("Build", "build", _options(b for row in rows for b in row.builds)),
-        asked.many("Testbed", "testbed", _options(row.testbed for row in rows)),
+        query.many("Scenario", "scenario", _options(row.scenario for row in rows)),
+        query.many("Build", "build", _options(b for row in rows for b in row.builds)),
+        query.many("Testbed", "testbed", _options(row.testbed for row in rows)),
     )
     chosen = controls_last(row for row in rows if _is_chosen(row, filters))
-    part = part_of(chosen, asked)
+    part = part_of(chosen, query)
     title = "Runs and testbeds"
     if not rows:
         return Document(title, empty_store(source))
     blocks = (
         *broken_in(source),
         Filters(filters),
-        *_list(part, plural(len(chosen), "run"), asked.resolved(), source),
+        *_list(part, plural(len(chosen), "run"), query.resolved(), source),
         _testbeds(rows, source),
     )
     return Document(title, blocks, lead=_lead(rows, source))
@@ -168,5 +168,5 @@ def _differing(facts: Mapping[str, tuple[str, ...]]) -> str:
         return "All runs are from one machine."
     columns = zip(*facts.values(), strict=True)
     differ = [name for name, values in zip(_FACTS, columns, strict=True) if len(set(values)) > 1]
-    told = ", ".join(differ) or "nothing that is known of them"
-    return f"They differ in {told}. Only numbers of one testbed are laid beside each other."
+    listed = ", ".join(differ) or "nothing that is known of them"
+    return f"They differ in {listed}. Only numbers of one testbed are laid beside each other."

@@ -129,23 +129,23 @@ def _histories(index: Index) -> _Histories:
     return _Histories(index)
 
 
-def show(source: Source, asked: ViewQuery) -> Document:
+def show(source: Source, query: ViewQuery) -> Document:
     """Show the scenario that is asked for, or the one measured last."""
     cells = source.index.cells().sort_values("newest", ascending=False)
-    scenario = asked.one("Scenario", "scenario", _first(cells["scenario"]))
+    scenario = query.one("Scenario", "scenario", _first(cells["scenario"]))
     cells = cells[cells["scenario"] == scenario.value]
-    testbed = asked.one("Testbed", "testbed", _first(cells["testbed"]))
+    testbed = query.one("Testbed", "testbed", _first(cells["testbed"]))
     cells = cells[cells["testbed"] == testbed.value]
-    version = asked.one("Version", "version", _first(cells["version"].astype(str)))
+    version = query.one("Version", "version", _first(cells["version"].astype(str)))
     cells = cells[cells["version"].astype(str) == version.value]
-    along = asked.one("Along", "along", _ALONG, "time")
-    newest = asked.one("Runs of each build", "runs", _NEWEST, "50")
+    along = query.one("Along", "along", _ALONG, "time")
+    newest = query.one("Runs of each build", "runs", _NEWEST, "50")
     subjects = {subject.label: subject for subject in _subjects(cells)}
-    metric = asked.many("Metric", "metric", {label: label for label in subjects})
+    metric = query.many("Metric", "metric", {label: label for label in subjects})
     over_releases = along.value == "release"
     histories = _histories(source.index)
     runs = histories.runs(scenario.value, testbed.value, version.value)
-    builds, names = _builds(asked, runs, over_releases=over_releases)
+    builds, names = _builds(query, runs, over_releases=over_releases)
     if cells.empty:
         return Document("Scenario", empty_store(source))
     place = _Place(
@@ -171,7 +171,7 @@ def show(source: Source, asked: ViewQuery) -> Document:
         *_others(subjects, metric, place, names[0], source),
         _table_of_runs(runs, names, source, over_releases=over_releases),
     )
-    likely = (_turned(asked.resolved(), along), _turned(asked.resolved(), newest))
+    likely = (_turned(query.resolved(), along), _turned(query.resolved(), newest))
     return Document(scenario.value, blocks, lead=_lead(runs, place, source), likely=likely)
 
 
@@ -187,8 +187,8 @@ def _turned(here: Address, choice: Choice) -> Address:
     options = list(choice.options)
     then = options[(options.index(choice.value) + 1) % len(options)]
     kept = tuple(pair for pair in here.parameters if pair[0] != choice.parameter)
-    told = () if then == choice.default else ((choice.parameter, then),)
-    return Address(here.screen, (*kept, *told))
+    picked = () if then == choice.default else ((choice.parameter, then),)
+    return Address(here.screen, (*kept, *picked))
 
 
 def _first(names: pd.Series) -> Mapping[str, str]:
@@ -229,7 +229,7 @@ def _default(subjects: Sequence[Subject], place: _Place, source: Source) -> tupl
 
 
 def _builds(
-    asked: ViewQuery, runs: pd.DataFrame, *, over_releases: bool
+    query: ViewQuery, runs: pd.DataFrame, *, over_releases: bool
 ) -> tuple[Choice, tuple[str, ...]]:
     """Read which builds are wanted; else the last measured, engines bad on purpose last.
 
@@ -240,7 +240,7 @@ def _builds(
     labels = runs["build"].astype(object).to_numpy()[::-1]
     healthy = dict.fromkeys(labels[~is_bad].tolist())
     ordered = [*healthy, *(name for name in dict.fromkeys(labels.tolist()) if name not in healthy)]
-    choice = asked.many("Build", "build", {name: name for name in ordered})
+    choice = query.many("Build", "build", {name: name for name in ordered})
     names = dict(zip(labels, names_of(runs, over_releases=over_releases)[::-1], strict=True))
     if choice.chosen:
         return choice, tuple(dict.fromkeys(names[label] for label in choice.chosen))
@@ -317,14 +317,14 @@ def _suspects(point: Any, line: Line) -> Cell:
     old: Any = line.levels.iloc[point.index - 1]
     new: Any = line.levels.iloc[point.index]
     step = next((step.said for step in line.steps if step.at == point.index), "")
-    said: list[Inline] = [step or "release and fixes are the same"]
+    inlines: list[Inline] = [step or "release and fixes are the same"]
     if commits := commits_between(old["release"], new["release"]):
-        said += [" \N{MIDDLE DOT} ", Link(commits.said, commits.url)]
+        inlines += [" \N{MIDDLE DOT} ", Link(commits.said, commits.url)]
     sides = {"baseline": old, "contender": new}
     both = {role: f"{side['run']}#{side['side']}" for role, side in sides.items()}
     way = Link("everything that differs", address("compare", **both))
     last = f"since run\N{NO-BREAK SPACE}{old['run']} of {old['release']}: "
-    return Cell(tuple(said), (last, way))
+    return Cell(tuple(inlines), (last, way))
 
 
 def _others(
@@ -390,7 +390,7 @@ def _table_of_runs(
         Column("what", wide=True),
         Column("measured"),
     )
-    told = [
+    entries = [
         (
             verdict_cell(row),
             Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
@@ -399,6 +399,6 @@ def _table_of_runs(
         )
         for row in wanted[:_RUNS]
     ]
-    shown = f"Runs of these builds: {len(told)} of {len(wanted)}, newest first"
+    shown = f"Runs of these builds: {len(entries)} of {len(wanted)}, newest first"
     more = Link("every run of this scenario", address("runs", scenario=scenario))
-    return Section(shown, (Table("Runs", columns, tuple(told)), Paragraph(more, quiet=True)))
+    return Section(shown, (Table("Runs", columns, tuple(entries)), Paragraph(more, quiet=True)))

@@ -54,23 +54,23 @@ _ALARMS_SHOWN: Final = 20
 """A/A runs with an alarm that are listed, the newest."""
 
 
-def show(source: Source, asked: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
+def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show what the controls, the runs of equal sides and the calibration say of the suite."""
     checkout = source.checkout()
     controls = controls_of(source.index, checkout.scenarios)
     newest = newest_of(controls)
     equal = [control for control in controls if control.role is Role.A_A]
-    told, trouble = _read(checkout)
+    calibration, trouble = _read(checkout)
     blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
     if source.index.runs().empty:
         blocks = [*empty_store(source), *checkout_notice(checkout)]
     missed = [control for control in newest.values() if control.sight is Sight.MISSED]
     blocks += _missed(missed)
     blocks += [
-        Facts(_summary(newest, checkout.scenarios, equal, told)),
+        Facts(_summary(newest, checkout.scenarios, equal, calibration)),
         Section("Known-bad controls", tuple(_known_bad(newest, checkout.scenarios, source))),
         Section("Equal sides (A/A)", tuple(_equal(equal, source))),
-        Section("How often the rules are right", trouble or tuple(_calibrated(told))),
+        Section("How often the rules are right", trouble or tuple(_calibrated(calibration))),
     ]
     lead = "A suite that is always green proves nothing: here is what it was shown, and saw."
     return Document("Does the suite see?", tuple(blocks), lead=lead)
@@ -100,15 +100,15 @@ def _summary(
     newest: Mapping[str, ControlRun],
     scenarios: Mapping[str, Scenario],
     equal: Sequence[ControlRun],
-    told: Calibration | None,
+    calibration: Calibration | None,
 ) -> tuple[tuple[str, Line], ...]:
-    asked = [control for control in newest.values() if control.sight is not Sight.NOT_ASKED]
-    caught = sum(control.sight is Sight.CAUGHT for control in asked)
-    quiet = len(set(scenarios) - {control.scenario for control in asked})
-    promised = told.promised if told else ()
+    query = [control for control in newest.values() if control.sight is not Sight.NOT_ASKED]
+    caught = sum(control.sight is Sight.CAUGHT for control in query)
+    quiet = len(set(scenarios) - {control.scenario for control in query})
+    promised = calibration.promised if calibration else ()
     met = sum(bool(figure.met) for figure in promised)
     return (
-        ("Known-bad controls caught", f"{caught} of {len(asked)}" if asked else "none run"),
+        ("Known-bad controls caught", f"{caught} of {len(query)}" if query else "none run"),
         ("Scenarios without a control run", str(quiet)),
         ("A/A runs with a false alarm", _rate(equal)),
         ("Promises of the rules kept", f"{met} of {len(promised)}" if promised else "not measured"),
@@ -158,16 +158,16 @@ def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _tells(told: Sequence[Reading], nothing: str) -> str:
-    return "\n".join(map(_said, told)) or nothing
+def _tells(readings: Sequence[Reading], nothing: str) -> str:
+    return "\n".join(map(_reading_text, readings)) or nothing
 
 
-def _said(told: Reading) -> str:
-    metric = metric_of(told.metric)
-    name = told.metric.partition(".")[2]
-    if math.isnan(told.new):
-        return f"{name} {told.verdict.value}"
-    return f"{name} {numbers.value(told.old, metric)} → {numbers.value(told.new, metric)}"
+def _reading_text(reading: Reading) -> str:
+    metric = metric_of(reading.metric)
+    name = reading.metric.partition(".")[2]
+    if math.isnan(reading.new):
+        return f"{name} {reading.verdict.value}"
+    return f"{name} {numbers.value(reading.old, metric)} → {numbers.value(reading.new, metric)}"
 
 
 def _equal(equal: Sequence[ControlRun], source: Source) -> Iterator[Block]:
@@ -198,7 +198,7 @@ def _alarm(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
     return (
         Link(control.scenario, address("run", run=control.run)),
         control.builds[0],
-        ", ".join(f"{told.metric} {told.statistic}" for told in control.alarms),
+        ", ".join(f"{alarm.metric} {alarm.statistic}" for alarm in control.alarms),
         Cell(
             When(control.started_at, age(control.started_at, source.now)),
             f"run\N{NO-BREAK SPACE}{control.run}",
@@ -214,12 +214,12 @@ def _rate(equal: Sequence[ControlRun]) -> str:
     return f"{sum(bool(c.alarms) for c in equal)} of {len(equal)} ({_value(found)}, {_span(found)})"
 
 
-def _calibrated(told: Calibration | None) -> Iterator[Block]:
-    if told is None:
+def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
+    if calibration is None:
         yield Paragraph("There is no docs/calibration.json in this checkout. It is made by:")
         yield Command("python -m hybridwatch.calibration")
         return
-    broken = [figure for figure in told.promised if not figure.met]
+    broken = [figure for figure in calibration.promised if not figure.met]
     if broken:
         lines = tuple(f"{figure.what}: {_value(figure)}, {_bound(figure)}" for figure in broken)
         yield Notice(Kind.LOUD, f"{plural(len(broken), 'promise')} not kept", lines)
@@ -231,14 +231,16 @@ def _calibrated(told: Calibration | None) -> Iterator[Block]:
         Column("bound", number=True),
         Column("simulations", number=True),
     )
-    rows = tuple(("\u2714 yes" if f.met else "\u2716 no", *_figure(f)) for f in told.promised)
+    rows = tuple(
+        ("\u2714 yes" if f.met else "\u2716 no", *_figure(f)) for f in calibration.promised
+    )
     yield Table("What was promised of the rules", columns, rows)
-    for title, figures in told.sections:
+    for title, figures in calibration.sections:
         if free := [figure for figure in figures if figure.bound is None]:
             heads = (Column("figure"), *columns[2:])
             table = Table(title, heads, tuple(map(_figure, free)))
             yield Folded(f"{title} ({len(free)} more)", (table,))
-    yield Command(told.command, "Simulated where the truth is known, by")
+    yield Command(calibration.command, "Simulated where the truth is known, by")
 
 
 def _figure(figure: Figure) -> tuple[Cell | Inline, ...]:

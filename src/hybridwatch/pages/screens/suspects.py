@@ -76,8 +76,14 @@ def suspects_section(alert: Alert, source: Source) -> Iterator[Block]:
     if found is None:
         return
     good, bad = found.culprits.good, found.culprits.bad
-    told = "Good in " if found.was_good else "No run before it was good. The baseline was "
-    line: list[Inline] = [told, *_named(good, source), "; bad since ", *_named(bad, source), ". "]
+    start = "Good in " if found.was_good else "No run before it was good. The baseline was "
+    line: list[Inline] = [
+        start,
+        *_named(good, source),
+        "; bad since ",
+        *_named(bad, source),
+        ". ",
+    ]
     if commits := found.culprits.commits:
         line += ["Commits between them: ", Link(commits.said, commits.url), ". "]
     sides = {"baseline": good, "contender": bad}
@@ -129,7 +135,7 @@ def _last_good(alert: Alert, source: Source) -> str:
     if opened.cause is None or row is None:
         return ""
     lead = opened.cause.lead
-    told = source.index.verdicts()
+    earlier = source.index.verdicts()
     wanted = {
         "scenario": matter.scenario,
         "version": row.version,
@@ -138,10 +144,12 @@ def _last_good(alert: Alert, source: Source) -> str:
         "statistic": lead.statistic,
     }
     for name, value in wanted.items():
-        told = told[told[name] == value]
-    told = told[told["started_at"] < pd.Timestamp(opened.started_at)]
+        earlier = earlier[earlier[name] == value]
+    earlier = earlier[earlier["started_at"] < pd.Timestamp(opened.started_at)]
     good = _MEASURED if matter.area in _BY_ABSENCE else _GOOD
-    told = told[told["verdict"].isin(good) & ~told["record"].isin(bad_on_purpose(source.index))]
-    mine = (told["baseline"] == matter.baseline) & (told["contender"] == matter.contender)
-    found = told[mine] if mine.any() else told
+    earlier = earlier[
+        earlier["verdict"].isin(good) & ~earlier["record"].isin(bad_on_purpose(source.index))
+    ]
+    mine = (earlier["baseline"] == matter.baseline) & (earlier["contender"] == matter.contender)
+    found = earlier[mine] if mine.any() else earlier
     return "" if found.empty else str(found["run"].iloc[-1])

@@ -51,16 +51,16 @@ _TITLE: Final = "CPU sync"
 _SIDES: Final = ("baseline", "contender")
 
 
-def show(source: Source, asked: ViewQuery) -> Document:
+def show(source: Source, query: ViewQuery) -> Document:
     """Show the two sides that are asked for, else those of the newest run that has two."""
     rows, watched = rows_in(source.index), _watched(source.index)
-    pair = choose({run: row for run, row in rows.items() if run in watched}, asked)
+    pair = choose({run: row for run, row in rows.items() if run in watched}, query)
     if pair is None:
         return Document(_TITLE, _nothing() if rows else empty_store(source))
     found = judged(source, pair)
     if isinstance(found, Judged):
-        told = [work_of(side.one_side) for side in (found.baseline, found.contender)]
-        blocks = (*chosen_blocks(pair, found), *_compared(found), *_told(told))
+        works = [work_of(side.one_side) for side in (found.baseline, found.contender)]
+        blocks = (*chosen_blocks(pair, found), *_compared(found), *_work_blocks(works))
         end: tuple[Block, ...] = (_more(pair), repeat_section(pair, found))
     else:
         blocks = (Filters(found.choices), *found.blocks, *_alone(source, pair))
@@ -83,8 +83,8 @@ def _watched(index: Index) -> frozenset[str]:
 
 
 def _nothing() -> tuple[Block, ...]:
-    told = "No run counted host reads. A scenario counts them in its host-sync trials:"
-    return (Paragraph(told), Command("hybridwatch run smoke/padded-graph-rows"))
+    text = "No run counted host reads. A scenario counts them in its host-sync trials:"
+    return (Paragraph(text), Command("hybridwatch run smoke/padded-graph-rows"))
 
 
 def _alone(source: Source, pair: Pair) -> Iterator[Block]:
@@ -93,7 +93,7 @@ def _alone(source: Source, pair: Pair) -> Iterator[Block]:
         return
     entry = source.read(source.results / pair.contender.row.record)
     if not isinstance(entry, Broken):
-        yield from _told([work_of(OneSide(entry.run, pair.contender.index))])
+        yield from _work_blocks([work_of(OneSide(entry.run, pair.contender.index))])
 
 
 def _compared(found: Judged) -> Iterator[Block]:
@@ -101,7 +101,7 @@ def _compared(found: Judged) -> Iterator[Block]:
     yield comparisons_table(replace(found.report, comparisons=tuple(of_host)))
 
 
-def _told(sides: list[SideWork]) -> Iterator[Block]:
+def _work_blocks(sides: list[SideWork]) -> Iterator[Block]:
     if any(not side.phases for side in sides):
         yield _unkept(sides)
     for title, blocks in (
@@ -121,14 +121,14 @@ def _phases(sides: list[SideWork]) -> Iterator[Block]:
     if not kept:
         return
     rows = [(side, phase, s) for side, parts in kept.items() for phase, s in parts.items()]
-    told = "; ".join(
+    text = "; ".join(
         f"{side} " + ", ".join(f"{phase} {duration(s)}" for phase, s in parts.items())
         for side, parts in kept.items()
     )
     yield Chart(
         "Phases of a step",
         figure_phases(kept),
-        f"Host time of a step, each phase's own, medians over steps: {told}.",
+        f"Host time of a step, each phase's own, medians over steps: {text}.",
         {
             "side": [side for side, _, _ in rows],
             "phase": [phase for _, phase, _ in rows],
@@ -142,8 +142,8 @@ def _sites(sides: list[SideWork]) -> Iterator[Block]:
         return
     elsewhere = [side.elsewhere for side in sides]
     if sum(elsewhere) > 0:
-        told = " and ".join(f"{reads:.2f}" for reads in elsewhere)
-        hint = f"Places beyond the busiest of each trial read {told} times a step; not listed."
+        text = " and ".join(f"{reads:.2f}" for reads in elsewhere)
+        hint = f"Places beyond the busiest of each trial read {text} times a step; not listed."
         yield Paragraph(hint, quiet=True)
     yield _table_of_sites(sides)
 
@@ -173,8 +173,8 @@ def _row(sides: list[SideWork], place: str) -> Iterator[Cell | Inline]:
     file, _, rest = place.partition(":")
     function, _, line = rest.rpartition(":")
     kind = next((site.kind for site in found if site.kind), "")
-    told = (kind, f"{file}:{line}" if function else "")
-    yield Cell(function or place, ", ".join(filter(None, told)), raw=place)
+    under = (kind, f"{file}:{line}" if function else "")
+    yield Cell(function or place, ", ".join(filter(None, under)), raw=place)
     for site, is_kept in zip(found, kept, strict=True):
         yield Cell(f"{site.reads:.2f}", raw=site.reads) if is_kept else ABSENT
     for site, is_kept in zip(found, kept, strict=True):
@@ -195,9 +195,9 @@ def _unkept(sides: list[SideWork]) -> Notice:
     """A record can be older than what it is asked for."""
     which = [name for name, side in zip(_SIDES, sides, strict=False) if not side.phases]
     whose = "" if len(which) == len(sides) else f" of the {which[0]}"
-    told = f"This record{whose} was measured before call sites and phases were kept"
+    text = f"This record{whose} was measured before call sites and phases were kept"
     hint = "Measure it again to see which code reads, and how long each phase of a step takes."
-    return Notice(Kind.QUIET, told, (hint,))
+    return Notice(Kind.QUIET, text, (hint,))
 
 
 def _steps(sides: list[SideWork]) -> Iterator[Chart]:
@@ -213,8 +213,8 @@ def _steps(sides: list[SideWork]) -> Iterator[Chart]:
         }
         if not lines:
             continue
-        rows = [(name, at, v) for name, told in lines.items() for at, v in enumerate(told, 1)]
-        counted = " and ".join(str(len(told)) for told in lines.values())
+        rows = [(name, at, v) for name, values in lines.items() for at, v in enumerate(values, 1)]
+        counted = " and ".join(str(len(values)) for values in lines.values())
         yield Chart(
             title,
             figure_steps(title, lines, seconds=seconds),
