@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from click.testing import CliRunner
@@ -108,7 +109,10 @@ def checkout(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Packs that a test has made already: pip takes seconds to think."""
+    """Packs that a test has made already: pip takes seconds to think.
+
+    Each in a folder of its own: one that is taken out must not free its folder for the next.
+    """
     return tmp_path_factory.mktemp("made"), {}
 
 
@@ -120,7 +124,7 @@ def pack(checkout, index, made, tmp_path):
         folder, answers = made
         key = (words, machine)
         if anew or key not in answers:
-            out = folder / str(len(answers))
+            out = Path(mkdtemp(dir=folder))
             (tmp_path / "machine.txt").write_text(machine)
             paths = ["--for", str(tmp_path / "machine.txt"), "--out", str(out)]
             links = ["--find-links", str(index), "--build", "cuda-1.0"]
