@@ -10,7 +10,34 @@ from streamlit.testing.v1 import AppTest
 
 from hybridwatch.pages.address import Address, read_href
 
-PAGES: Final = Path(__file__).parents[2] / "dashboard" / "screens"
+APP: Final = Path(__file__).parents[2] / "dashboard" / "app.py"
+_PATIENCE_S: Final = 60
+
+
+def page_of(screen: str) -> AppTest:
+    """The page of a screen without the navigation around it; not yet run."""
+    return AppTest.from_function(_draw, args=(screen,), default_timeout=_PATIENCE_S)
+
+
+def _draw(screen: str) -> None:
+    from page import draw_page  # a script of its own, so it knows nothing of this module
+
+    draw_page(screen)
+
+
+def whole_app() -> AppTest:
+    """The dashboard with its navigation; not yet run."""
+    return AppTest.from_file(str(APP), default_timeout=_PATIENCE_S)
+
+
+def pages_of(app: AppTest) -> dict[str, str]:
+    """The pages of an app that has run: their address, and what Streamlit knows them by."""
+    return {str(page["url_pathname"]): known for known, page in app._registered_pages.items()}
+
+
+def turn_to(app: AppTest, screen: str) -> None:
+    """Open another page when the app runs next; its own ``switch_page`` knows only files."""
+    app._page_hash = pages_of(app)[screen]
 
 
 class Text(HTMLParser):

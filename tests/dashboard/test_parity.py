@@ -15,7 +15,7 @@ from hybridwatch.pages.document import Chart, Document, Paragraph, Table
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.store import write_run
-from tests.dashboard.live import PAGES, Text, files_of, said_by
+from tests.dashboard.live import Text, files_of, page_of, said_by
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario
 
@@ -56,7 +56,7 @@ def both_pages(
     monkeypatch.setattr(frame, "open_view", spy)
 
     def opened(screen: str) -> tuple[Document, AppTest]:
-        page = AppTest.from_file(str(PAGES / f"{screen}.py"), default_timeout=60)
+        page = page_of(screen)
         for name, value in VIEWS[screen].items():
             page.query_params[name] = value
         page.run()
