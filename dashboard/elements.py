@@ -26,12 +26,14 @@ _LIVE: Final = """
 [role=tab][aria-selected=true] p { color: light-dark(#1f5fbf, #6ea8ff); }
 [data-testid=stHtml] dl { padding-left: 0; }
 .stPlotlyChart :is(.xtick, .ytick) text { fill: currentColor !important; }
+[data-testid=stCode] code { user-select: all; }
 [class*=st-key-csv] button { min-height: 0; padding: 0; }
 [class*=st-key-csv] button p { font-size: 0.8rem; }
 [class*=st-key-csv] { margin-top: -0.8rem; }
 """
 """Nothing is faded, frame by frame, while a page changes. White on the theme's dark blue can be
-read, and so must that blue's word on the dark ground."""
+read, and so must that blue's word on the dark ground. A click on a command selects all of it: a
+browser gives the clipboard only to a page that came by https, or from this machine."""
 
 
 def draw_style() -> None:

@@ -31,6 +31,7 @@ FOUND: Final = """async (own) => {
       .map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)}: ${failureSummary}`));
 }"""
 GROUND: Final = "getComputedStyle(document.querySelector('.stApp, body')).backgroundColor"
+LIT: Final = f"(scheme) => ({GROUND} === 'rgb(255, 255, 255)') === (scheme === 'light')"
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 WIDTHS: Final = (1400, 390)
 
@@ -60,7 +61,7 @@ def in_every_light(page: Page) -> list[str]:
         page.set_viewport_size({"width": width, "height": 1200})
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
-            page.wait_for_timeout(100)  # the theme is changed by a script of Streamlit's
+            page.wait_for_function(LIT, arg=scheme)  # the theme is changed by Streamlit's script
             settle(page, share=0.5)
             grounds.add(page.evaluate(GROUND))
             found += [f"{scheme}, {width}: {each}" for each in violations(page)]
