@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.screens import SCREENS
@@ -44,15 +44,16 @@ HOSTILE: Final = " ".join(
         "</script>" + SCRIPT,
     )
 )
-ALIVE: Final = """() => [...document.querySelectorAll("*")].flatMap((element) => {
-  const { tagName, attributes, protocol } = element;
-  const own = [...attributes].filter(({ name, value }) =>
-    (/^on/.test(name) && value.includes("pwned")) || (/href|src|action/.test(name)
-      && /^\\s*javascript:/i.test(value)) || (name === "src" && value === "x") || name === "srcdoc");
-  const isScript = tagName === "SCRIPT" && element.type !== "application/json"
-    && /^window.pwned/.test(element.textContent.trim());
-  return own.length || isScript || protocol === "javascript:" ? [element.outerHTML] : [];
-})"""
+ALIVE: Final = r"""() => [...document.querySelectorAll("*")].filter((element) => {
+  const runs = ({ name, value }) =>
+    (/^on/.test(name) && value.includes("pwned"))
+    || (/href|src|action/.test(name) && /^\s*javascript:/i.test(value))
+    || (name === "src" && value === "x")
+    || name === "srcdoc";
+  const isScript = element.tagName === "SCRIPT" && element.type !== "application/json"
+    && element.textContent.trim().startsWith("window.pwned");
+  return isScript || [...element.attributes].some(runs);
+}).map((element) => element.outerHTML)"""
 """What on a page could run a hostile text: handlers, addresses, scripts, and what would load."""
 PLANTED: Final = """
 import jinja2
