@@ -205,7 +205,8 @@ def test_nothing_runs_where_templates_do_not_escape(
         # What became markup by mistake: DOMPurify leaves it there without its handler.
         page.locator("[data-testid=stHtml] b").first.wait_for(state="attached")
         found = troubles(page, least=1)
-    assert found == [f"not to be read: {text}" for text in (SCRIPT, MARKED)]
+    assert f"not to be read: {SCRIPT}" in found
+    assert {each for each in found if not each.startswith("not to be read")} == {'<img src="x">'}
 
 
 def test_the_check_sees_a_page_where_a_hostile_text_runs(
