@@ -1,16 +1,14 @@
 """What of a document Streamlit draws by an element of its own: figures, commands, files."""
 
 import time
-from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
+from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import Chart, Command, Table
 from hybridwatch.pages.html import HtmlContext, caption_html
 from hybridwatch.pages.style import STYLE
@@ -70,7 +68,7 @@ def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
         key: A name for it, unlike any other on the page.
     """
     picked = st.plotly_chart(
-        _on_the_page(chart),
+        chart.figure,
         key=f"figure {key}",
         alt=visible(f"{chart.title}: {chart.description}"),
         on_select="rerun" if chart.opens_runs else "ignore",
@@ -125,13 +123,3 @@ def draw_csv(block: Table | Chart, key: str) -> None:
         help=markdown_of(name),
         on_click="ignore",
     )
-
-
-@lru_cache(maxsize=KEPT_CHARTS)
-def _on_the_page(chart: Chart) -> go.Figure:
-    """Give a figure without colours of words and ground: Streamlit's theme has the page's."""
-    figure = go.Figure(chart.figure)
-    figure.layout.font.color = None
-    figure.layout.paper_bgcolor = None
-    figure.layout.plot_bgcolor = None
-    return figure
