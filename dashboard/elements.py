@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table, file_name
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 _LINKS: Final = (Path(__file__).parent / "links.js").read_text(encoding="utf-8")
 _MARKDOWN: Final = "\\`*_{}[]()<>#+-.!|~:$^&"
+_SOON: Final = "figures-soon"
 _LIVE: Final = """
+.st-key-figures-soon { display: none; }
 [data-testid=stElementContainer] { transition: none !important; }
 [role=tab][aria-selected=true] p { color: light-dark(#1f5fbf, #6ea8ff); }
 [data-testid=stHtml] dl { padding-left: 0; }
@@ -57,6 +60,15 @@ def _run_links(data: str) -> None:
     # A script runs when it is new: the same view may come under an address that is not whole.
     stamp = time.monotonic_ns()
     st.html(f'<script {data} data-stamp="{stamp}">{_LINKS}</script>', unsafe_allow_javascript=True)
+
+
+def prepare_charts(place: DeltaGenerator) -> None:
+    """Let a browser fetch, while a view is laid out, what it will draw figures with.
+
+    Args:
+        place: For a figure without anything, which nobody sees; to be emptied afterwards.
+    """
+    place.plotly_chart({"data": [{"type": "scatter"}]}, key=_SOON)
 
 
 def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 import streamlit as st
 from draw import draw, is_filtered
+from elements import prepare_charts
 
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
@@ -135,11 +136,15 @@ def draw_screen(screen: str) -> Source:
         What it looked at, for a page that does more.
     """
     filtered = is_filtered()
+    soon = st.empty()
+    if SCREENS[screen].figures and not filtered:
+        prepare_charts(soon)
     source = source_here(filtered=filtered)
     pairs = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
     news = st.container()
     document = open_view(source, Address(screen, tuple(pairs)))
     st.set_page_config(page_title=_tab_title(document.title, SCREENS[screen].title))
+    soon.empty()
     draw(document, source.now)
     if document.likely and not filtered:
         _lay_out(source, document.likely)

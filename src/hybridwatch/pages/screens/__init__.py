@@ -18,14 +18,14 @@ SCREENS: Final[Mapping[str, Screen]] = {
     screen.name: screen
     for screen in (
         Screen("overview", "Overview"),
-        Screen("scenario", "Scenario"),
-        Screen("compare", "Compare"),
-        Screen("sync", "CPU sync"),
-        Screen("alerts", "Alerts"),
+        Screen("scenario", "Scenario", figures=True),
+        Screen("compare", "Compare", figures=True),
+        Screen("sync", "CPU sync", figures=True),
+        Screen("alerts", "Alerts", figures=True),
         Screen("builds", "Builds and fixes", "Evidence"),
         Screen("sees", "Does the suite see?", "Evidence"),
         Screen("runs", "Runs and testbeds", "Evidence"),
-        Screen("run", "Run", "Evidence", listed=False),
+        Screen("run", "Run", "Evidence", listed=False, figures=True),
     )
 }
 """In the order of the navigation; the first is the home page."""

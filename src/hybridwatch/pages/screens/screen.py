@@ -50,9 +50,11 @@ class Screen:
         title: What the navigation calls it.
         section: Under which heading.
         listed: Whether the navigation shows it; else it is reached by links.
+        figures: Whether it has some, as a rule.
     """
 
     name: str
     title: str
     section: str = ""
     listed: bool = True
+    figures: bool = False
