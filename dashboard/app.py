@@ -1,17 +1,23 @@
 """The dashboard's frame: which pages there are. Start it with ``hybridwatch dashboard``."""
 
+from functools import partial
+
 import streamlit as st
+from elements import draw_style
 from login import ask, may_look, tell
+from page import draw_page
 
 from hybridwatch.pages.address import HOME
 from hybridwatch.pages.screens import SCREENS
 
 st.set_page_config(page_title="hybridwatch", layout="wide", initial_sidebar_state=230)
+draw_style()
 pages: dict[str, list[st.Page]] = {}
 for screen in SCREENS.values():
     page = st.Page(
-        f"screens/{screen.name}.py",
+        partial(draw_page, screen.name),
         title=screen.title,
+        url_path=screen.name,
         default=screen.name == HOME,
         visibility="visible" if screen.listed else "hidden",
     )

@@ -8,20 +8,34 @@ of the browser's history; what a screen fills in by itself is none.
 
 from collections.abc import Iterable
 from datetime import datetime
-from itertools import groupby
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
-from sheet import draw_sheet
+from elements import draw_address, draw_chart, draw_command, draw_csv, markdown_of
+from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.csv_export import file_name
-from hybridwatch.pages.document import Block, Choice, Document, Filters, Search, Section
+from hybridwatch.pages.document import (
+    Block,
+    Chart,
+    Choice,
+    Columns,
+    Command,
+    Document,
+    Filters,
+    Folded,
+    Search,
+    Section,
+    Table,
+)
 from hybridwatch.pages.html import HtmlContext, blocks_html, title_html
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.plain_text import visible
 
+_IN_A_ROW: Final = 2
+"""Parts side by side."""
 _PAGE: Final = "page"
 """The parameter that says which part of a long list is shown."""
 _FILTERED: Final = "filter picked"
@@ -39,10 +53,11 @@ def draw(document: Document, now: datetime) -> None:
     """
     pen = _pen()
     with st.container(horizontal=True, vertical_alignment="top"):
-        html = title_html(document, pen)
-        draw_sheet(html, "sheet title", document.address.href() if document.address.screen else "")
+        st.html(str(title_html(document, pen)))
         _save(document, now)
     _draw((*document.warnings, *document.blocks), pen, 2, "0")
+    if document.address.screen:
+        draw_address(document.address)
     st.session_state[_WHOLE] = document.address
 
 
@@ -62,7 +77,7 @@ def draw_more(blocks: Iterable[Block], place: str) -> None:
 
 
 def _pen() -> HtmlContext:
-    return HtmlContext(href=Address.href, local=_zone())
+    return HtmlContext(href=Address.href, local=_zone(), files=False)
 
 
 def _zone() -> ZoneInfo | None:
@@ -87,25 +102,70 @@ def _save(document: Document, now: datetime) -> None:
     )
 
 
-def _draw(blocks: Iterable[Block], pen: HtmlContext, level: int, place: str) -> None:
-    """Draw blocks; neighbours without filters become one element."""
-    for nth, (alive, group) in enumerate(groupby(blocks, _is_alive)):
-        if not alive:
-            draw_sheet(blocks_html(group, pen, level), f"sheet {place}.{nth}")
+def _draw(blocks: Iterable[Block], context: HtmlContext, level: int, place: str) -> None:
+    """Draw blocks; what Streamlit need not know of is joined into one element of HTML."""
+    waiting: list[Block] = []
+    for nth, block in enumerate(blocks):
+        here = f"{place}.{nth}"
+        if not _is_alive(block):
+            waiting.append(block)
             continue
-        for each, block in enumerate(group):
-            if isinstance(block, Filters):
-                _filters(block)
-            elif isinstance(block, Section):
-                within = f"{place}.{nth}.{each}"
-                _draw((Section(block.title, ()),), pen, level, f"{within}.title")
-                _draw(block.blocks, pen, level + 1, within)
+        if isinstance(block, Table):
+            waiting.append(block)
+        elif isinstance(block, Section):
+            waiting.append(Section(block.title, ()))
+        _flush(waiting, context, level)
+        _draw_alive(block, context, level, here)
+    _flush(waiting, context, level)
+
+
+def _flush(waiting: list[Block], context: HtmlContext, level: int) -> None:
+    if waiting:
+        st.html(str(blocks_html(waiting, context, level)))
+        waiting.clear()
+
+
+def _draw_alive(block: Block, context: HtmlContext, level: int, place: str) -> None:
+    match block:
+        case Filters():
+            _filters(block)
+        case Table():
+            draw_csv(block, place)
+        case Chart():
+            draw_chart(block, context, place)
+        case Command():
+            draw_command(block)
+        case Columns():
+            for nth, (column, part) in enumerate(zip(_columns(block), block.parts, strict=True)):
+                with column:
+                    _draw(part, context, level, f"{place}.{nth}")
+        case Section():
+            _draw(block.blocks, context, level + 1, place)
+        case Folded():
+            with st.expander(markdown_of(block.title), key=f"fold {place}"):
+                _draw(block.blocks, context, level + 1, place)
+        case _:
+            pass  # HTML says all of it
+
+
+def _columns(block: Columns) -> list[DeltaGenerator]:
+    """Make a place for each part, two in a row, since a figure needs width."""
+    width = min(_IN_A_ROW, len(block.parts))
+    rows = range(0, len(block.parts), width)
+    return [column for _ in rows for column in st.columns(width)][: len(block.parts)]
 
 
 def _is_alive(block: Block) -> bool:
     """Whether a block is, or has, something that Streamlit has to draw."""
-    inside = isinstance(block, Section) and any(map(_is_alive, block.blocks))
-    return inside or isinstance(block, Filters)
+    match block:
+        case Table():
+            return bool(block.rows)
+        case Section():
+            return any(map(_is_alive, block.blocks))
+        case Columns():
+            return any(_is_alive(each) for part in block.parts for each in part)
+        case _:
+            return isinstance(block, Filters | Chart | Command | Folded)
 
 
 def _filters(filters: Filters) -> None:

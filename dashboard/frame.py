@@ -12,14 +12,13 @@ from typing import Final
 
 import streamlit as st
 from draw import draw, is_filtered
-from sheet import prepare
+from elements import prepare_charts
 
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.index import Index, open_index
 from hybridwatch.index.stamps import stamp_of
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.html import HtmlContext, blocks_html
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
 from hybridwatch.report.sentence import headline, plural
@@ -136,13 +135,16 @@ def draw_screen(screen: str) -> Source:
     Returns:
         What it looked at, for a page that does more.
     """
-    prepare(figures=SCREENS[screen].figures)
     filtered = is_filtered()
+    soon = st.empty()
+    if SCREENS[screen].figures and not filtered:
+        prepare_charts(soon)
     source = source_here(filtered=filtered)
     pairs = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
     news = st.container()
     document = open_view(source, Address(screen, tuple(pairs)))
     st.set_page_config(page_title=_tab_title(document.title, SCREENS[screen].title))
+    soon.empty()
     draw(document, source.now)
     if document.likely and not filtered:
         _lay_out(source, document.likely)
@@ -158,15 +160,15 @@ def _tab_title(view: str, screen: str) -> str:
 
 
 def _lay_out(source: Source, likely: Iterable[Address]) -> None:
-    """Write, while the reader reads, what comes next; what is slow about it is kept."""
-    later = threading.Timer(_DRAWN_S, _write, (source, likely))
+    """Lay out, while the reader reads, what comes next; what is slow about it is kept."""
+    later = threading.Timer(_DRAWN_S, _open, (source, likely))
     later.daemon = True
     later.start()
 
 
-def _write(source: Source, views: Iterable[Address]) -> None:
+def _open(source: Source, views: Iterable[Address]) -> None:
     for each in views:
-        blocks_html(open_view(source, each).blocks, HtmlContext(href=Address.href))
+        open_view(source, each)
 
 
 @st.fragment(run_every=_LOOK_S)

@@ -1,18 +1,16 @@
-"""What ``hybridwatch dashboard`` serves: the app and plotly's script, behind a password if set.
+"""What ``hybridwatch dashboard`` serves: the app, behind a password if set.
 
-Every answer carries the policy, refusals too; names are looked at before anybody is asked for a
+Every answer carries our headers, refusals too; names are looked at before anybody is asked for a
 password.
 """
 
 import os
 
 import streamlit as st
+from headers import Headers
 from hosts import NamedHosts
 from password import Password
-from policy import Policy
-from sheet import plotly_path, serve_plotly
 from starlette.middleware import Middleware
-from starlette.routing import Route
 
 from hybridwatch.watch.access import PASSWORD
 from hybridwatch.watch.hosts import HOSTS, read_hosts
@@ -20,9 +18,8 @@ from hybridwatch.watch.hosts import HOSTS, read_hosts
 _password = os.environ.get(PASSWORD)
 app = st.App(
     "app.py",
-    routes=[Route(plotly_path(), serve_plotly)],
     middleware=[
-        Middleware(Policy),
+        Middleware(Headers),
         Middleware(NamedHosts, hosts=read_hosts(os.environ.get(HOSTS, ""))),
         *([Middleware(Password, password=_password)] if _password else []),
     ],

@@ -6,6 +6,7 @@ from typing import Final
 
 import streamlit as st
 from draw import draw_more
+from elements import markdown_of
 from triage import LABELS, act_of, ask, ask_name, next_round, round_of_forms, who_answers
 
 from hybridwatch.errors import TriageError
@@ -66,14 +67,9 @@ def offer_many(alerts: Sequence[Alert], source: Source) -> None:
         with st.expander("Or some of them"):
             for alert in alerts:
                 # A label is read as Markdown: what a record says must not be.
-                st.checkbox(_plain(name_of(alert)), key=f"{alert.matter.key} {place}")
+                st.checkbox(markdown_of(name_of(alert)), key=f"{alert.matter.key} {place}")
         ask(deed, place)
         st.form_submit_button("Answer", on_click=_decide, args=(deed, place, source))
-
-
-def _plain(text: str) -> str:
-    """Write a text so that Markdown shows it as it is."""
-    return "".join(f"\\{mark}" if mark in "\\`*_{}[]()<>#+-.!|~:$^&" else mark for mark in text)
 
 
 def _decide(deed: Deed, place: str, source: Source) -> None:

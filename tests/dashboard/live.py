@@ -1,6 +1,7 @@
 """What a page of the dashboard says, read from what Streamlit would send to the browser."""
 
-import json
+import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +10,34 @@ from streamlit.testing.v1 import AppTest
 
 from hybridwatch.pages.address import Address, read_href
 
-PAGES: Final = Path(__file__).parents[2] / "dashboard" / "screens"
+APP: Final = Path(__file__).parents[2] / "dashboard" / "app.py"
+_PATIENCE_S: Final = 60
+
+
+def page_of(screen: str) -> AppTest:
+    """The page of a screen without the navigation around it; not yet run."""
+    return AppTest.from_function(_draw, args=(screen,), default_timeout=_PATIENCE_S)
+
+
+def _draw(screen: str) -> None:
+    from page import draw_page  # a script of its own, so it knows nothing of this module
+
+    draw_page(screen)
+
+
+def whole_app() -> AppTest:
+    """The dashboard with its navigation; not yet run."""
+    return AppTest.from_file(str(APP), default_timeout=_PATIENCE_S)
+
+
+def pages_of(app: AppTest) -> dict[str, str]:
+    """The pages of an app that has run: their address, and what Streamlit knows them by."""
+    return {str(page["url_pathname"]): known for known, page in app._registered_pages.items()}
+
+
+def turn_to(app: AppTest, screen: str) -> None:
+    """Open another page when the app runs next; its own ``switch_page`` knows only files."""
+    app._page_hash = pages_of(app)[screen]
 
 
 class Text(HTMLParser):
@@ -39,39 +67,47 @@ class Text(HTMLParser):
 
 def said_by(page: AppTest) -> str:
     """Everything the page says, however it is drawn."""
-    told: list[str] = []
+    said: list[str] = []
     elements: list[Any] = list(page.main)
     for element in elements:
         match element.type:
-            case "bidi_component":
-                told.append(Text(sheet_html(element)).text)
+            case "html":
+                said.append(Text(element.proto.body).text)
+            case "plotly_chart":
+                said.append(element.proto.alt)
             case "selectbox":
-                told += [element.label, element.options[element.index or 0]]
+                said += [element.label, element.options[element.index or 0]]
             case "multiselect":
-                told += [element.label, ", ".join(element.value) or "all"]
+                said += [element.label, ", ".join(element.value) or "all"]
             case "text_input":
-                told += [element.label, element.value]
-            case "text":
-                told.append(element.value)
+                said += [element.label, element.value]
+            case "expandable" | "expander":
+                said.append(unescaped(element.label))
+            case "text" | "code":
+                said.append(element.value)
             case _:
                 pass
-    return "\n".join(told)
+    return "\n".join(said)
+
+
+def unescaped(label: str) -> str:
+    """What a reader sees of a label that Markdown shows as it is."""
+    return re.sub(r"\\(.)", r"\1", label)
 
 
 def html_of(page: AppTest) -> str:
-    """Everything that the page writes as HTML."""
-    return "\n".join(map(sheet_html, page.get("bidi_component")))
+    """Everything that the page writes as HTML, but for our script."""
+    parts = [element.proto for element in page.get("html")]
+    return "\n".join(each.body for each in parts if not each.unsafe_allow_javascript)
 
 
 def address_of(page: AppTest) -> Address:
     """The address of the view, which the browser is told to show."""
-    told = [json.loads(element.proto.json) for element in page.get("bidi_component")]
-    (href,) = (each["address"] for each in told if each.get("address"))
-    return read_href(href)
+    scripts = [each.proto.body for each in page.get("html") if each.proto.unsafe_allow_javascript]
+    (href,) = re.findall(r'<script data-address="([^"]*)"', "".join(scripts))
+    return read_href(unescape(href))
 
 
-def sheet_html(element: Any) -> str:
-    """What a component of ours is told to write."""
-    html = json.loads(element.proto.json)["html"]
-    assert isinstance(html, str)
-    return html
+def files_of(page: AppTest) -> list[str]:
+    """The names of the tables and figures whose CSV the page offers."""
+    return [each.proto.id for each in page.get("download_button") if each.proto.label == "CSV"]

@@ -10,13 +10,11 @@ _DRAWN: Final = """(share) => {
     return Math.min(bottom, innerHeight) - Math.max(top, 0) > height * share && height > 0;
   };
   const app = document.querySelector("[data-testid=stApp]");
-  const sheets = [...document.querySelectorAll("[class*=st-key-sheet-]")];
   const isDrawn = app?.dataset.testScriptState === "notRunning"
     && document.querySelector("h1.hw-title") !== null
     && document.querySelector("[data-stale=true], [data-testid=stSkeleton]") === null
-    && sheets.every((sheet) => sheet.querySelector(".hw-sheet"))
-    && [...document.querySelectorAll(".hw-plot")].every(
-      (figure) => figure.dataset.waits === "false" || !inSight(figure));
+    && [...document.querySelectorAll("[data-testid=stPlotlyChart]")].every(
+      (figure) => figure.querySelector(".scatterlayer, .barlayer, .plot") || !inSight(figure));
   // Asked before every frame; what the page was told last may reach its figures a frame later.
   window.framesDrawn = isDrawn ? (window.framesDrawn ?? 0) + 1 : 0;
   return window.framesDrawn > 1;

@@ -32,10 +32,10 @@ from tests.dashboard.looking import settle
 from tests.dashboard.server import Server, chromium, serving
 
 _TIMES: Final = 5
-_PAGE_S: Final = 2.0
+_PAGE_S: Final = {"overview": 1.2, "scenario": 2.0}
 _START_S: Final = 6.0
-_CHANGE_S: Final = 0.5
-_MEMORY_MIB: Final = 1024.0
+_CHANGE_S: Final = 1.0
+_MEMORY_MIB: Final = 600.0
 _TOLD: Final = {0.5: "", 0.0: ", to the last strip"}
 """What is measured of a change: until figures are drawn of which more than this is in sight."""
 _SHARES: Final = tuple(_TOLD)
@@ -96,7 +96,7 @@ def _pages(browser: Browser, server: Server, index: Index) -> Iterator[Measured]
             page.goto(wanted[-1])
             settle(page)
             times = [_opened(page, view) for view in wanted]
-        yield Measured(f"{name} page", "s", times, _PAGE_S)
+        yield Measured(f"{name} page", "s", times, _PAGE_S[name])
 
 
 def _opened(page: Page, view: str) -> float:

@@ -23,7 +23,7 @@ from hybridwatch.watch.access import (
     is_loopback,
     read_access,
 )
-from tests.dashboard.live import PAGES, said_by
+from tests.dashboard.live import APP, Text, html_of, said_by, turn_to, whole_app
 
 SECRET: Final = "correct horse battery"  # noqa: S105 (of these tests)
 ANYWHERE: Final = "0.0.0.0"  # noqa: S104 (nothing is bound)
@@ -123,7 +123,7 @@ def open_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any],
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
 
     def opened(user: dict[str, Any] | None) -> AppTest:
-        page = AppTest.from_file(str(PAGES.parent / "app.py"), default_timeout=60)
+        page = whole_app()
         if user is not None:
             page.user = user
         page.run()
@@ -147,9 +147,10 @@ def test_without_a_login_everybody_may_look(open_app) -> None:
 def test_who_is_not_logged_in_sees_a_button_and_nothing_else(open_app, page_name) -> None:
     page = open_app({"is_logged_in": False})
     if page_name:
-        page.switch_page(f"screens/{page_name}.py").run()
+        turn_to(page, page_name)
+        page.run()
     assert [button.label for button in page.button] == ["Log in"]
-    assert not page.get("bidi_component")
+    assert Text(html_of(page)).text.strip() == ""  # the style alone
     assert not shows_records(page)
 
 
@@ -296,4 +297,4 @@ def test_a_password_goes_to_the_server_unseen(start, monkeypatch) -> None:
     assert "warning" not in said
     assert SECRET not in " ".join(words)  # which every user of the machine can list
     assert environment[LOGIN] == "0"
-    assert (PAGES.parent / "server.py").is_file()
+    assert (APP.with_name("server.py")).is_file()

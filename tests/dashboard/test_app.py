@@ -15,10 +15,19 @@ from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.cli import dashboard as verb
-from hybridwatch.pages.address import Address
+from hybridwatch.pages.address import HOME, Address
 from hybridwatch.pages.screens import SCREENS
 from hybridwatch.store import write_run
-from tests.dashboard.live import PAGES, address_of, html_of, said_by
+from tests.dashboard.live import (
+    address_of,
+    files_of,
+    html_of,
+    page_of,
+    pages_of,
+    said_by,
+    turn_to,
+    whole_app,
+)
 from tests.store_builders import REGRESSED, STARTED, Plan, run, scenario
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +44,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     monkeypatch.setattr(frame, "_FRESH_S", 0)
 
     def opened(screen: str, **parameters: str | list[str]) -> AppTest:
-        page = AppTest.from_file(str(PAGES / f"{screen}.py"), default_timeout=60)
+        page = page_of(screen)
         for name, value in parameters.items():
             page.query_params[name] = value
         return run_again(page)
@@ -75,14 +84,16 @@ def state_of(page: AppTest) -> dict[str, list[str]]:
     return {name: list(address.values(name)) for name, _ in address.parameters}
 
 
-def test_every_screen_has_a_page_and_every_page_a_screen() -> None:
-    assert {path.stem for path in PAGES.glob("*.py")} == set(SCREENS)
-
-
-def test_the_frame_opens_on_the_overview(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_app_opens_on_the_overview_and_has_a_page_for_every_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
-    page = run_again(AppTest.from_file(str(ROOT / "dashboard" / "app.py"), default_timeout=60))
-    assert "make run" in said_by(page)
+    app = run_again(whole_app())
+    assert "make run" in said_by(app)
+    assert set(pages_of(app)) == {"", *SCREENS} - {HOME}
+    for name in set(SCREENS) - {HOME}:
+        turn_to(app, name)
+        assert address_of(run_again(app)).screen == name
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -108,9 +119,8 @@ def test_one_record_shows_verdicts_answers_and_trials(
     assert "Doubts" in said
     assert "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1" in said
     assert path.name in said
-    written = html_of(page)
-    assert written.count('class="hw-plot"') == 11
-    assert written.count('class="hw-file"') == 12  # and of the table
+    assert len(page.get("plotly_chart")) == 11
+    assert len(files_of(page)) == 12  # and of the table
 
 
 def test_broken_record_is_named_and_the_rest_is_shown(
@@ -179,7 +189,7 @@ def test_what_is_likely_next_is_laid_out_once_a_page_is_opened_not_at_a_filter(
 
     class Timer:
         def __init__(self, _: float, view: object, told: tuple[object, tuple[Address]]) -> None:
-            assert view is frame._write
+            assert view is frame._open
             later.extend(address.query() for address in told[1])
 
         def start(self) -> None:
@@ -222,7 +232,7 @@ def test_picking_writes_into_the_address_and_a_default_leaves_it(
     page.selectbox(key="metric").set_value("itl p99")
     run_again(page)
     assert state_of(page)["metric"] == ["itl p99"]
-    assert html_of(page).count('class="hw-plot"') == 1
+    assert len(page.get("plotly_chart")) == 1
     page.selectbox(key="metric").set_value(first)
     run_again(page)
     assert "metric" not in state_of(page)

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import parse_qs, urlsplit
@@ -31,11 +30,6 @@ CONTROL: Final = "a[href*='run=dcc7e0b6']"
 SKIP: Final = "HYBRIDWATCH_SKIP_BROWSER"
 SEEN_MS: Final = 30_000
 UNSEEN_MS: Final = 2_000
-
-HOSTILE: Final = (
-    "<script>window.pwned = 1</script> "
-    '<img src=x onerror="window.pwned = 1"> [link](javascript:window.pwned=1) **bold**'
-)
 
 
 @pytest.fixture(scope="module")
@@ -215,45 +209,11 @@ def test_a_click_on_a_point_opens_its_run_and_back_returns(regressed: str, page:
     assert "/scenario?" in page.url  # what was clicked before does not open it again
 
 
-COUNT_DRAWINGS: Final = """(() => {
-  const set = Element.prototype.setAttribute;
-  window.drawn = new Map();
-  Element.prototype.setAttribute = function (name, value) {
-    if (name === "d" && this.classList.contains("point"))
-      window.drawn.set(this, (window.drawn.get(this) ?? 0) + 1);
-    return set.call(this, name, value);
-  };
-})()"""
-"""Counts how often the shape of each point in a figure is set."""
-MOST_DRAWN: Final = "Math.max(0, ...window.drawn.values())"
-
-
-ONCE: Final = 2
-"""To place a point and to style it."""
-
-
-def test_a_figure_is_drawn_once(regressed: str, page: Page) -> None:
-    page.add_init_script(COUNT_DRAWINGS)
-    page.goto(f"{regressed}/scenario?scenario=smoke%2Fpadded-graph-rows")
-    settle(page)
-    # By now the page has its width; before, it may change under the first figures.
-    page.evaluate("window.drawn.clear()")
-    pick(page, "Along", "release")
-    page.wait_for_url("**along=release*")
-    settle(page)
-    page.wait_for_timeout(UNSEEN_MS)
-    assert page.evaluate("window.drawn.size") > 0
-    assert page.evaluate(MOST_DRAWN) == ONCE
-    page.set_viewport_size({"width": 1000, "height": 900})
-    page.wait_for_timeout(UNSEEN_MS)
-    assert page.evaluate(MOST_DRAWN) > ONCE  # so another drawing would have been counted
-
-
 def test_csv_has_the_numbers_of_the_table(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/run?run=dcc7e0b6")
     wait_for_verdict(page, METRIC, "regression")
     with page.expect_download() as found:
-        page.get_by_role("link", name="CSV").first.click()
+        page.get_by_role("button", name="CSV").first.click()
     assert found.value.suggested_filename == "hybridwatch-every-comparison.csv"
     rows = list(csv.DictReader(found.value.path().read_text(encoding="utf-8").splitlines()))
     [row] = [row for row in rows if row["metric"] == METRIC]
@@ -364,39 +324,3 @@ def test_a_store_that_grows_is_shown_without_a_reload(page: Page, tmp_path: Path
         page.get_by_role("button", name="Show").click()
         expect(page.get_by_text("1 run on 1 testbed")).to_be_visible()
         expect(page.get_by_text("No runs yet")).to_have_count(0)
-
-
-def test_hostile_text_shows_as_text_and_does_not_run(page: Page, tmp_path: Path) -> None:
-    plan = replace(REGRESSED, text=HOSTILE, scenario=replace(REGRESSED.scenario, id=HOSTILE))
-    made = run(replace(plan, failed_trials=1, testbed=replace(plan.testbed, id=HOSTILE)))
-    builds = tuple(replace(build, label=build.label + HOSTILE) for build in made.builds)
-    harness = replace(made.harness, revision=HOSTILE)
-    write_run(tmp_path, replace(made, builds=builds, harness=harness))
-    with served(tmp_path) as address:
-        page.goto(f"{address}/runs")
-        page.get_by_role("cell").get_by_text("bad on purpose").first.wait_for()
-        assert_harmless(page, least=4)
-        page.goto(f"{address}/run")
-        wait_for_verdict(page, METRIC, "regression")
-        wait_for_figures(page)
-        page.get_by_text("contender: wrong").first.wait_for(state="visible")
-        # Trace 0 is the line of medians, which has no hover; trace 1 the trials.
-        trials = page.locator(".js-plotly-plot").first.locator(".scatterlayer .trace").nth(1)
-        point = trials.locator(".point").first
-        point.hover(force=True)
-        page.locator(".hoverlayer .hovertext").first.wait_for()
-        # Title, builds and testbed, answers in their boxes, legends in figures.
-        assert_harmless(page, least=8)
-        page.goto(saved(page, tmp_path))
-        wait_for_figures(page)
-        assert_harmless(page, least=8)
-
-
-def assert_harmless(page: Page, least: int) -> None:
-    """Check that hostile text is there to be read, and nothing more came of it."""
-    said = page.locator("body").inner_text()
-    assert said.count("<script>window.pwned = 1</script>") >= least
-    assert said.count("[link](javascript:window.pwned=1) **bold**") >= least
-    assert page.locator("img[src='x']").count() == 0
-    assert page.locator("a[href^='javascript'], a[*|href^='javascript']").count() == 0
-    assert page.evaluate("window.pwned === undefined")

@@ -41,7 +41,7 @@ def test_the_password_opens_every_page_and_nothing_opens_without(
         inside.get_by_role("link", name="smoke/padded-graph-rows").click()
         inside.get_by_role("cell").get_by_text("accuracy.recall", exact=True).wait_for()
         with inside.expect_download() as found:
-            inside.get_by_role("link", name="CSV").first.click()
+            inside.get_by_role("button", name="CSV").first.click()
         assert found.value.path().stat().st_size > 100
     finally:
         inside.context.close()

@@ -31,6 +31,7 @@ FOUND: Final = """async (own) => {
       .map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)}: ${failureSummary}`));
 }"""
 GROUND: Final = "getComputedStyle(document.querySelector('.stApp, body')).backgroundColor"
+LIT: Final = f"(scheme) => ({GROUND} === 'rgb(255, 255, 255)') === (scheme === 'light')"
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 WIDTHS: Final = (1400, 390)
 
@@ -60,7 +61,7 @@ def in_every_light(page: Page) -> list[str]:
         page.set_viewport_size({"width": width, "height": 1200})
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
-            page.wait_for_timeout(100)  # the theme is changed by a script of Streamlit's
+            page.wait_for_function(LIT, arg=scheme)  # the theme is changed by Streamlit's script
             settle(page, share=0.5)
             grounds.add(page.evaluate(GROUND))
             found += [f"{scheme}, {width}: {each}" for each in violations(page)]
@@ -78,7 +79,7 @@ def test_axe_finds_nothing_on_any_page(screen: str, nights: str, page: Page) -> 
 def test_axe_finds_nothing_where_an_alert_is_answered(nights: str, page: Page) -> None:
     page.goto(f"{nights}/alerts")
     settle(page)
-    page.locator(".hw-sheet td a.hw-link").first.click()
+    page.locator("[data-testid=stHtml] td a.hw-link").first.click()
     page.get_by_role("textbox", name="Your name").wait_for()
     assert in_every_light(page) == []
 

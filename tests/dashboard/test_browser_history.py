@@ -18,12 +18,12 @@ pytestmark = pytest.mark.browser
 STEP: Final = "navigation.currentEntry.index"
 SEEN: Final = """() => [
   location.href,
-  ...[...document.querySelectorAll("h1.hw-title, .hw-lead, .hw-sheet table")].map(
+  ...[...document.querySelectorAll("h1.hw-title, .hw-lead, [data-testid=stHtml] table")].map(
     (part) => part.textContent.replaceAll(/[0-9]+ [a-z]+ ago/g, "")),
 ]"""
 SHOWS: Final = f"(expected) => JSON.stringify(({SEEN})()) === JSON.stringify(expected)"
 LEFT: Final = f"(left) => ({SEEN})().slice(1).join() !== left.slice(1).join()"
-LINKS: Final = "[data-testid=stSidebarNavLink], .hw-sheet a.hw-link"
+LINKS: Final = "[data-testid=stSidebarNavLink], [data-testid=stHtml] a.hw-link"
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_back_leads_from_a_run_through_choices_to_the_overview(regressed: str, p
     for click in (
         lambda: page.locator("[data-testid=stSidebarNavLink][href$=scenario]").click(),
         lambda: pick(page, "Scenario", "smoke/padded-graph-rows"),
-        lambda: page.locator(".hw-sheet a[href*='run?run=']").first.click(),
+        lambda: page.locator("[data-testid=stHtml] a[href*='run?run=']").first.click(),
     ):
         click()
         shown.append(seen_next(page, shown[-1]))
@@ -119,7 +119,7 @@ def test_a_view_that_was_opened_by_a_link_begins_at_its_top(
     with window(browser, 500) as page:  # low enough that the last run is below it
         main = page.locator("[data-testid=stMain]")
         opened(page, f"{regressed}/runs")
-        link = page.locator(".hw-sheet a[href*='run?run=']").last
+        link = page.locator("[data-testid=stHtml] a[href*='run?run=']").last
         link.scroll_into_view_if_needed()
         assert main.evaluate("main => main.scrollTop") > 0
         link.click()

@@ -15,7 +15,7 @@ from hybridwatch.pages.document import Chart, Document, Paragraph, Table
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.store import write_run
-from tests.dashboard.live import PAGES, Text, html_of, said_by
+from tests.dashboard.live import Text, files_of, page_of, said_by
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario
 
@@ -56,7 +56,7 @@ def both_pages(
     monkeypatch.setattr(frame, "open_view", spy)
 
     def opened(screen: str) -> tuple[Document, AppTest]:
-        page = AppTest.from_file(str(PAGES / f"{screen}.py"), default_timeout=60)
+        page = page_of(screen)
         for name, value in VIEWS[screen].items():
             page.query_params[name] = value
         page.run()
@@ -100,7 +100,7 @@ def test_both_pages_offer_the_same_files(
     document, page = both_pages(screen)
     tables = [b for b in blocks_of(document.blocks) if isinstance(b, Table) and b.rows]
     charts = [b for b in blocks_of(document.blocks) if isinstance(b, Chart)]
-    assert html_of(page).count('class="hw-file"') == len(tables) + len(charts)
+    assert len(files_of(page)) == len(tables) + len(charts)
     static = static_page(document, NOW)
     assert static.count('class="hw-file"') == len(tables) + len(charts)
     assert all(csv_of_table(table).count("\n") > len(table.rows) for table in tables)

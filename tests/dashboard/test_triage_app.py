@@ -18,7 +18,7 @@ from hybridwatch.store import write_run
 from hybridwatch.triage import Alert, Deed, Entry, Status, acknowledge
 from hybridwatch.triage.database import open_triage
 from tests.builders import BASELINE, SCENARIO, a_run
-from tests.dashboard.live import PAGES, html_of, said_by
+from tests.dashboard.live import html_of, page_of, said_by
 
 HOSTILE = "<script>window.pwned = 1</script> [link](javascript:boom()) **bold** :smile: $x$"
 
@@ -48,7 +48,7 @@ def open_alert(results: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], A
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(results))
 
     def opened() -> AppTest:
-        page = AppTest.from_file(str(PAGES / "alerts.py"), default_timeout=60)
+        page = page_of("alerts")
         page.query_params["alert"] = alert_in(results).matter.key
         return run_again(page)
 
@@ -101,7 +101,7 @@ def open_list(results: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Ap
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(results))
 
     def opened() -> AppTest:
-        return run_again(AppTest.from_file(str(PAGES / "alerts.py"), default_timeout=60))
+        return run_again(page_of("alerts"))
 
     return opened
 

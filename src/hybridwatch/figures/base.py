@@ -1,7 +1,7 @@
 """What all figures have in common: their look.
 
-Colours read on light and on dark ground, so a figure need not know where it will stand; a page may
-give the words its own colour. Plotly reads a small HTML dialect in every text it shows, so whatever
+Colours read on light and on dark ground, so a figure need not know where it will stand; words and
+ground have the page's own. Plotly reads a small HTML dialect in every text it shows, so whatever
 comes from a record goes through ``escaped``.
 """
 
@@ -13,13 +13,10 @@ import plotly.graph_objects as go
 
 from hybridwatch.plain_text import visible
 
-_NO_GROUND: Final = "rgba(0,0,0,0)"
 _TYPE: Final = {
     "family": '"Source Sans", "Source Sans 3", "Source Sans Pro", system-ui, sans-serif',
     "size": 13,
-    "color": "#78808b",
 }
-"""A grey of 4:1 on white and on near-black, for a page that says nothing and for saved images."""
 _HOVER: Final = {
     "align": "left",
     "namelength": -1,
@@ -27,12 +24,7 @@ _HOVER: Final = {
     "bordercolor": "#78808b",
     "font": {**_TYPE, "color": "#ffffff"},
 }
-_LAYOUT: Final[Mapping[str, Any]] = {
-    "font": _TYPE,
-    "hoverlabel": _HOVER,
-    "paper_bgcolor": _NO_GROUND,
-    "plot_bgcolor": _NO_GROUND,
-}
+_LAYOUT: Final[Mapping[str, Any]] = {"font": _TYPE, "hoverlabel": _HOVER}
 _TITLE: Final = {"font": {"size": 15, "weight": 600}, "x": 0, "xanchor": "left", "pad": {"l": 4}}
 _AXIS: Final = {
     "gridcolor": "rgba(128,128,128,0.22)",

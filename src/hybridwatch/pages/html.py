@@ -55,10 +55,12 @@ class HtmlContext:
     Attributes:
         href: Where a view is to be found from here; ``None`` when it cannot be reached.
         local: The reader's time zone, where it is known.
+        files: Whether a link may hold a table's or a figure's CSV; else the page offers it.
     """
 
     href: Callable[[Address], str | None]
     local: tzinfo | None = None
+    files: bool = True
 
     @property
     def run_href(self) -> str | None:
@@ -85,6 +87,11 @@ def line_html(line: Line, context: HtmlContext) -> Markup:
 def title_html(document: Document, context: HtmlContext) -> Markup:
     """Write a document's title with the line under it."""
     return _macro("title", context, document)
+
+
+def caption_html(chart: Chart, context: HtmlContext) -> Markup:
+    """Write what stands under a figure."""
+    return _macro("caption", context, chart)
 
 
 def page_html(values: Mapping[str, Any]) -> str:

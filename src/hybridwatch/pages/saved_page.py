@@ -9,6 +9,7 @@ import hashlib
 import shlex
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from importlib.resources import files
 from typing import Final
 
 from markupsafe import Markup
@@ -25,7 +26,6 @@ from hybridwatch.pages.document import (
     When,
 )
 from hybridwatch.pages.html import HtmlContext, page_html
-from hybridwatch.pages.sheet import SHEET
 from hybridwatch.pages.style import STYLE
 
 _GROUND: Final = """
@@ -38,20 +38,7 @@ footer { padding-bottom: 2rem; }
 @media print { .hw-file { display: none; } }
 """
 
-_SCRIPT: Final = (
-    SHEET
-    + """
-new Sheet(document.body, {
-  ground: document.body,
-  loadPlotly: async () => Plotly,
-  go: (href) => location.assign(href),
-}).enliven();
-for (const time of document.querySelectorAll("time")) {
-  const local = new Date(time.dateTime).toLocaleString(undefined, {timeZoneName: "short"});
-  time.title = [time.title, local].filter(Boolean).join("\\n");
-}
-"""
-)
+_SCRIPT: Final = files("hybridwatch.pages").joinpath("saved_page.js").read_text(encoding="utf-8")
 
 
 def static_page(document: Document, now: datetime, base: str | None = None) -> str:

@@ -13,6 +13,12 @@ def test_a_figure_says_nothing_of_defaults_nor_of_revisions() -> None:
     assert "template" in go.Figure([TRACE]).to_dict()["layout"]
 
 
+def test_a_figure_leaves_the_colours_of_words_and_ground_to_the_page() -> None:
+    layout = base_figure([TRACE], xaxis={}, yaxis={}).to_dict()["layout"]
+    assert "color" not in layout["font"]
+    assert not {"paper_bgcolor", "plot_bgcolor"} & layout.keys()
+
+
 def test_what_a_figure_says_of_its_axes_holds() -> None:
     figure = base_figure(
         [TRACE], xaxis={"gridcolor": "#123456"}, yaxis={"range": [0, 1]}, height=99

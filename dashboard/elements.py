@@ -1,0 +1,137 @@
+"""What of a document Streamlit draws by an element of its own: figures, commands, files."""
+
+import time
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from hybridwatch.pages.address import Address, address
+from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table, file_name
+from hybridwatch.pages.document import Chart, Command, Table
+from hybridwatch.pages.html import HtmlContext, caption_html
+from hybridwatch.pages.style import STYLE
+from hybridwatch.plain_text import visible
+
+if TYPE_CHECKING:
+    from streamlit.elements.plotly_chart import PlotlyState
+
+_LINKS: Final = (Path(__file__).parent / "links.js").read_text(encoding="utf-8")
+_MARKDOWN: Final = "\\`*_{}[]()<>#+-.!|~:$^&"
+_SOON: Final = "figures-soon"
+_LIVE: Final = """
+.st-key-figures-soon { display: none; }
+[data-testid=stElementContainer] { transition: none !important; }
+[role=tab][aria-selected=true] p { color: light-dark(#1f5fbf, #6ea8ff); }
+[data-testid=stHtml] dl { padding-left: 0; }
+.stPlotlyChart :is(.xtick, .ytick) text { fill: currentColor !important; }
+[data-testid=stCode] code { user-select: all; }
+[class*=st-key-csv] button { min-height: 0; padding: 0; }
+[class*=st-key-csv] button p { font-size: 0.8rem; }
+[class*=st-key-csv] { margin-top: -0.8rem; }
+"""
+"""Nothing is faded, frame by frame, while a page changes. White on the theme's dark blue can be
+read, and so must that blue's word on the dark ground. A click on a command selects all of it: a
+browser gives the clipboard only to a page that came by https, or from this machine."""
+
+
+def draw_style() -> None:
+    """Give the page the style of blocks."""
+    st.html(f"<style>{STYLE}{_LIVE}</style>")
+
+
+def draw_address(view: Address) -> None:
+    """Make the browser's address tell all of the view, and links open in place.
+
+    Args:
+        view: As drawn; its address replaces what the browser shows.
+    """
+    _run_links(f'data-address="{escape(view.href())}"')
+
+
+def _open(view: Address) -> None:
+    """Open another view, as a click on a link to it does."""
+    _run_links(f'data-goal="{escape(view.href())}"')
+
+
+def _run_links(data: str) -> None:
+    # A script runs when it is new: the same view may come under an address that is not whole.
+    stamp = time.monotonic_ns()
+    st.html(f'<script {data} data-stamp="{stamp}">{_LINKS}</script>', unsafe_allow_javascript=True)
+
+
+def prepare_charts(place: DeltaGenerator) -> None:
+    """Let a browser fetch, while a view is laid out, what it will draw figures with.
+
+    Args:
+        place: For a figure without anything, which nobody sees; to be emptied afterwards.
+    """
+    place.plotly_chart({"data": [{"type": "scatter"}]}, key=_SOON)
+
+
+def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
+    """Draw a figure with its caption and its CSV; a click on a point may open its run.
+
+    Args:
+        chart: The figure.
+        context: Of the page.
+        key: A name for it, unlike any other on the page.
+    """
+    picked = st.plotly_chart(
+        chart.figure,
+        key=f"figure {key}",
+        alt=visible(f"{chart.title}: {chart.description}"),
+        on_select="rerun" if chart.opens_runs else "ignore",
+        selection_mode="points",
+        config={
+            "displaylogo": False,
+            # A frame drawn with the zoom button, and two clicks, do the same.
+            "modeBarButtonsToRemove": ["zoomIn2d", "zoomOut2d", "autoScale2d"],
+            "toImageButtonOptions": {
+                "format": "png",
+                "filename": file_name(chart.title, ""),
+                "scale": 2,
+            },
+        },
+    )
+    st.html(f'<div class="hw-quiet">{caption_html(chart, context)}</div>')
+    draw_csv(chart, key)
+    if chart.opens_runs:
+        points = cast("PlotlyState", picked)["selection"]["points"]
+        if points and (custom := points[0].get("customdata")):
+            _open(address("run", run=str(custom[-1])))
+
+
+def draw_command(command: Command) -> None:
+    """Draw a command with the button that copies it."""
+    if command.title:
+        st.html(f'<div class="hw-quiet">{escape(visible(command.title))}</div>')
+    st.code(visible(command.text), language=None, wrap_lines=True)
+
+
+def markdown_of(text: str) -> str:
+    """Write a text so that Markdown shows it as it is."""
+    return "".join(f"\\{mark}" if mark in _MARKDOWN else mark for mark in visible(text))
+
+
+def draw_csv(block: Table | Chart, key: str) -> None:
+    """Offer a table, or what a figure draws, as CSV; made when somebody wants it.
+
+    Args:
+        block: Which.
+        key: A name for it, unlike any other on the page.
+    """
+    name = block.title if isinstance(block, Chart) else block.caption
+    st.download_button(
+        "CSV",
+        data=lambda: csv_of_chart(block) if isinstance(block, Chart) else csv_of_table(block),
+        file_name=file_name(name, ".csv"),
+        mime="text/csv",
+        key=f"csv {key}",
+        type="tertiary",
+        icon=":material/download:",
+        help=markdown_of(name),
+        on_click="ignore",
+    )
