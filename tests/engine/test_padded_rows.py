@@ -1,5 +1,6 @@
 """The fix for padded rows on a live engine: switched, told apart, and leaving nothing behind."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -126,10 +127,14 @@ def test_steps_are_those_that_the_probe_sees_and_make_up_the_throughput(station)
     ready = station(HEALTHY)
     result, made = assert_steps_are_seen(ready)
     # Without speculation a request gets one token from a step, so two factors are enough.
-    (rate,), (occupancy,) = (sample.values for sample in samples_of_steps(result, made))
+    values = (sample.values for sample in samples_of_steps(result, made, 0.0))
+    (rate,), (occupancy,), _ = values
     assert rate * occupancy == pytest.approx(result["output_throughput"], rel=1e-12)
-    told = {sample.metric for sample in measure(Phase.PERFORMANCE, ready).samples}
-    assert told >= EXPLAINING
+    samples = {one.metric: one.values for one in measure(Phase.PERFORMANCE, ready).samples}
+    assert samples.keys() >= EXPLAINING
+    (work_s,), (steps_per_s,) = samples["engine_cpu_time"], samples["engine_step_rate"]
+    # At least a twentieth of a processor's time is work, and no more than all processors gave.
+    assert 0.05 < work_s * steps_per_s <= (os.cpu_count() or 1) * 1.05
 
 
 def test_known_bad_reads_more_on_the_host(station):

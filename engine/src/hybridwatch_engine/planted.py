@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Final
 
 from hybridwatch_engine.patch import PatchSet
-from hybridwatch_engine.slow_step import SMALL_PERCENTS, slow_step
+from hybridwatch_engine.slow_step import BUSY_PERCENTS, SMALL_PERCENTS, busy_step, slow_step
 from hybridwatch_engine.unzeroed_state import unzeroed_state
 
 
@@ -31,6 +31,18 @@ class Fault:
     why: str
     how: str
     make: Callable[[], PatchSet]
+
+
+def _busy_by(percent: int) -> Fault:
+    return Fault(
+        id=f"busy-step-{percent}",
+        target=_STEPS,
+        why=f"Whether {percent} % more work in a step is seen, also where neighbours on the "
+        "machine make every time uncertain.",
+        how=f"After whatever the model runner does for a step it keeps its processor busy for "
+        f"{percent} % of the processor time that its own thread took for it.",
+        make=partial(busy_step, percent / 100),
+    )
 
 
 _STEPS: Final = (
@@ -64,6 +76,7 @@ FAULTS: Final[dict[str, Fault]] = {
             make=slow_step,
         ),
         *(_slow_by(percent) for percent in SMALL_PERCENTS),
+        *(_busy_by(percent) for percent in BUSY_PERCENTS),
         Fault(
             id="unzeroed-state",
             target="v1/attention/backends/mamba_attn.py "

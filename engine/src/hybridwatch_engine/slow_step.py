@@ -17,6 +17,9 @@ EXTRA: Final = 0.25
 SMALL_PERCENTS: Final = (2, 5, 10)
 """Shares of the smaller faults (``slow-step-2`` ...), in percent: how small a change is seen?"""
 
+BUSY_PERCENTS: Final = (5, 10)
+"""Shares of the faults that work and do not sleep (``busy-step-5`` ...), in percent."""
+
 
 class Drag:
     """Sleeps after every call that it wraps, a share of what the call took.
@@ -84,3 +87,24 @@ def slow_step(extra: float = EXTRA) -> PatchSet:
 
     drag = Drag(settle, extra)
     return PatchSet(*(Patch(*function, drag.slowed) for function in work_of_steps()))
+
+
+def busy_step(extra: float) -> PatchSet:
+    """Patches that make steps more work, in either model runner.
+
+    Time is the processor time of the thread that makes the steps, so that work which waits for a
+    processor is not made longer by its waiting, and as much is added on a busy machine as on a
+    quiet one.
+
+    Args:
+        extra: Share of its own processor time that a step works longer.
+    """
+    drag = Drag(lambda: None, extra, time.thread_time, _work)
+    return PatchSet(*(Patch(*function, drag.slowed) for function in work_of_steps()))
+
+
+def _work(seconds: float) -> None:
+    """Keep this thread's processor busy for so long."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass

@@ -23,7 +23,15 @@ HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 DEFAULT_BUILD: Final = "cpu-0.27.1"
 """What is measured when nobody names a build; runs everywhere."""
 
-FAULTS: Final = ("slow-step", "slow-step-2", "slow-step-5", "slow-step-10", "unzeroed-state")
+FAULTS: Final = (
+    "slow-step",
+    "slow-step-2",
+    "slow-step-5",
+    "slow-step-10",
+    "busy-step-5",
+    "busy-step-10",
+    "unzeroed-state",
+)
 """What a label may plant; the plugin says what each does (``hybridwatch_engine.planted``)."""
 
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"

@@ -100,6 +100,10 @@ class EngineServer(Stopped):
             why = f": {first}" if first else ""
             raise self.error(f"the engine ended while starting (status {status}){why}")
 
+    def processor_seconds(self) -> float:
+        """Processor time of the engine, front end included, since it began."""
+        return self._process.processor_seconds()
+
     def is_well(self, timeout_s: float = 5.0) -> bool:
         """Whether it answers its health check."""
         return is_healthy(self.url, timeout_s)

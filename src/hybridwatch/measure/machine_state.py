@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 
 from hybridwatch.measure.gpus import Gpus, GpuWatch
+from hybridwatch.process import processor_seconds
 from hybridwatch.record.run import Surroundings
 
 REPETITIONS: Final = 5
@@ -96,7 +97,7 @@ class _ProcessorTime:
         spent = psutil.cpu_times()._asdict()
         # Linux counts the time of guests of this machine as user time, too.
         total = sum(spent.values()) - spent.get("guest", 0.0) - spent.get("guest_nice", 0.0)
-        return cls(total, spent["idle"] + spent.get("iowait", 0.0), _our_seconds())
+        return cls(total, spent["idle"] + spent.get("iowait", 0.0), processor_seconds(os.getpid()))
 
     def others_since(self, before: Self) -> float | None:
         """Share of the machine that was used, and not by us; ``None`` if no time was counted."""
@@ -106,20 +107,6 @@ class _ProcessorTime:
         used = total - (self.idle - before.idle) - (self.ours - before.ours)
         # Clock ticks of ten milliseconds: a small share may come out below nothing.
         return round(min(1.0, max(0.0, used / total)), 4)
-
-
-def _our_seconds() -> float:
-    me = psutil.Process()
-    return sum(map(_seconds_of, [me, *me.children(recursive=True)]))
-
-
-def _seconds_of(process: psutil.Process) -> float:
-    """What a process used, and its children that have ended."""
-    try:
-        spent = process.cpu_times()
-    except psutil.Error:  # ended a moment ago: its parent counts it
-        return 0.0
-    return float(spent.user + spent.system + spent.children_user + spent.children_system)
 
 
 def _timed() -> float:

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, Final
 
 from hybridwatch.engine.control import UNSUPPORTED
+from hybridwatch.engine.deployment import Server
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.errors import MeasurementError
@@ -250,13 +251,18 @@ def _accuracy(station: Station) -> Measured:
 def _performance(station: Station) -> Measured:
     _prelude(station)
     server = station.engine.server
-    before = read_step_counts(server)
+    before, worked_before = read_step_counts(server), _processor_seconds(server)
     result = _load(station)
-    after = read_step_counts(server)
+    worked, after = _processor_seconds(server) - worked_before, read_step_counts(server)
     samples = samples_of_client(result)
     if before is not None and after is not None:
-        samples += samples_of_steps(result, after.since(before))
+        samples += samples_of_steps(result, after.since(before), worked)
     return Measured(samples, client_result=result)
+
+
+def _processor_seconds(server: Server) -> float:
+    """What the engines behind an address have worked since they began, of a pair both."""
+    return sum(engine.processor_seconds() for engine in server.servers)
 
 
 def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
@@ -269,15 +275,19 @@ def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
     )
 
 
-def samples_of_steps(result: Mapping[str, Any], made: StepCounts) -> tuple[Sample, ...]:
-    """How fast the engine stepped and how full its steps were.
+def samples_of_steps(
+    result: Mapping[str, Any], made: StepCounts, worked_s: float
+) -> tuple[Sample, ...]:
+    """How fast the engine stepped, how full its steps were, and how much work each was.
 
-    Both together with the tokens that a request got per step make up the output throughput, to
-    the last digit: ``tokens / s = steps / s * requests / step * tokens / (request and step)``.
+    The first two together with the tokens that a request got per step make up the output
+    throughput, to the last digit:
+    ``tokens / s = steps / s * requests / step * tokens / (request and step)``.
 
     Args:
         result: JSON of vLLM's benchmark client.
         made: What the engine did from before the load until after it.
+        worked_s: Processor time of the engine in the same span, all its processes together.
 
     Returns:
         Nothing when the engine gave other tokens than those that the client counted: then the steps
@@ -288,6 +298,7 @@ def samples_of_steps(result: Mapping[str, Any], made: StepCounts) -> tuple[Sampl
     return (
         Sample("engine_step_rate", (made.steps / result["duration"],)),
         Sample("batch_occupancy", (made.shares / made.steps,)),
+        Sample("engine_cpu_time", (round(worked_s / made.steps, CLOCK_DIGITS),)),
     )
 
 

@@ -75,6 +75,15 @@ METRICS: Final[tuple[Metric, ...]] = (
         "End-to-end latency of each request.",
     ),
     Metric(
+        "engine_cpu_time",
+        Unit.SECONDS,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Processor time of the engine, all its processes and threads together, per engine step "
+        "that gave tokens. Waiting for a processor is no part of it.",
+    ),
+    Metric(
         "metadata_build_time",
         Unit.SECONDS,
         Direction.LOWER,

@@ -1,17 +1,20 @@
 """Processes that end with us: engines, load clients and lm-eval run under a guard.
 
 ``guarded`` starts them, ``guard`` is the small program that stays between them and us;
-``stopping`` makes sure that a signal ends them all, and us. ``nvidia``
+``stopping`` makes sure that a signal ends them all, and us. ``processor_time`` counts what they
+work. ``nvidia``
 asks the driver of this machine's GPUs, on which such engines may compute.
 """
 
 from hybridwatch.process.guarded import ConversingProcess, GuardedProcess
+from hybridwatch.process.processor_time import processor_seconds
 from hybridwatch.process.proxy import without_proxy
 from hybridwatch.process.stopping import require_wanted, stoppable
 
 __all__ = [
     "ConversingProcess",
     "GuardedProcess",
+    "processor_seconds",
     "require_wanted",
     "stoppable",
     "without_proxy",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.process import guard, stopping
+from hybridwatch.process.processor_time import processor_seconds
 
 TAIL_LINES: Final = 40
 _RAISED: Final = re.compile(r"(?<![\w`'\".])(?:\w+\.)*[A-Z]\w*(?:Error|Exception): .*\S")
@@ -86,6 +87,10 @@ class GuardedProcess:
             raise TimeoutError from None
         stopping.require_wanted()
         return status
+
+    def processor_seconds(self) -> float:
+        """Processor time of the command and all its processes since they began."""
+        return processor_seconds(self._process.pid)
 
     def log_tail(self, lines: int = TAIL_LINES) -> str:
         """The last lines of the log; empty when there is none."""

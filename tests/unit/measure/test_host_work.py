@@ -90,7 +90,8 @@ class Control:
 
 
 def station():
-    engine = SimpleNamespace(server=None, control=Control(), setting=None, settle=lambda _: None)
+    server = SimpleNamespace(servers=())
+    engine = SimpleNamespace(server=server, control=Control(), setting=None, settle=lambda _: None)
     return SimpleNamespace(engine=engine)
 
 

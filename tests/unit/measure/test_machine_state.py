@@ -8,6 +8,7 @@ import pytest
 
 from hybridwatch.measure import machine_state
 from hybridwatch.measure.machine_state import REPETITIONS, Watch, kernel, kernel_seconds
+from hybridwatch.process import processor_seconds
 
 
 def test_kernel_does_the_same_work_every_time() -> None:
@@ -47,11 +48,11 @@ def test_shares_stay_between_nothing_and_everything() -> None:
 
 def test_our_own_processes_are_no_neighbours() -> None:
     """What the tree used is counted, that of a child which has ended too."""
-    before = machine_state._our_seconds()
+    before = processor_seconds(os.getpid())
     spin = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
     with psutil.Popen(["python3", "-c", spin]) as child:
         child.wait()
-    assert machine_state._our_seconds() - before >= 0.25
+    assert processor_seconds(os.getpid()) - before >= 0.25
 
 
 def test_unreadable_clock_is_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:

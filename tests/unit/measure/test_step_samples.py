@@ -18,13 +18,18 @@ def trial_of(*samples: Sample) -> Trial:
 
 def test_the_product_of_the_factors_is_the_throughput():
     # A trial of ngram speculation: 74 accepted drafts, three of them beyond the end of a request.
-    parts = parts_of(trial_of(*samples_of_steps(CLIENT, StepCounts(103, 313, 384))))
+    parts = parts_of(trial_of(*samples_of_steps(CLIENT, StepCounts(103, 313, 384), 0.41)))
     assert parts is not None
     assert parts.engine_step_rate == pytest.approx(103 / 0.55)
     assert parts.batch_occupancy == pytest.approx(313 / 103)
     assert parts.acceptance_length == pytest.approx(384 / 313)
     product = parts.engine_step_rate * parts.acceptance_length * parts.batch_occupancy
     assert product == pytest.approx(CLIENT["output_throughput"], rel=1e-14)
+
+
+def test_processor_time_is_given_per_step():
+    samples = samples_of_steps(CLIENT, StepCounts(100, 313, 384), 0.41)
+    assert [one.values for one in samples if one.metric == "engine_cpu_time"] == [(0.0041,)]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +40,7 @@ def test_the_product_of_the_factors_is_the_throughput():
     ],
 )
 def test_steps_that_are_not_those_of_the_load_are_not_told(made):
-    assert samples_of_steps(CLIENT, made) == ()
+    assert samples_of_steps(CLIENT, made, 0.41) == ()
 
 
 def test_a_trial_without_steps_has_no_factors():

@@ -8,7 +8,7 @@ import pytest
 from hybridwatch_engine.model_runner import work_of_steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.planted import FAULTS, Fault, Planter
-from hybridwatch_engine.slow_step import EXTRA, SMALL_PERCENTS, Drag, slow_step
+from hybridwatch_engine.slow_step import EXTRA, SMALL_PERCENTS, Drag, busy_step, slow_step
 from hybridwatch_engine.unzeroed_state import _all_continue
 
 from hybridwatch.engine.builds import FAULTS as LABEL_FAULTS
@@ -67,6 +67,23 @@ def test_sleeps_that_last_too_long_are_made_up_for(time):
     for _ in range(8):
         step(4.0)
     assert time.now - begin == 11 * 5.0
+
+
+def test_a_busy_step_works_its_share_of_what_its_thread_worked(monkeypatch, runners):
+    clock = Time()
+
+    def look():
+        clock.now += 0.125  # looking is work, too: so the busy loop comes to its end
+        return clock.now
+
+    monkeypatch.setattr("hybridwatch_engine.slow_step.time.thread_time", look)
+    patches = busy_step(0.25)
+    monkeypatch.setattr(runners.classes[0], "execute_model", lambda _, seconds: clock.work(seconds))
+    patches.install()
+    begin = clock.now
+    assert runners.classes[0]().execute_model(100.0) == 100.0
+    patches.remove()
+    assert clock.now - begin == pytest.approx(125.0, abs=1.0)
 
 
 def test_so_it_gives_a_fifth_less_throughput():
