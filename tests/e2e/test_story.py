@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]
 HYBRIDWATCH = [sys.executable, "-m", "hybridwatch"]
 SCENARIO = "smoke/padded-graph-rows"
-SHORT = ("--documents", "100", "--trials", "7")
+DOCUMENTS = ("--documents", "100")
+SHORT = (*DOCUMENTS, "--trials", "7")
 
 
 def hybridwatch(*arguments, status):
@@ -38,7 +39,7 @@ def hybridwatch(*arguments, status):
 def results(tmp_path_factory):
     """Results with one run, healthy against known-bad."""
     folder = tmp_path_factory.mktemp("results")
-    said = hybridwatch("run", SCENARIO, "--known-bad", *SHORT, "--results", folder, status=0)
+    said = hybridwatch("run", SCENARIO, "--known-bad", *DOCUMENTS, "--results", folder, status=0)
     assert "record: " in said
     assert "1 of 1 bug caught, the healthy engine clean." in said
     assert "hybridwatch gate" in said

@@ -104,7 +104,7 @@ def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tup
     """Give what a run shows so far in a word, the style of that word, and what shows it."""
     if control is not None:
         caught = control.sight is Sight.CAUGHT
-        return control.sight.value, _GOOD if caught else _BAD, seen_by(control, most=1)
+        return control.sight.value, _GOOD if caught else _BAD, seen_by(control)
     if report is None:
         return "measured", "", plural(len(run.trials), "trial")
     loudest = verdict_of(report)
