@@ -17,7 +17,7 @@ from hybridwatch.record.run import Phase
 from hybridwatch.store import list_records, read_run
 from tests.engine.conftest import BUILD
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
 HYBRIDWATCH = [sys.executable, "-m", "hybridwatch"]
@@ -29,7 +29,7 @@ SHORT = (*DOCUMENTS, "--trials", "7")
 def hybridwatch(*arguments, status):
     done = subprocess.run(
         [*HYBRIDWATCH, *map(str, arguments)],
-        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=1500, check=False,
     )  # fmt: skip
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout
