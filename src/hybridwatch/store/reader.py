@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hybridwatch.errors import RecordError
 from hybridwatch.record.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
-from hybridwatch.record.codec import Decoded, decode, decode_record
+from hybridwatch.record.codec import Decoded, decode_record
 from hybridwatch.record.run import Run
 from hybridwatch.store.heading import HEAD, Question, question_of, read_question
 from hybridwatch.store.layout import folder_of, list_records
@@ -134,7 +134,7 @@ def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) ->
         try:
             record = read_file(path, MOST_RECORD_BYTES)
             if wanted in record and any(build in record for build in builds):
-                other = decode(record, None)
+                other = decode_record(record).run
                 if _is_alike(other, run, labels):
                     found.append(other)
         except (OSError, RecordError):

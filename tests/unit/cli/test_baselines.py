@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
-from hybridwatch.record.codec import decode
+from hybridwatch.record.codec import decode_record
 from hybridwatch.store import list_verdicts, read_baselines, write_run
 from tests.builders import BASELINE, LATELY, a_run, noisy
 
@@ -164,11 +164,11 @@ def test_only_like_runs_are_read_to_learn_noise(store, call, tmp_path, monkeypat
         )
     parsed: list[bytes] = []
 
-    def watched(record: bytes, bulk: bytes | None):
+    def watched(record: bytes):
         parsed.append(record)
-        return decode(record, bulk)
+        return decode_record(record)
 
-    monkeypatch.setattr("hybridwatch.store.reader.decode", watched)
+    monkeypatch.setattr("hybridwatch.store.reader.decode_record", watched)
     answer = call("compare", "1f0a9c3e", "00000009", "--json")
     told = json.loads(answer.stdout)
     noisy_ones = [one for one in told["comparisons"] if one["noise"] is not None]

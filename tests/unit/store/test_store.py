@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from hybridwatch.errors import RecordError
-from hybridwatch.record.codec import decode, encode
+from hybridwatch.record.codec import decode_record, encode
 from hybridwatch.record.naming import safe_name
 from hybridwatch.store import (
     StoreContents,
@@ -201,11 +201,11 @@ def test_of_every_scenario_the_newest_run_is_read_and_no_older_one(tmp_path, mon
     once = write_run(tmp_path, of("smoke/long-ago", -9))
     parsed: list[bytes] = []
 
-    def watched(record: bytes, bulk: bytes | None):
+    def watched(record: bytes):
         parsed.append(record)
-        return decode(record, bulk)
+        return decode_record(record)
 
-    monkeypatch.setattr("hybridwatch.store.reader.decode", watched)
+    monkeypatch.setattr("hybridwatch.store.reader.decode_record", watched)
     shelf = read_newest(tmp_path)
     assert len(parsed) == 3
     newest = {stored.run.scenario.id: stored for stored in read_all(tmp_path, bulk=False).runs}
