@@ -37,6 +37,8 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
         A comparison with its verdict, or an inconclusive one with a p-value for ``judge``.
     """
     draft = _draft(pair, None if pair.of_one_run else noise)
+    timed = pair.subject.metric.kind.has_noise and not pair.repeats
+    draft = replace(draft, of_unknown_runs=timed and not pair.of_one_run and draft.noise is None)
     draft = doubt.added(draft, *doubt.about_pair(pair, draft))
     left, right = pair.baseline.summary, pair.contender.summary
     if left is None or right is None:

@@ -9,11 +9,12 @@ from dataclasses import fields, replace
 from hybridwatch.analysis.answers import Answers
 from hybridwatch.analysis.blocks import Blocks
 from hybridwatch.analysis.machine_state import about_surroundings
-from hybridwatch.analysis.noise import REACH
+from hybridwatch.analysis.noise import FEWEST_RUNS, REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Pair
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
+from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metric import Kind
 from hybridwatch.record.run import UNKNOWN
@@ -23,6 +24,12 @@ ADVISED_TRIALS = ENOUGH
 
 _NAMED = 3
 """How many unknown fields a doubt lists."""
+
+UNKNOWN_RUNS = (
+    "The trials differ, but two runs of one engine may differ as much, and too few earlier runs "
+    f"are stored to know ({FEWEST_RUNS} of a build tell): measure interleaved, both builds in one "
+    "run."
+)
 
 NO_ANSWERS = (
     "The answers of a side are not at hand, and unpaired shares prove nothing: "
@@ -175,6 +182,7 @@ def _about_trials(pair: Pair) -> Iterator[str]:
 def _about_few(pair: Pair) -> Iterator[str]:
     """Doubts that come from too few trials."""
     fewest = min(side.summary.n if side.summary else 0 for side in pair.sides)
+    in_blocks = pair.blocks is not None and pair.blocks.n >= SETTLING_BLOCKS
     if fewest < SETTLING_TRIALS:
         yield (
             f"Fewer than {SETTLING_TRIALS} trials a side: no difference can ever be significant; "
@@ -182,8 +190,9 @@ def _about_few(pair: Pair) -> Iterator[str]:
         )
     elif fewest < ADVISED_TRIALS:
         yield (
-            f"Fewer than {ADVISED_TRIALS} trials a side: only large changes can be found, and "
-            f"drift of the machine hides even these; repeat with --trials {ADVISED_TRIALS}."
+            f"Fewer than {ADVISED_TRIALS} trials a side: only large changes can be found"
+            f"{'' if in_blocks else ', and drift of the machine hides even these'}; "
+            f"repeat with --trials {ADVISED_TRIALS}."
         )
 
 

@@ -4,8 +4,9 @@ Strict on purpose: a metric that disappeared or failed is bad news like a regres
 in which nothing could be compared must not pass as "no regression".
 
 Careful on purpose, too: a gate stops people's work. A regression that survives the
-false-discovery control of its family, but not Holm's, is red in the report and a warning here. So
-is one of a time, rate or count between two runs while nobody knows how much runs differ.
+false-discovery control of its family, but not Holm's, is red in the report and a warning here. A
+time, rate or count that got worse between two runs, while nobody knows how much runs differ, is
+left open in the report and a warning here.
 
 A policy may say of a metric that it only warns, or is only watched. That is about the size of a
 change: where nothing was measured nothing is green, whatever the policy says.
@@ -21,8 +22,8 @@ from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
 UNKNOWN_RUNS: Final = (
-    "two runs, and too few earlier runs to know how much runs differ; measure both builds in one "
-    f"run, or keep {FEWEST_RUNS} runs of one of them"
+    "two runs, and too few earlier runs to know how much runs differ; measure interleaved, both "
+    f"builds in one run, or keep {FEWEST_RUNS} runs of one of them"
 )
 
 
@@ -86,7 +87,9 @@ def gate_all(
 def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT) -> Action:
     """Say what a gate does about one comparison; ``WATCH`` where it does nothing."""
     wanted = policy.action_for(report.scenario.id, comparison.metric)
-    return outcome(comparison.verdict, wanted, sure=is_sure(comparison, report))
+    if is_worse_between_unknown_runs(comparison, report):
+        return Action.WATCH if wanted is Action.WATCH else Action.WARN
+    return outcome(comparison.verdict, wanted, sure=stands(comparison, report))
 
 
 def outcome(verdict: Verdict, wanted: Action, *, sure: bool) -> Action:
@@ -95,7 +98,7 @@ def outcome(verdict: Verdict, wanted: Action, *, sure: bool) -> Action:
     Args:
         verdict: Of one comparison.
         wanted: What the policy says of a regression there.
-        sure: Whether it is sure enough to stop anything (``is_sure``).
+        sure: Whether it is sure enough to stop anything (``stands``).
 
     Returns:
         ``WATCH`` where nothing is done.
@@ -110,27 +113,22 @@ def outcome(verdict: Verdict, wanted: Action, *, sure: bool) -> Action:
     return wanted
 
 
-def is_sure(comparison: Comparison, report: Report) -> bool:
-    """Say whether a verdict is sure enough to stop anything; one without a test always is."""
-    return stands(comparison, report) and not is_between_unknown_runs(comparison, report)
-
-
 def stands(comparison: Comparison, report: Report) -> bool:
     """Say whether a verdict stands under Holm's control; one without a test always does."""
     return comparison.p_holm is None or comparison.p_holm < report.false_discovery_rate
 
 
-def is_between_unknown_runs(comparison: Comparison, report: Report) -> bool:
-    """Say whether a test compares two runs of builds of which nobody knows how much runs differ.
-
-    The trials of a run share its start, its memory layout and its day, so they tell nothing of
-    that. Answers and exact counts do not depend on it.
-    """
+def is_worse_between_unknown_runs(comparison: Comparison, report: Report) -> bool:
+    """Say whether a metric got worse, and is left open since nobody knows how much runs differ."""
+    left, right = comparison.baseline, comparison.contender
+    if not comparison.of_unknown_runs or left is None or right is None:
+        return False
+    effect = comparison.effect
     return (
-        comparison.p_value is not None
-        and comparison.metric.kind.has_noise
-        and comparison.noise is None
-        and report.baseline.run_id != report.contender.run_id
+        comparison.verdict is Verdict.INCONCLUSIVE
+        and (comparison.p_adjusted or 0.0) < report.false_discovery_rate
+        and (effect is None or abs(effect) > comparison.relevance)
+        and comparison.metric.better.is_worse(right.center - left.center)
     )
 
 
@@ -139,8 +137,8 @@ def _reason(comparison: Comparison) -> str:
 
 
 def _warning(comparison: Comparison, report: Report) -> str:
-    if is_sure(comparison, report):
+    if is_worse_between_unknown_runs(comparison, report):
+        return f"{_reason(comparison)}, worse between {UNKNOWN_RUNS}"
+    if stands(comparison, report):
         return f"{_reason(comparison)}, and the policy only warns"
-    if is_between_unknown_runs(comparison, report):
-        return f"{_reason(comparison)}, but between {UNKNOWN_RUNS}"
     return f"{_reason(comparison)}, but not under Holm's control (p {comparison.p_holm:.3f})"

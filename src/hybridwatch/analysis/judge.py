@@ -6,14 +6,30 @@ relevant change is a regression or an improvement, and only a proof of sameness 
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.families import family_of
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled
+from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, holm
 from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.sign_flips import Row, flip_p
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metric import Kind, Metric
+
+
+@dataclass(frozen=True, slots=True)
+class _PValues:
+    """The p-values of one test of a family.
+
+    Attributes:
+        alone: Of the test by itself.
+        adjusted: After the control that the verdict is held to.
+        holm: After the control that the gate asks for.
+    """
+
+    alone: float
+    adjusted: float
+    holm: float
 
 
 def judge_together(
@@ -31,36 +47,52 @@ def judge_together(
     Returns:
         The comparisons in the same order, and how many p-values were controlled.
     """
-    drafts = [replace(d, equivalence_p=_over_looks(d, d.equivalence_p, level)) for d in drafts]
-    alone = [_over_looks(draft, draft.p_value, level) for draft in drafts]
-    families: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for place, (draft, p_value) in enumerate(zip(drafts, alone, strict=True)):
-        if p_value is not None:
-            name = family_of(draft.metric, action_of(draft.metric))
-            families[name].append((place, p_value))
+    drafts = [_over_looks(draft, level) for draft in drafts]
+    families: defaultdict[str, list[int]] = defaultdict(list)
+    for place, draft in enumerate(drafts):
+        if draft.p_value is not None or draft.ratios:
+            families[family_of(draft.metric, action_of(draft.metric))].append(place)
     judged = list(drafts)
     for name, members in families.items():
-        p_values = [p_value for _, p_value in members]
-        both = zip(members, controlled(p_values), strict=True)
-        for (place, p_value), (p_adjusted, p_holm) in both:
-            draft = replace(drafts[place], family=name, p_adjusted=p_adjusted, p_holm=p_holm)
-            judged[place] = _judge(draft, p_value, p_adjusted, len(members))
+        found = _controlled([drafts[place] for place in members])
+        for place, p_values in zip(members, found, strict=True):
+            judged[place] = _judge(
+                drafts[place], name, p_values, len(members), _factor(drafts[place], level)
+            )
     return tuple(judged), sum(map(len, families.values()))
 
 
-def _over_looks(draft: Comparison, p_value: float | None, level: float) -> float | None:
-    """Scale a p-value of one look so that 0.05 is the bound again, as for all others.
-
-    Answers are asked for once, before the first look: what does not grow is not looked at again.
-    """
-    if p_value is None or draft.metric.kind is Kind.PROPORTION:
-        return p_value
-    return min(1.0, p_value * (FALSE_DISCOVERY_RATE / level))
+def _over_looks(draft: Comparison, level: float) -> Comparison:
+    """Scale what is held against 0.05, so that it is the bound again at one of several looks."""
+    if draft.equivalence_p is None:
+        return draft
+    return replace(draft, equivalence_p=min(1.0, draft.equivalence_p * _factor(draft, level)))
 
 
-def _judge(draft: Comparison, p_value: float, p_adjusted: float, tests: int) -> Comparison:
+def _factor(draft: Comparison, level: float) -> float:
+    # Answers are asked for once, before the first look: what does not grow is looked at once.
+    return 1.0 if draft.metric.kind is Kind.PROPORTION else FALSE_DISCOVERY_RATE / level
+
+
+def _judge(
+    draft: Comparison, family: str, p_values: _PValues, tests: int, factor: float
+) -> Comparison:
+    p_value, p_adjusted, p_holm = (
+        min(1.0, p * factor) for p in (p_values.alone, p_values.adjusted, p_values.holm)
+    )
+    draft = replace(
+        draft,
+        family=family,
+        p_value=p_values.alone,
+        p_adjusted=p_adjusted,
+        p_holm=p_holm,
+    )
     significant = p_adjusted < FALSE_DISCOVERY_RATE
     if significant and _is_relevant(draft):
+        if draft.of_unknown_runs:
+            # Nobody knows how much two runs of one engine differ in it, and no trials tell.
+            draft = doubt.added(draft, doubt.UNKNOWN_RUNS)
+            return replace(draft, verdict=Verdict.INCONCLUSIVE, trials_needed=None)
         verdict = Verdict.REGRESSION if _is_worse(draft) else Verdict.IMPROVEMENT
         return replace(draft, verdict=verdict, trials_needed=None)
     if draft.equivalence_p is not None and draft.equivalence_p < FALSE_DISCOVERY_RATE:
@@ -81,7 +113,48 @@ def _is_relevant(draft: Comparison) -> bool:
     return draft.effect is None or abs(draft.effect) > draft.relevance
 
 
+def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
+    """Adjust the tests of one family.
+
+    Answers are adjusted by Benjamini-Hochberg and Holm. What was timed within blocks is one joint
+    test (``sign_flips``). Whatever else was timed is adjusted by Holm beside it, and each part gets
+    the share of the level that its rows are of all.
+
+    Args:
+        drafts: All of one family, each with a p-value or with ratios.
+
+    Returns:
+        In the same order.
+    """
+    joint = [at for at, draft in enumerate(drafts) if draft.ratios]
+    apart = [at for at, draft in enumerate(drafts) if not draft.ratios]
+    p_values = [drafts[at].p_value or 0.0 for at in apart]
+    found: dict[int, _PValues] = {}
+    if joint:
+        for at, p in zip(apart, holm(p_values) if apart else (), strict=True):
+            p = min(1.0, p * len(drafts) / len(apart))
+            found[at] = _PValues(drafts[at].p_value or 0.0, p, p)
+        tails = flip_p([_row(drafts[at]) for at in joint])
+        for at, (worse, better) in zip(joint, tails, strict=True):
+            tail = worse if _is_worse(drafts[at]) else better
+            p = min(1.0, tail.adjusted * len(drafts) / len(joint))
+            found[at] = _PValues(tail.alone, p, p)
+    else:
+        for at, alone, both in zip(apart, p_values, controlled(p_values), strict=True):
+            found[at] = _PValues(alone, *both)
+    return tuple(found[at] for at in range(len(drafts)))
+
+
+def _row(draft: Comparison) -> Row:
+    sign = 1.0 if draft.metric.better.is_worse(1.0) else -1.0
+    return Row(
+        ratios=tuple(sign * ratio for ratio in draft.ratios),
+        lends=draft.metric.kind is not Kind.COUNT,
+    )
+
+
 def _is_worse(draft: Comparison) -> bool:
+    """Say whether a comparison of two sides that have values went the bad way."""
     if draft.baseline is None or draft.contender is None:
         raise ValueError("a comparison with a p-value has two sides")
     change = draft.effect

@@ -18,13 +18,14 @@ from hybridwatch.analysis.subject import Subject, subjects_of
 Noise = Mapping[tuple[str, str], float]
 """By metric id and statistic: the relative standard deviation from run to run."""
 
-FEWEST_RUNS: Final = 8
+FEWEST_RUNS: Final = 20
 REMEMBERED: Final = 30
-"""Runs that count, the newest: what a machine did a year ago says little of its noise today, and a
-history of any length takes the same time to read."""
-REACH: Final = 3.0
+"""Runs that count, the newest: what a machine did a year ago says little of its noise today,
+and a history of any length takes the same time to read."""
+REACH: Final = 5.0
 """Times the noise that a change between two runs must exceed. Two equal runs differ by ``sqrt(2)``
-times the noise; with the noise learned from eight runs, this calls 1 pair in 20 worse at most."""
+times the noise, and noise learned from 20 runs is itself off by a fifth. A report of up to 14
+metrics of such runs is then red in at most 1 case of 20."""
 
 _NORMAL: Final = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
@@ -40,7 +41,7 @@ def learned_noise(centers: Sequence[float]) -> float | None:
         centers: One value per run, oldest first.
 
     Returns:
-        A standard deviation as a fraction; ``None`` below eight runs, and where a value is not
+        A standard deviation as a fraction; ``None`` below 20 runs, and where a value is not
         positive and finite.
     """
     values = np.asarray(centers, dtype=float)

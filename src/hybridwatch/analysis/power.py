@@ -48,13 +48,14 @@ def detectable_change(
     n, m = len(baseline), len(contender)
     tested = spread * math.sqrt((1 / n + 1 / m) / _RANK_EFFICIENCY)
     estimated = spread * math.sqrt((1 / n + 1 / m) / _MEDIAN_EFFICIENCY)
-    return _detectable(tested, estimated, n + m - 2, bound)
+    return _detectable(tested, estimated, n + m - 2, bound, tail=LEVEL / 2)
 
 
 def detectable_in_blocks(ratios: Sequence[float], bound: float) -> float | None:
     """Estimate the same of paired trials: ``s`` of the log ratios, ``n`` blocks, ``n - 1`` degrees.
 
-    ``(t_.975 + t_.8) * s / sqrt(n * ARE)``, or ``ln(1 + bound) + t_.8 * s / sqrt(n * ARE)``.
+    ``(t_.95 + t_.8) * s / sqrt(n * ARE)``, as the test is one-sided, or
+    ``ln(1 + bound) + t_.8 * s / sqrt(n * ARE)``.
 
     Returns:
         A fraction; ``None`` below two blocks and where all ratios are equal.
@@ -63,12 +64,14 @@ def detectable_in_blocks(ratios: Sequence[float], bound: float) -> float | None:
     if spread is None:
         return None
     error = spread / math.sqrt(len(ratios) * _RANK_EFFICIENCY)
-    return _detectable(error, error, len(ratios) - 1, bound)
+    return _detectable(error, error, len(ratios) - 1, bound, tail=LEVEL)
 
 
-def _detectable(tested: float, estimated: float, freedom: int, bound: float) -> float:
+def _detectable(
+    tested: float, estimated: float, freedom: int, bound: float, *, tail: float
+) -> float:
     power = special.stdtrit(freedom, POWER)
-    found = (special.stdtrit(freedom, 1 - LEVEL / 2) + power) * tested
+    found = (special.stdtrit(freedom, 1 - tail) + power) * tested
     return float(np.expm1(max(found, math.log1p(bound) + power * estimated)))
 
 

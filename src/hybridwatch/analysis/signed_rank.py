@@ -3,9 +3,10 @@
 The two trials of a block share the state of the machine, so their ratio is free of drift. All that
 is asked of the logarithms of these ratios is that they scatter evenly about the effect, which holds
 for any noise that treats both sides alike. On them Wilcoxon's signed-rank test (Wilcoxon 1945;
-zeros as in Pratt 1959) says whether the sides differ, its two one-sided forms at the edges of the
-margin whether they are the same (TOST, Schuirmann 1987), and the median of all pairwise means
-(Hodges and Lehmann 1963) by how much: nearly as sharp as the mean, and deaf to single hiccups.
+zeros as in Pratt 1959) at the edges of the margin says whether the sides are the same (TOST,
+Schuirmann 1987), and the median of all pairwise means (Hodges and Lehmann 1963) by how much they
+differ: nearly as sharp as the mean, and deaf to single hiccups. Whether they differ at all is asked
+of all metrics together (``sign_flips``).
 """
 
 import math
@@ -25,8 +26,6 @@ Ratios = Sequence[float] | npt.NDArray[np.float64]
 
 SETTLING_BLOCKS: Final = 6
 """Below this the smallest two-sided p-value, 2 / 2^n, stays above 0.05: 0.0625 at n = 5."""
-TESTING_BLOCKS: Final = 10
-"""From here on the smallest p-value, 0.002, survives as the only one of 25 tests of a report."""
 
 _EXACT_BLOCKS: Final = 100
 _DIGITS: Final = 12

@@ -102,9 +102,9 @@ class Comparison:
         effect: Relative change, contender / baseline - 1; an absolute difference for exact
             metrics and proportions; ``None`` when a side is missing or the baseline is 0.
         interval: Around ``effect``.
-        p_value: Before adjustment; two-sided, of accuracy one-sided in the direction seen;
-            ``None`` for exact metrics.
-        p_adjusted: After the report's false-discovery control (Benjamini-Hochberg).
+        p_value: Before adjustment; of accuracy and within blocks one-sided in the direction seen,
+            else two-sided; ``None`` for exact metrics.
+        p_adjusted: After the control of its family.
         equivalence_p: Of the two one-sided tests against the margin.
         minimum_detectable_effect: Smallest effect that this many trials would call a regression or
             an improvement 8 times in 10.
@@ -122,6 +122,10 @@ class Comparison:
         doubts: What a reader should hold against it, each with what to do about it.
         flips: Documents answered differently, proportions only.
         family: The tests of the report that ``p_value`` was adjusted with; empty without a test.
+        ratios: Logarithm of contender / baseline of each block, where sides are compared within
+            blocks.
+        of_unknown_runs: Whether a time, rate or count is compared between two runs, and nobody
+            knows how much runs of it differ; such a change is left open.
     """
 
     metric: Metric
@@ -147,6 +151,8 @@ class Comparison:
     doubts: tuple[str, ...] = ()
     flips: tuple[Flip, ...] = ()
     family: str = ""
+    ratios: tuple[float, ...] = ()
+    of_unknown_runs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis import rank, signed_rank
+from hybridwatch.analysis import signed_rank
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
@@ -125,14 +125,11 @@ def _model(pairs: int) -> Report:
 
 
 def _draft(blank: Comparison, left: Array, right: Array) -> Comparison:
-    ratios = (np.log(right) - np.log(left)).tolist()
-    by_block = len(ratios) >= signed_rank.TESTING_BLOCKS
+    ratios = tuple((np.log(right) - np.log(left)).tolist())
     return replace(
         blank,
         effect=signed_rank.typical_change(ratios),
-        p_value=signed_rank.signed_rank_p(ratios)
-        if by_block
-        else rank.rank_p(left.tolist(), right.tolist()),
+        ratios=ratios,
         equivalence_p=signed_rank.equivalence_p(ratios, blank.metric.margin),
     )
 

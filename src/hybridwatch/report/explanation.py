@@ -31,9 +31,9 @@ _RULES: Final[Mapping[str, str]] = {
         "two-sided rank test of the trials (Mann and Whitney 1947; exact with ties by Streitberg "
         "and R\u00f6hmel 1986)"
     ),
-    "signed-rank": (
-        "two-sided signed-rank test of the blocks' ratios (Wilcoxon 1945; zeros and ties by Pratt "
-        "1959)"
+    "sign-flip": (
+        "joint test of all metrics by flipping the signs of blocks, in the direction seen "
+        "(Westfall and Young 1993; scales by Smyth 2004)"
     ),
     "McNemar": (
         "exact test of the answers that only one side got right (McNemar 1947), in the direction "
@@ -58,7 +58,10 @@ _SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
 _LOUD: Final = frozenset({Verdict.REGRESSION, Verdict.FAILED, Verdict.MISSING, Verdict.IMPROVEMENT})
 _SENTENCES: Final = 6
 """As many comparisons of one verdict as get a sentence of their own."""
-_CONTROL: Final = "Benjamini-Hochberg 1995 over the family of tests; Holm 1979 for the gate"
+_CONTROL: Final = (
+    "within blocks the joint test itself; else Benjamini-Hochberg 1995 over the family of tests, "
+    "Holm 1979 for the gate"
+)
 
 
 def print_explanation(

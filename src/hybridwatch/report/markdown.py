@@ -146,7 +146,7 @@ def _footer(report: Report) -> str:
         tests += f" in {len(report.families)} families, each"
     return (
         f"<sub>hybridwatch {escape(version('hybridwatch'))}; {words}; "
-        f"{tests} at a false-discovery rate of {rate:g}</sub>"
+        f"{tests} at a level of {rate:g}</sub>"
     )
 
 

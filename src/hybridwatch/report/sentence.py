@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hybridwatch.analysis.cause import causes_in
-from hybridwatch.analysis.gate import UNKNOWN_RUNS, is_between_unknown_runs, stands
+from hybridwatch.analysis.gate import UNKNOWN_RUNS, is_worse_between_unknown_runs, stands
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.metric import Kind
@@ -139,12 +139,9 @@ def rules(report: Report) -> tuple[str, ...]:
 def _control(report: Report) -> str:
     tests, level = plural(report.tests, "test"), f"{report.false_discovery_rate:.3g}"
     if len(report.families) < 2:
-        return f"{tests}, p adjusted together (Benjamini-Hochberg) and held against {level}."
+        return f"{tests}, p adjusted together and held against {level}."
     each = ", ".join(f"{family.tests} of {family.name}" for family in report.families)
-    return (
-        f"{tests}, p adjusted within each family (Benjamini-Hochberg) and held against {level}: "
-        f"{each}."
-    )
+    return f"{tests}, p adjusted within each family and held against {level}: {each}."
 
 
 def _repeated_looks(looks: Looks) -> str:
@@ -158,14 +155,14 @@ def _repeated_looks(looks: Looks) -> str:
 
 def unsure(report: Report) -> str:
     """Name the bad news that a gate lets pass with a warning; empty when there is none."""
-    alone = [c for c in report.bad_news if is_between_unknown_runs(c, report)]
-    doubtful = [c for c in report.bad_news if c not in alone and not stands(c, report)]
+    apart = [c for c in report.comparisons if is_worse_between_unknown_runs(c, report)]
+    doubtful = [c for c in report.bad_news if not stands(c, report)]
     parts = []
     if doubtful:
         named = ", ".join(f"{name_of(c)} (p {numbers.p_value(c.p_holm)})" for c in doubtful)
         parts.append(f"By Holm's control a gate only warns of {named}.")
-    if alone:
-        named = ", ".join(map(name_of, alone))
+    if apart:
+        named = ", ".join(map(name_of, apart))
         parts.append(f"A gate only warns of {named}: {UNKNOWN_RUNS}.")
     return " ".join(parts)
 

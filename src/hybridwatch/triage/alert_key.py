@@ -74,7 +74,7 @@ class Judged:
         effect: Relative change, or the difference; ``None`` when there is none.
         run_id: The contender's run.
         started_at: When that run started, with a time zone.
-        sure: Whether it stands under Holm's control (``gate.is_sure``).
+        sure: Whether it stands under Holm's control (``gate.stands``).
     """
 
     question: Question

@@ -19,7 +19,7 @@ def run_at(level: float, number: int = 0, **changes) -> Run:
     return replace(run, id=f"{number:08x}", **changes)
 
 
-def wandering(runs: int = 12, spread: float = 0.05) -> list[Run]:
+def wandering(runs: int = 24, spread: float = 0.05) -> list[Run]:
     levels = np.exp(np.random.default_rng(3).normal(0, spread, runs))
     return [run_at(float(level), number) for number, level in enumerate(levels)]
 
@@ -43,7 +43,7 @@ def test_noise_of_plain_drift_and_steps() -> None:
 
 
 def test_nothing_is_learned_from_too_little_or_from_no_numbers() -> None:
-    assert learned_noise((1.0, 1.1) * 3 + (1.0,)) is None
+    assert learned_noise((1.0,) * (FEWEST_RUNS - 1)) is None
     assert learned_noise((1.0,) * FEWEST_RUNS) == 0.0
     for bad in (0.0, -1.0, float("nan"), float("inf")):
         assert learned_noise((1.0,) * FEWEST_RUNS + (bad,)) is None
@@ -52,7 +52,7 @@ def test_nothing_is_learned_from_too_little_or_from_no_numbers() -> None:
 def test_a_change_within_the_wandering_of_runs_is_no_regression() -> None:
     base, cont = run_at(1.0, 100), run_at(1.06, 101)
     trusting = report_between(OneSide(base, 0), OneSide(cont, 0)).comparisons[0]
-    assert trusting.verdict is Verdict.REGRESSION
+    assert trusting.verdict is Verdict.INCONCLUSIVE
     found = compared(base, cont, wandering())
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.noise is not None

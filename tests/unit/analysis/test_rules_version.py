@@ -48,7 +48,7 @@ def of_every_metric() -> Iterator[tuple[str, Any]]:
         old, new = ({name: _values(name, trials, side) for name in MEASURED} for side in (0, 1))
         yield f"{trials} trials in turn", to_json(report_of(a_run(old, new)))
         sides = OneSide(a_run(old), 0), OneSide(a_run(new, id="22222222"), 0)
-        history = [OneSide(_of_night(night), 0) for night in range(9)]
+        history = [OneSide(_of_night(night), 0) for night in range(21)]
         terms = Terms(noise=noise_between(history, *sides))
         yield f"{trials} trials of two runs", to_json(report_between(*sides, terms))
 

@@ -68,9 +68,9 @@ def uncontrolled(drafts, level):
     """No false-discovery control, no margin: red whenever a test alone says so."""
     return tuple(
         replace(one, p_adjusted=one.p_value, p_holm=one.p_value, verdict=Verdict.REGRESSION)
-        if one.p_value < level
+        if one.p_value is not None and one.p_value < level
         else one
-        for one in drafts
+        for one in reports.together(drafts, level)
     )
 
 
