@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point import State, change_points, examine, noise, scan
+from hybridwatch.analysis.change_point import State, change_points, examine, modes, noise, scan
 from hybridwatch.errors import HistoryError
 from hybridwatch.metric import Kind
 
@@ -112,6 +112,51 @@ def test_alike_noise_is_said():
 def test_two_modes_at_random_are_no_change():
     modes = np.where(random().random(200) < 0.3, 1.05, 1.0)
     assert places(noisy(200, cv=0.003) * modes) == []
+
+
+def two_modes(n, seed, high=1.3, cv=0.01):
+    """Three points in ten in a second mode."""
+    draw = random(seed)
+    return LEVEL * (1 + draw.normal(0, cv, n)) * np.where(draw.random(n) < 0.3, high, 1.0)
+
+
+def steps_named_in_two_modes():
+    return sum(
+        any(abs(place - 70) <= 5 for place in places(with_step(two_modes(100, seed), 70)))
+        for seed in range(20)
+    )
+
+
+def test_a_step_in_noise_of_two_modes_is_found():
+    assert steps_named_in_two_modes() >= 18
+
+
+def test_means_alone_miss_a_step_in_noise_of_two_modes(monkeypatch):
+    monkeypatch.setattr(modes, "best_step", lambda *_: scan.NOWHERE)
+    assert steps_named_in_two_modes() < 14
+
+
+def test_noise_of_two_modes_alone_is_no_change():
+    series = [two_modes(100, seed, high) for seed in range(15) for high in (1.05, 1.3)]
+    assert sum(len(places(values)) for values in series) <= 1
+
+
+def test_a_slow_drift_through_two_modes_is_no_step():
+    series = [two_modes(100, seed) * np.linspace(1, 1.05, 100) for seed in range(15)]
+    assert sum(len(places(values)) for values in series) <= 2
+
+
+def test_steps_in_two_modes_are_found_in_a_long_series_too():
+    long = with_step(with_step(two_modes(5_000, 3), 2_000), 4_970, 0.1)
+    assert [round(place, -1) for place in places(long)] == [2_000, 4_970]
+
+
+def test_a_run_whose_repeats_disagree_weighs_less_in_two_modes_too():
+    series = with_step(two_modes(100, 3), 70)
+    sure, unsure = np.full(100, 0.3), np.full(100, 0.3)
+    unsure[70:] = 20.0
+    assert any(abs(place - 70) <= 5 for place in places(series, spreads=sure))
+    assert places(series, spreads=unsure) == []
 
 
 def test_few_distinct_values_are_no_obstacle():
