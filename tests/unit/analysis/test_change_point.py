@@ -259,10 +259,10 @@ REFUSED = [
     ({"values": ["fast"] * 10}, "values: expected numbers, found"),
     ({"values": [[1.0] * 10]}, "values: expected one row of numbers, found 2 dimensions"),
     ({"values": [1.7e308, -1.7e308] * 50}, "values[0]: expected a number from -1e+150 to 1e+150"),
-    ({"values": np.ones(1_000_000)}, "values: expected at most 200000 points, found 1000000"),
+    ({"values": np.ones(1_000_001)}, "values: expected at most 1000000 points, found 1000001"),
     ({"times": range(9)}, "times: expected 10, one per value, found 9"),
-    ({"times": LATE}, "times[4]: expected later than 4.0, found 3.0, before it: sort by time"),
-    ({"times": TWICE}, "times[3]: expected later than 2.0, found 2.0, a repeat of it: sort by"),
+    ({"times": LATE}, "times[4]: expected later than 4, found 3, before it: sort by time"),
+    ({"times": TWICE}, "times[3]: expected later than 2, found 2, a repeat of it: sort by"),
     ({"spreads": [0.1] * 9}, "spreads: expected 10 numbers, one per value, found 9"),
     ({"spreads": [0.1] * 9 + [-1]}, "spreads[9]: expected 0 or more, found -1"),
     ({"values": [1.0] * 9 + [0.0], "kind": "time"}, "values[9]: expected more than 0, found 0"),
@@ -280,6 +280,13 @@ def test_what_makes_no_series_is_refused_in_words(given, said):
 def test_times_may_be_dates():
     when = np.datetime64("2026-01-01") + np.arange(100)
     assert places(with_step(noisy(100), 50), times=when) == [50]
+
+
+def test_times_that_differ_by_a_nanosecond_are_not_merged():
+    since_1970 = [1_700_000_000_000_000_000 + n for n in range(100)]
+    assert places(with_step(noisy(100), 50), times=since_1970) == [50]
+    with pytest.raises(HistoryError, match="found 1700000000000000098, a repeat of it"):
+        places(noisy(100), times=[*since_1970[:99], since_1970[98]])
 
 
 @pytest.mark.parametrize("kind", [None, Kind.EXACT, Kind.COUNT, Kind.PROPORTION])
