@@ -2,8 +2,8 @@
 
 A series that falls into a second mode again and again hides a step in its own spread, whichever
 mean is compared. Here whole distributions are compared instead, by the maximum mean discrepancy of
-a Gaussian kernel (Gretton et al., JMLR 13, 2012; as a cost of segments Arlot, Celisse and Harchaoui,
-JMLR 20, 2019). The kernel is as narrow as one mode, so a step shows within every mode.
+a Gaussian kernel (Gretton et al., JMLR 13, 2012; as a cost of segments Arlot, Celisse and
+Harchaoui, JMLR 20, 2019). The kernel is as narrow as one mode, so a step shows within every mode.
 
 Values become features: how near they are to each of a few values of the series itself. Sums of
 features make the search linear in the points.
