@@ -26,6 +26,8 @@ from hybridwatch.calibration.tables import to_json, to_markdown
 from hybridwatch.errors import HistoryError, HybridwatchError
 
 _SEED: Final = 1
+HISTORIES: Final = Path(__file__).parent / "histories" / "numpy-asv.csv"
+"""Real series of the checkout; where they come from stands beside them."""
 _COMMAND: Final = "python -m hybridwatch.calibration"
 
 
@@ -74,14 +76,19 @@ def progress(console: Console) -> Iterator[Callable[[str], None]]:
 def main() -> int:
     """Parse the command line, measure, write; 1 if a bound is not met, 2 if the call was wrong."""
     parser = argparse.ArgumentParser(prog=_COMMAND, description=__doc__)
-    parser.add_argument("--histories", type=Path, help="CSV series,time,value of real benchmarks")
+    parser.add_argument(
+        "--histories",
+        type=Path,
+        default=HISTORIES,
+        help="CSV series,value of real benchmarks, oldest first",
+    )
     parser.add_argument("--seed", type=int, default=_SEED)
     parser.add_argument("--quick", action="store_true", help="few simulations: seconds, rough")
     parser.add_argument("--write", type=Path, help="Markdown document to write")
     parser.add_argument("--json", type=Path, help="figures to write, for the dashboard")
     options = parser.parse_args()
     try:
-        histories = read_histories(options.histories) if options.histories else {}
+        histories = read_histories(options.histories)
     except HybridwatchError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -104,7 +111,7 @@ def main() -> int:
 
 def _words(options: argparse.Namespace) -> Iterator[str]:
     yield from _COMMAND.split()
-    if options.histories:
+    if options.histories != HISTORIES:
         # Where the file lies is the caller's business; the document names it alone.
         yield from ("--histories", options.histories.name)
     yield from ("--seed", str(options.seed))

@@ -12,6 +12,7 @@ from hybridwatch.calibration import (
     speed,
     synthetic,
     telling,
+    two_modes,
 )
 from hybridwatch.calibration.laboratory import Laboratory, Section
 from hybridwatch.calibration.noise import Array
@@ -41,5 +42,5 @@ def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[Section, .
     # First, in a process as fresh as that of a user: later ones have memory at hand.
     time = speed.of_detector(lab)
     sections = tuple(experiment(lab) for experiment in EXPERIMENTS)
-    on_real = (online.on_real_noise(lab, histories),) if histories else ()
-    return (*sections, *on_real, time)
+    real = (online.on_real_noise, two_modes.on_held_back) if histories else ()
+    return (*sections, *(experiment(lab, histories) for experiment in real), time)

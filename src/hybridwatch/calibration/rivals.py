@@ -23,6 +23,8 @@ _ROLLING_POINTS: Final = 10
 _STATISTIC: Final = 7.0
 _STATISTIC_CHANGE: Final = 0.02
 _STATISTIC_POINTS: Final = 12
+_PENALTY: Final = 1.5
+_SHORTEST_SEGMENT: Final = 3
 _FENCE_POINTS: Final = 30
 _FENCE: Final = 3.0
 
@@ -69,6 +71,34 @@ def outside_fences(values: Array) -> tuple[Alarm, ...]:
     return _alarms(1 + _FENCE_POINTS + np.flatnonzero(outside))
 
 
+def kernel_segments(values: Array) -> tuple[Alarm, ...]:
+    """Segments of least kernel cost, 1.5 ln n for each more, as KernelCPD of ruptures.
+
+    The kernel is Gaussian, as wide as the median distance of two points (Arlot, Celisse and
+    Harchaoui 2019); the best segments are found by dynamic programming.
+    """
+    logs, n = np.log(values), len(values)
+    squares = (logs[:, None] - logs) ** 2
+    typical = float(np.median(squares[np.triu_indices(n, 1)]))
+    if typical == 0:
+        return ()
+    sums = np.zeros((n + 1, n + 1))
+    sums[1:, 1:] = np.exp(-squares / typical).cumsum(axis=0).cumsum(axis=1)
+    corners = sums.diagonal()
+    least, last = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
+    least[0], least[1:_SHORTEST_SEGMENT] = -_PENALTY * np.log(n), np.inf
+    for end in range(_SHORTEST_SEGMENT, n + 1):
+        start = np.arange(end - _SHORTEST_SEGMENT + 1)
+        inside = corners[end] - 2 * sums[end, start] + corners[start]
+        cost = least[start] + _PENALTY * np.log(n) + (end - start) - inside / (end - start)
+        last[end] = cost.argmin()
+        least[end] = cost.min()
+    cuts = [int(last[n])]
+    while cuts[-1]:
+        cuts.append(int(last[cuts[-1]]))
+    return _alarms(np.array(cuts[-2::-1], dtype=np.int64))
+
+
 def _against_median(values: Array, width: int, change: float) -> tuple[Alarm, ...]:
     if len(values) <= width:
         return ()
@@ -87,6 +117,7 @@ FIELD: Final[Mapping[str, Detector]] = MappingProxyType(
         "HUD, 20 % against 3 values": against_days,
         "5 % against the median of 10": against_rolling_median,
         "Perfherder, t > 7 over 12 and 12": sliding_t,
+        "KernelCPD, 1.5 ln n": kernel_segments,
         "rustc-perf, Q3 + 3 IQR of 30": outside_fences,
     }
 )

@@ -44,7 +44,7 @@ def command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
     The header names the columns time and value, and series if there are several. The columns may
     be in any order, and others are ignored. A time is a number or a date such as
     2026-11-21T09:15:00Z; rows are in order of time. Rows of one series at one time are repeats of
-    one run. A series has at most 200,000 times, and a value is at most 1e150 on either side of 0.
+    one run. A series has at most 1,000,000 times, and a value is at most 1e150 on either side of 0.
 
     A change is suspected from its first points on, and confirmed when more points support it. The
     exit status is 1 when the last confirmed change of a series is for the worse.

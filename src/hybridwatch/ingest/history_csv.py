@@ -26,6 +26,8 @@ _VALUE: Final = "value"
 _SHOWN: Final = 40
 """How much of a wrong cell an error message repeats."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PLAIN: Final = 300
+"""Digits of a time that is surely a finite number; most are such, and read faster as one."""
 _BELOW_MICROSECONDS: Final = re.compile(r"[.,]\d{6}(\d+)")
 
 _Time = tuple[Decimal | int, str]
@@ -93,10 +95,14 @@ class _Clock(Enum):
 
 @dataclass(slots=True)
 class _Growing:
-    """A series while its rows come in: each time's label, and its repeats."""
+    """A series while its rows come in: each time's label, its first value, and any repeats.
+
+    Most series have none, and a list for each time would take most of the memory.
+    """
 
     labels: list[str] = field(default_factory=list)
-    repeats: list[list[float]] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    repeats: dict[int, list[float]] = field(default_factory=dict)
     last: _Time = (0, "")
     line: int = 0
 
@@ -117,6 +123,8 @@ class _Row:
 
     def time(self) -> tuple[_Time, _Clock]:
         cell = self.cells[_TIME]
+        if cell.isdigit() and cell.isascii() and len(cell) <= _PLAIN:
+            return (int(cell), ""), _Clock.NUMBER
         if _number_in(cell) is not None:
             try:
                 return (Decimal(cell), ""), _Clock.NUMBER
@@ -168,10 +176,11 @@ def _add(row: _Row, series: _Growing, time: _Time, value: float) -> None:
         earlier = f"a time not before {series.labels[-1]!r} of line {series.line}"
         raise row.wrong(_TIME, f"{earlier} (sort the rows by time)")
     if series.labels and time == series.last:
-        series.repeats[-1].append(value)
+        place = len(series.values) - 1
+        series.repeats.setdefault(place, [series.values[place]]).append(value)
     else:
         series.labels.append(row.cells[_TIME])
-        series.repeats.append([value])
+        series.values.append(value)
     series.last, series.line = time, row.line
 
 
@@ -187,6 +196,7 @@ def _rows(rows: Iterator[list[str]], source: str) -> Iterator[_Row]:
     for column in (_SERIES, _TIME, _VALUE):
         if header.count(column) > 1:
             raise HistoryError(f"{source}: line 1: expected the column {column} once")
+    read = [(name, header.index(name)) for name in (_SERIES, _TIME, _VALUE) if name in header]
     for line, cells in enumerate(rows, start=2):
         if not cells:
             continue
@@ -195,8 +205,7 @@ def _rows(rows: Iterator[list[str]], source: str) -> Iterator[_Row]:
                 f"{source}: line {line}: expected {len(header)} cells as in the header, "
                 f"found {len(cells)}"
             )
-        stripped = (cell.strip() for cell in cells)
-        yield _Row(source, line, dict(zip(header, stripped, strict=True)))
+        yield _Row(source, line, {name: cells[place].strip() for name, place in read})
 
 
 def _number_in(text: str) -> float | None:
@@ -211,11 +220,14 @@ def _number_in(text: str) -> float | None:
 
 def _finished(name: str | None, series: _Growing) -> WrittenSeries:
     spreads = None
-    if min(map(len, series.repeats)) > 1:
-        spreads = tuple(stdev(values) / math.sqrt(len(values)) for values in series.repeats)
+    if len(series.repeats) == len(series.values):
+        ordered = (series.repeats[place] for place in range(len(series.values)))
+        spreads = tuple(stdev(values) / math.sqrt(len(values)) for values in ordered)
+    for place, repeats in series.repeats.items():
+        series.values[place] = median(repeats)
     return WrittenSeries(
         name=name,
         labels=tuple(series.labels),
-        values=tuple(median(values) for values in series.repeats),
+        values=tuple(series.values),
         spreads=spreads,
     )

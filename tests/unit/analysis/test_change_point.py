@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point import State, change_points, examine, noise, scan
+from hybridwatch.analysis.change_point import State, change_points, examine, modes, noise, scan
 from hybridwatch.errors import HistoryError
 from hybridwatch.metric import Kind
 
@@ -114,6 +114,51 @@ def test_two_modes_at_random_are_no_change():
     assert places(noisy(200, cv=0.003) * modes) == []
 
 
+def two_modes(n, seed, high=1.3, cv=0.01):
+    """Three points in ten in a second mode."""
+    draw = random(seed)
+    return LEVEL * (1 + draw.normal(0, cv, n)) * np.where(draw.random(n) < 0.3, high, 1.0)
+
+
+def steps_named_in_two_modes():
+    return sum(
+        any(abs(place - 70) <= 5 for place in places(with_step(two_modes(100, seed), 70)))
+        for seed in range(20)
+    )
+
+
+def test_a_step_in_noise_of_two_modes_is_found():
+    assert steps_named_in_two_modes() >= 18
+
+
+def test_means_alone_miss_a_step_in_noise_of_two_modes(monkeypatch):
+    monkeypatch.setattr(modes, "best_step", lambda *_: scan.NOWHERE)
+    assert steps_named_in_two_modes() < 14
+
+
+def test_noise_of_two_modes_alone_is_no_change():
+    series = [two_modes(100, seed, high) for seed in range(15) for high in (1.05, 1.3)]
+    assert sum(len(places(values)) for values in series) <= 1
+
+
+def test_a_slow_drift_through_two_modes_is_no_step():
+    series = [two_modes(100, seed) * np.linspace(1, 1.05, 100) for seed in range(15)]
+    assert sum(len(places(values)) for values in series) <= 2
+
+
+def test_steps_in_two_modes_are_found_in_a_long_series_too():
+    long = with_step(with_step(two_modes(5_000, 3), 2_000), 4_970, 0.1)
+    assert [round(place, -1) for place in places(long)] == [2_000, 4_970]
+
+
+def test_a_run_whose_repeats_disagree_weighs_less_in_two_modes_too():
+    series = with_step(two_modes(100, 3), 70)
+    sure, unsure = np.full(100, 0.3), np.full(100, 0.3)
+    unsure[70:] = 20.0
+    assert any(abs(place - 70) <= 5 for place in places(series, spreads=sure))
+    assert places(series, spreads=unsure) == []
+
+
 def test_few_distinct_values_are_no_obstacle():
     quantised = np.round(noisy(100) / 2) * 2
     assert places(quantised) == []
@@ -214,10 +259,10 @@ REFUSED = [
     ({"values": ["fast"] * 10}, "values: expected numbers, found"),
     ({"values": [[1.0] * 10]}, "values: expected one row of numbers, found 2 dimensions"),
     ({"values": [1.7e308, -1.7e308] * 50}, "values[0]: expected a number from -1e+150 to 1e+150"),
-    ({"values": np.ones(1_000_000)}, "values: expected at most 200000 points, found 1000000"),
+    ({"values": np.ones(1_000_001)}, "values: expected at most 1000000 points, found 1000001"),
     ({"times": range(9)}, "times: expected 10, one per value, found 9"),
-    ({"times": LATE}, "times[4]: expected later than 4.0, found 3.0, before it: sort by time"),
-    ({"times": TWICE}, "times[3]: expected later than 2.0, found 2.0, a repeat of it: sort by"),
+    ({"times": LATE}, "times[4]: expected later than 4, found 3, before it: sort by time"),
+    ({"times": TWICE}, "times[3]: expected later than 2, found 2, a repeat of it: sort by"),
     ({"spreads": [0.1] * 9}, "spreads: expected 10 numbers, one per value, found 9"),
     ({"spreads": [0.1] * 9 + [-1]}, "spreads[9]: expected 0 or more, found -1"),
     ({"values": [1.0] * 9 + [0.0], "kind": "time"}, "values[9]: expected more than 0, found 0"),
@@ -235,6 +280,13 @@ def test_what_makes_no_series_is_refused_in_words(given, said):
 def test_times_may_be_dates():
     when = np.datetime64("2026-01-01") + np.arange(100)
     assert places(with_step(noisy(100), 50), times=when) == [50]
+
+
+def test_times_that_differ_by_a_nanosecond_are_not_merged():
+    since_1970 = [1_700_000_000_000_000_000 + n for n in range(100)]
+    assert places(with_step(noisy(100), 50), times=since_1970) == [50]
+    with pytest.raises(HistoryError, match="found 1700000000000000098, a repeat of it"):
+        places(noisy(100), times=[*since_1970[:99], since_1970[98]])
 
 
 @pytest.mark.parametrize("kind", [None, Kind.EXACT, Kind.COUNT, Kind.PROPORTION])

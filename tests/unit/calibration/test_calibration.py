@@ -25,12 +25,14 @@ from hybridwatch.calibration import (
     speed,
     synthetic,
     tables,
+    two_modes,
 )
 from hybridwatch.calibration.detectors import Alarm
 from hybridwatch.calibration.experiments import EXPERIMENTS
 from hybridwatch.calibration.figure import at_least, at_most
 from hybridwatch.calibration.laboratory import Laboratory, Section
 from hybridwatch.calibration.noise import Noise
+from hybridwatch.calibration.rivals import kernel_segments
 from hybridwatch.calibration.simulated import Session, rates_run
 from hybridwatch.errors import HistoryError
 
@@ -49,12 +51,18 @@ def on_real_noise(lab: Laboratory) -> Section:
     return online.on_real_noise(lab, HISTORIES)
 
 
+def on_held_back(lab: Laboratory) -> Section:
+    return two_modes.on_held_back(lab, HISTORIES)
+
+
 def refuted(section: Section) -> set[str]:
     """Figures that even few simulations show to break their bound."""
     return {one.id for one in section.figures if one.refuted}
 
 
-@pytest.mark.parametrize("experiment", [*EXPERIMENTS, on_real_noise], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "experiment", [*EXPERIMENTS, on_real_noise, on_held_back], ids=lambda one: one.__name__
+)
 def test_no_bound_is_refuted_by_a_short_calibration(experiment, lab) -> None:
     section = experiment(lab)
     assert section.figures or section.tables
@@ -287,6 +295,22 @@ def test_command_writes_both_files_and_tells_broken_promises(tmp_path, monkeypat
     errors = capsys.readouterr().err
     assert "at work\n" in errors
     assert "not met: things found" in errors
+
+
+def test_the_repository_has_the_real_series_and_holds_half_of_them_back() -> None:
+    histories = command.read_histories(command.HISTORIES)
+    kept = two_modes.held_back(histories)
+    assert {len(values) for values in histories.values()} == {300}
+    assert (len(histories), len(kept)) == (40, 20)
+    assert kept.keys() < histories.keys()
+    assert kept.keys() == two_modes.held_back(dict(reversed(histories.items()))).keys()
+
+
+def test_kernel_segments_name_a_step_and_no_other() -> None:
+    values = np.exp(0.01 * np.random.default_rng(1).standard_normal(60))
+    assert kernel_segments(values) == kernel_segments(np.ones(20)) == ()
+    values[30:] *= 1.1
+    assert kernel_segments(values) == (Alarm(30),)
 
 
 @pytest.mark.parametrize(

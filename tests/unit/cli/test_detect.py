@@ -163,3 +163,10 @@ def test_help_names_the_limits() -> None:
     text = " ".join(CliRunner().invoke(cli, ["detect", "--help"]).output.split())
     assert f"at most {MOST_POINTS:,} times" in text
     assert f"at most {LARGEST:g}".replace("+", "") in text
+
+
+def test_a_million_times_are_searched(detect) -> None:
+    rows = (f"{10**18 + at},{1.05 if at >= 700_000 else 1.0}" for at in range(10**6))
+    answer = detect("time,value", list(rows))
+    assert answer.exit_code == 1
+    assert "1000000000000700000" in answer.output

@@ -33,8 +33,8 @@ from hybridwatch.metric import Kind
 
 ENOUGH_POINTS: Final = 10
 """Below, noise and change cannot be told apart."""
-MOST_POINTS: Final = 200_000
-"""A level that wanders takes 20 s for so many, and much longer for more."""
+MOST_POINTS: Final = 1_000_000
+"""Noise with a few changes of level takes 2 s for so many, a level that wanders 20 s."""
 LARGEST: Final = 1e150
 """On either side of 0: squares of values must be numbers, too."""
 
@@ -185,7 +185,7 @@ def _check_times(times: npt.ArrayLike | None, n: int) -> None:
     if times is None:
         return
     when: npt.NDArray[Any] = np.asarray(times)
-    if when.dtype.kind != "M":
+    if when.dtype.kind not in "Miu":  # as floats, nanoseconds since 1970 would look like repeats
         when = _numbers("times", times)
     if when.shape != (n,):
         raise HistoryError(f"times: expected {n}, one per value, found {when.size}")

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hybridwatch.analysis.change_point.noise import Array, mean_of
+from hybridwatch.analysis.change_point.noise import Array, mean_of, product_of
 
 FEWEST: Final = 3
 """Points on either side of a change: two may be outliers, and often are."""
@@ -166,7 +166,7 @@ def _best_excursion(scores: Array) -> Split:
 def slope_of(values: Array) -> float:
     """Least-squares slope per point of values with mean zero."""
     n = values.size
-    return float(_plan(n).time @ values) / (n * (n**2 - 1) / 12)
+    return product_of(_plan(n).time, values) / (n * (n**2 - 1) / 12)
 
 
 def times_of(n: int) -> Array:

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.change_point import scan, slope
+from hybridwatch.analysis.change_point import modes, scan, slope
 from hybridwatch.analysis.change_point.noise import (
     Array,
     Noise,
@@ -46,13 +46,6 @@ class Levels:
     def edges(self, n: int) -> tuple[int, ...]:
         """Where levels begin and end, the ends of the series included."""
         return (0, *self.cuts, n)
-
-    def without(self, place: int) -> "Levels":
-        """Forget one cut."""
-        return Levels(
-            self.cuts[:place] + self.cuts[place + 1 :],
-            self.strengths[:place] + self.strengths[place + 1 :],
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +108,17 @@ def levels_of(values: Array, spreads: Array | None, whole: Noise) -> Levels:
 
 def merge_small(values: Array, levels: Levels, smallest: float) -> Levels:
     """Forget cuts between levels that differ by less than matters, the smallest first."""
-    while levels.cuts:
-        edges = levels.edges(values.size)
-        medians = [median_of(values[a:b]) for a, b in pairwise(edges)]
+    edges = list(levels.edges(values.size))
+    strengths = list(levels.strengths)
+    medians = [median_of(values[a:b]) for a, b in pairwise(edges)]
+    while strengths:
         steps = np.abs(np.diff(medians))
         place = int(steps.argmin())
         if steps[place] >= smallest:
             break
-        levels = levels.without(place)
-    return levels
+        del edges[place + 1], strengths[place]
+        medians[place : place + 2] = [median_of(values[edges[place] : edges[place + 1]])]
+    return Levels(tuple(edges[1:-1]), tuple(strengths))
 
 
 def _search(values: Array, spreads: Array | None, whole: Noise) -> Levels:
@@ -149,6 +144,16 @@ def _levels(strengths: Mapping[int, float]) -> Levels:
 
 def _best_of(stretch: Stretch) -> Split:
     """The clearest split of a stretch, without any cut if none is clear enough."""
+    if stretch.values.size <= modes.PIECE:
+        # A mean that several modes sway is placed worse.
+        split = modes.best_step(stretch.values, stretch.unit)
+        return split if split.cuts else _best_of_means(stretch)
+    # Means are searched many times faster.
+    split = _best_of_means(stretch)
+    return split if split.cuts else modes.best_step(stretch.values, stretch.unit)
+
+
+def _best_of_means(stretch: Stretch) -> Split:
     scores = scores_of(stretch.values, stretch.unit)
     single = _best_single(stretch, scores)
     excursion = scan.best_excursion(scores)
@@ -179,20 +184,37 @@ def _best_single(stretch: Stretch, scores: Array) -> Split:
 
 def _settle(values: Array, spreads: Array | None, whole: Noise, cuts: list[int]) -> Levels:
     """Place every cut again between its neighbours, and drop the weakest until all stand."""
-    while cuts:
-        edges = [0, *cuts, values.size]
-        again = [
-            _between(stretch_of(values, spreads, start, end, whole), start)
-            for start, end in zip(edges, edges[2:], strict=False)
-        ]
-        strengths = [strength for _, strength in again]
-        weakest = int(np.argmin(strengths))
+    edges = [0, *cuts, values.size]
+
+    def placed(cut: int) -> tuple[int, float]:
+        start, end = edges[cut - 1], edges[cut + 1]
+        found = _between(stretch_of(values, spreads, start, end, whole), start)
+        if found[1] >= _STANDS or end - start <= modes.PIECE:
+            return found
+        # Modes are searched in pieces: this one is around the cut.
+        start = max(start, edges[cut] - modes.PIECE // 2)
+        end = min(end, edges[cut] + modes.PIECE // 2)
+        return _between(stretch_of(values, spreads, start, end, whole), start)
+
+    again = [placed(cut) for cut in range(1, len(edges) - 1)]
+    strengths = np.array([strength for _, strength in again])
+    while again:
+        weakest = int(strengths.argmin())
         if strengths[weakest] >= _STANDS:
             return _levels(dict(again))
-        del cuts[weakest]
+        # Only the cuts beside the dropped one have got another neighbour.
+        del edges[weakest + 1], again[weakest]
+        strengths = np.delete(strengths, weakest)
+        for cut in {max(weakest - 1, 0), weakest} & set(range(len(again))):
+            again[cut] = placed(cut + 1)
+            strengths[cut] = again[cut][1]
     return Levels()
 
 
 def _between(stretch: Stretch, start: int) -> tuple[int, float]:
+    if stretch.values.size <= modes.PIECE:
+        split = modes.best_step(stretch.values, stretch.unit)
+        if split.cuts:
+            return start + split.cuts[0], split.strength
     split = _best_single(stretch, scores_of(stretch.values, stretch.unit))
     return start + (split.cuts[0] if split.cuts else 0), split.strength
