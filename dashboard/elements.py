@@ -26,7 +26,8 @@ _LIVE: Final = """
 [data-testid=stElementContainer] { transition: none !important; }
 [role=tab][aria-selected=true] p { color: light-dark(#1f5fbf, #6ea8ff); }
 [data-testid=stHtml] dl { padding-left: 0; }
-.stPlotlyChart :is(.xtick, .ytick) text { fill: currentColor !important; }
+.stPlotlyChart :is(:is(.xtick, .ytick) text, .xtitle, .ytitle,
+  .annotation-text) { fill: currentColor !important; }
 [data-testid=stCode] code { user-select: all; }
 [class*=st-key-csv] button { min-height: 0; padding: 0; }
 [class*=st-key-csv] button p { font-size: 0.8rem; }
