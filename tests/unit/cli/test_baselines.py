@@ -156,7 +156,7 @@ def test_testbeds_are_compared_only_when_asked_and_the_difference_is_told(
 
 def test_only_like_runs_are_read_to_learn_noise(store, call, tmp_path, monkeypatch) -> None:
     first = store("1f0a9c3e", GOOD)
-    for day in range(1, 10):
+    for day in range(1, 24):
         store(f"{day:08x}", GOOD, started_at=first.started_at + timedelta(days=day))
         other = replace(first.scenario, digest="e" * 64)
         store(

@@ -112,7 +112,7 @@ def test_it_is_had_again_where_the_results_were_moved_to(saved, tmp_path) -> Non
 
 
 def test_two_runs_are_had_again_with_the_noise_learned_then(call, tmp_path) -> None:
-    for at in range(10):
+    for at in range(24):
         sides: dict[str, Trials] = {"ttft": noisy(0.04 * (1 + 0.03 * (at % 2)), 7, 0.01, at)}
         write_run(tmp_path, replace(a_run(sides), id=f"{at:08d}"))
     assert call("compare", "00000000", "00000001", "--save").exit_code in {0, 1}
