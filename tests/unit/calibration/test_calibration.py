@@ -303,7 +303,7 @@ def test_the_repository_has_the_real_series_and_holds_half_of_them_back() -> Non
     assert {len(values) for values in histories.values()} == {300}
     assert (len(histories), len(kept)) == (40, 20)
     assert kept.keys() < histories.keys()
-    assert kept.keys() == two_modes.held_back(dict(reversed(histories.items()))).keys()
+    assert kept.keys() == two_modes.held_back(dict(sorted(histories.items(), reverse=True))).keys()
 
 
 def test_kernel_segments_name_a_step_and_no_other() -> None:

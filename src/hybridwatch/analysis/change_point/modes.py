@@ -25,6 +25,7 @@ _WIDTH: Final = 0.5
 """Of the kernel, in units of ``_unit_of``, which modes make up to twice too large."""
 _NEAR: Final = 0.25
 """Quantile of neighbours' differences: most of the smallest are of neighbours in one mode."""
+_NEAR_IN_UNITS: Final = math.sqrt(2) * float(special.ndtri((1 + _NEAR) / 2))
 _WIDE: Final = 1.2
 """Standard deviation of scores beside a line, from which one mode does not explain them."""
 _COSTS: Final = 1.15
@@ -102,19 +103,18 @@ def _unit_of(values: Array) -> float:
     near = np.abs(values[1:] - values[:-1])
     place = int(near.size * _NEAR)
     near.partition(place)
-    return float(near[place]) / (math.sqrt(2) * float(special.ndtri((1 + _NEAR) / 2)))
+    return float(near[place]) / _NEAR_IN_UNITS
 
 
 def _is_wide(values: Array, unit: float) -> bool:
     """Whether values stray beside a line and beside a step further than one mode explains."""
-    if _deviation(values - slope.line_of(values, unit), unit) <= _WIDE:
-        return False
     cuts = scan.best_step(noise.scores_of(values, unit)).cuts
-    if not cuts:
-        return True
-    sides = np.split(values, cuts)
-    rest = np.concatenate([side - slope.level_of(side, unit) for side in sides])
-    return _deviation(rest, unit) > _WIDE
+    if cuts:
+        sides = (values[: cuts[0]], values[cuts[0] :])
+        rest = np.concatenate([side - slope.level_of(side, unit) for side in sides])
+        if _deviation(rest, unit) <= _WIDE:
+            return False
+    return _deviation(values - slope.line_of(values, unit), unit) > _WIDE
 
 
 def _deviation(rest: Array, unit: float) -> float:
@@ -175,7 +175,8 @@ def _features_of(values: Array, width: float) -> Array:
     marks = ranked[((np.arange(count) + 0.5) * values.size / count).astype(np.int64)]
     away = (values[:, None] - marks) / width
     features: Array = np.exp(-0.5 * bounded(away, _FAR) ** 2)
-    return features - features.mean(axis=0)
+    features -= features.mean(axis=0)
+    return features
 
 
 def _law_of(features: Array, degrees: int) -> _Law | None:
