@@ -46,7 +46,6 @@ EXPECTED: Final[Mapping[str, str]] = {
     "process_result_value": "SQLAlchemy calls it",
     "run_href": "a template of a page calls it",
     "line_html": "the tests write single lines with it",
-    "refuted": "the tests ask it of every figure that is promised",
     "read_href": "the tests follow links with it",
     "read_documents": "the recipes of the models and the tests read tasks with it",
 }

@@ -174,9 +174,9 @@ def _features_of(values: Array, width: float) -> Array:
     count = min(_FEATURES, values.size)
     marks = ranked[((np.arange(count) + 0.5) * values.size / count).astype(np.int64)]
     away = (values[:, None] - marks) / width
-    features: Array = np.exp(-0.5 * bounded(away, _FAR) ** 2)
-    features -= features.mean(axis=0)
-    return features
+    features = np.exp(-0.5 * bounded(away, _FAR) ** 2)
+    centered: Array = features - features.mean(axis=0)
+    return centered
 
 
 def _law_of(features: Array, degrees: int) -> _Law | None:
