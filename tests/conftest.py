@@ -36,10 +36,11 @@ class Golden:
         pytest.fail(f"{found} {what} {wanted.name}: look at it and rename it if it is right")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep together what several workers must not do at a time, or would do twice.
 
-    Engines, of which one is enough for two processors and whose speed some tests measure; and the
+    First of all hooks, since pytest-xdist reads the marks in its own. Engines, of which one is enough for two processors and whose speed some tests measure; and the
     tests of a file, which share what their fixtures make.
     """
     for item in items:
