@@ -4,7 +4,7 @@ A detector that is right on a finished series may still cry wolf every week, sin
 is a new chance to be wrong. Only a series that grows shows that, and how late an alarm comes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -151,53 +151,49 @@ def figures_of(
         promised: Whether the project's bounds stand beside them.
         hit_bound: A bound for hits alone.
     """
-    questions = len(outcomes) * (BLOCK - _FIRST + 1)
     hit, calm, soon, later = (
         (at_least(0.9), at_most(1.0), at_most(2), at_most(5))
         if promised
         else (hit_bound, None, None, None)
     )
-    any_delay = [o.delay for o in outcomes if o.delay is not None]
-    sure_delay = [o.delay_confirmed for o in outcomes if o.delay_confirmed is not None]
     return (
-        figure.share(
-            f"{name}.hit", f"{where}: step named", [o.delay is not None for o in outcomes], hit
-        ),
-        figure.share(
-            f"{name}.hit_confirmed",
-            f"{where}: step named, confirmed",
-            [o.delay_confirmed is not None for o in outcomes],
-            hit,
-        ),
-        figure.share(
-            f"{name}.luck", f"{where}: its place named without it", [o.luck for o in outcomes]
-        ),
-        figure.rate(
-            f"{name}.false_alarms",
-            f"{where}: false alarms per 1000 points",
-            sum(o.false_alarms for o in outcomes),
-            questions,
-            len(outcomes),
-            calm,
-        ),
-        figure.rate(
-            f"{name}.false_confirmed",
-            f"{where}: false alarms per 1000 points, confirmed",
-            sum(o.false_confirmed for o in outcomes),
-            questions,
-            len(outcomes),
-            calm,
-        ),
-        figure.median(
-            f"{name}.delay", f"{where}: median delay of an alarm, points", any_delay, soon
-        ),
-        figure.median(
-            f"{name}.delay_confirmed",
-            f"{where}: median delay of a confirmed alarm, points",
-            sure_delay,
-            later,
-        ),
+        *_hits(name, where, outcomes, hit),
+        *_false_alarms(name, where, outcomes, calm),
+        *_delays(name, where, outcomes, soon, later),
     )
+
+
+def _hits(
+    name: str, where: str, outcomes: Sequence[Outcome], bound: Bound | None
+) -> Iterator[Figure]:
+    hits = [one.delay is not None for one in outcomes]
+    sure = [one.delay_confirmed is not None for one in outcomes]
+    yield figure.share(f"{name}.hit", f"{where}: step named", hits, bound)
+    yield figure.share(f"{name}.hit_confirmed", f"{where}: step named, confirmed", sure, bound)
+    luck = [one.luck for one in outcomes]
+    yield figure.share(f"{name}.luck", f"{where}: its place named without it", luck)
+
+
+def _false_alarms(
+    name: str, where: str, outcomes: Sequence[Outcome], bound: Bound | None
+) -> Iterator[Figure]:
+    looks = len(outcomes) * (BLOCK - _FIRST + 1)
+    title = f"{where}: false alarms per 1000 points"
+    count, sure = sum(o.false_alarms for o in outcomes), sum(o.false_confirmed for o in outcomes)
+    yield figure.rate(f"{name}.false_alarms", title, count, looks, len(outcomes), bound)
+    title += ", confirmed"
+    yield figure.rate(f"{name}.false_confirmed", title, sure, looks, len(outcomes), bound)
+
+
+def _delays(
+    name: str, where: str, outcomes: Sequence[Outcome], soon: Bound | None, later: Bound | None
+) -> Iterator[Figure]:
+    delays = [o.delay for o in outcomes if o.delay is not None]
+    sure = [o.delay_confirmed for o in outcomes if o.delay_confirmed is not None]
+    title = f"{where}: median delay of an alarm, points"
+    yield figure.median(f"{name}.delay", title, delays, soon)
+    title = f"{where}: median delay of a confirmed alarm, points"
+    yield figure.median(f"{name}.delay_confirmed", title, sure, later)
 
 
 def on_real_noise(

@@ -4,18 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.change_point import State
-from hybridwatch.analysis.culprit import commits_between
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.sight import kind_of
-from hybridwatch.figures.lines import change_of
 from hybridwatch.figures.marks import mark_gap
 from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.history.lines import Line, lines_of, medians_of, names_of, verdict_of
+from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
 from hybridwatch.history.runs import controls_last, rows_of
 from hybridwatch.index import Index, Series
 from hybridwatch.metric import Kind, metric_of
@@ -29,7 +26,6 @@ from hybridwatch.pages.document import (
     Document,
     Filters,
     Folded,
-    Grade,
     Inline,
     Link,
     Paragraph,
@@ -41,6 +37,7 @@ from hybridwatch.pages.document import (
     Line as Words,
 )
 from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
 from hybridwatch.pages.screens.screen import Source
@@ -166,7 +163,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         *(gaps_notice([gap]) if gap else ()),
         *broken_in(source),
         Filters(tuple(choices)),
-        *_changed(drawn, source),
+        *change_points(drawn, source),
         *charts_of(drawn),
         *_others(subjects, metric, place, names[0], source),
         _table_of_runs(runs, names, source, over_releases=over_releases),
@@ -256,75 +253,6 @@ def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
         f"version {place.version} · {place.testbed} · {counted}, newest ",
         When(last, age(last, source.now)),
     )
-
-
-def _changed(drawn: Sequence[tuple[Subject, list[Line], Chart]], source: Source) -> Iterator[Block]:
-    """Every change point of what is drawn: confirmed and worse first, the newest of them first."""
-    found = [
-        (
-            state is State.SUSPECTED,
-            not subject.metric.better.is_worse(point.effect),
-            point,
-            line,
-            subject,
-        )
-        for subject, lines, _ in drawn
-        for line in lines
-        for point in line.history.points
-        for state in (point.state,)
-    ]
-    found.sort(key=lambda each: -each[3].levels["started_at"].iloc[each[2].index].value)
-    found.sort(key=lambda each: each[:2])
-    columns = (
-        Column("change", title="Confirmed changes are coloured; a suspected one may be noise yet"),
-        Column("metric, build"),
-        Column("size", number=True, title="New level against old, with its 95 % interval"),
-        Column("first run on the new level"),
-        Column("what else changed there", wide=True),
-    )
-    rows = tuple(_change(point, line, subject, source) for _, _, point, line, subject in found)
-    if rows:
-        yield Section("Where it changed", (Table("Change points", columns, rows),))
-    else:
-        runs = max((len(line.levels) for _, lines, _ in drawn for line in lines), default=0)
-        yield Paragraph(
-            f"No change point in what is drawn, up to {plural(runs, 'median')} a line.", quiet=True
-        )
-
-
-def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
-    at: Any = line.levels.iloc[point.index]
-    when = at["started_at"].to_pydatetime()
-    worse = "worse" if subject.metric.better.is_worse(point.effect) else "better"
-    confirmed = point.state is State.CONFIRMED
-    return (
-        Cell(
-            Grade(verdict_of(point, subject.metric), worse) if confirmed else f"suspected {worse}",
-            "confirmed" if confirmed else "look again after the next runs",
-        ),
-        Cell(subject.label, line.name),
-        Cell(change_of(point, line, subject.metric), raw=point.effect),
-        Cell(
-            Link(at["run"], address("run", run=at["run"])),
-            When(when, age(when, source.now)),
-        ),
-        _suspects(point, line),
-    )
-
-
-def _suspects(point: Any, line: Line) -> Cell:
-    """Say what changed between the last run on the old level and the first on the new one."""
-    old: Any = line.levels.iloc[point.index - 1]
-    new: Any = line.levels.iloc[point.index]
-    step = next((step.text for step in line.steps if step.at == point.index), "")
-    inlines: list[Inline] = [step or "release and fixes are the same"]
-    if commits := commits_between(old["release"], new["release"]):
-        inlines += [" \N{MIDDLE DOT} ", Link(commits.text, commits.url)]
-    sides = {"baseline": old, "contender": new}
-    both = {role: f"{side['run']}#{side['side']}" for role, side in sides.items()}
-    way = Link("everything that differs", address("compare", **both))
-    last = f"since run\N{NO-BREAK SPACE}{old['run']} of {old['release']}: "
-    return Cell(tuple(inlines), (last, way))
 
 
 def _others(
