@@ -206,7 +206,7 @@ def on_real_noise(
     outcomes = [examine_block(detector, block, with_step(block)) for block in blocks]
     figures = figures_of("history.real", "real noise", outcomes, promised=True)
     rows = [row_of("hybridwatch", figures)]
-    few = blocks[: lab.times(100, 5)]
+    few = blocks[: lab.times(50, 5)]
     for name, rival in FIELD.items():
         if rival is not ours:
             lab.tell(f"histories: the same, {name}")

@@ -10,7 +10,9 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
+from asv.step_detect import detect_steps
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy import stats
 
 from hybridwatch.calibration.detectors import Alarm, Detector, ours
 from hybridwatch.calibration.noise import Array
@@ -25,6 +27,7 @@ _STATISTIC_CHANGE: Final = 0.02
 _STATISTIC_POINTS: Final = 12
 _PENALTY: Final = 1.5
 _SHORTEST_SEGMENT: Final = 3
+_DIVISIVE_P: Final = 0.001
 _FENCE_POINTS: Final = 30
 _FENCE: Final = 3.0
 
@@ -99,6 +102,47 @@ def kernel_segments(values: Array) -> tuple[Alarm, ...]:
     return _alarms(np.array(cuts[-2::-1], dtype=np.int64))
 
 
+def divisive(values: Array) -> tuple[Alarm, ...]:
+    """Split where the energy distance is greatest, while Student's p is below 0.001, as Otava.
+
+    Matteson and James, "A nonparametric approach for multiple change point analysis", 2014, with
+    the test that Otava put in the place of permutations. Without its windows and its merging, which
+    matter to series longer than the 100 points that are shown here.
+    """
+    distances = np.zeros((len(values) + 1, len(values) + 1))
+    distances[1:, 1:] = np.abs(values[:, None] - values).cumsum(axis=0).cumsum(axis=1)
+    cuts: list[int] = []
+    waiting = [(0, len(values))]
+    while waiting:
+        start, end = waiting.pop()
+        if end - start < 2 * _SHORTEST_SEGMENT:
+            continue
+        cut = _greatest_energy(distances, start, end)
+        if stats.ttest_ind(values[start:cut], values[cut:end]).pvalue < _DIVISIVE_P:
+            cuts.append(cut)
+            waiting += [(start, cut), (cut, end)]
+    return _alarms(np.array(sorted(cuts), dtype=np.int64))
+
+
+def _greatest_energy(distances: np.ndarray, start: int, end: int) -> int:
+    """Find the split of a segment from the sums of distances of all points up to two places."""
+    cut = np.arange(start + 2, end - 1)
+    left, right = cut - start, end - cut
+    corners = distances.diagonal()
+    # Sums over all ordered pairs: within either part, and between the two.
+    first = corners[cut] - 2 * distances[start, cut] + corners[start]
+    second = corners[end] - 2 * distances[cut, end] + corners[cut]
+    whole = corners[end] - 2 * distances[start, end] + corners[start]
+    between = (whole - first - second) / (left * right)
+    within = first / (left * (left - 1)) + second / (right * (right - 1))
+    return int(cut[np.argmax((between - within) * left * right / (end - start))])
+
+
+def steps_of_asv(values: Array) -> tuple[Alarm, ...]:
+    """Every step that ``asv publish`` draws, by asv itself."""
+    return tuple(Alarm(start) for start, *_ in detect_steps(values.tolist())[1:])
+
+
 def _against_median(values: Array, width: int, change: float) -> tuple[Alarm, ...]:
     if len(values) <= width:
         return ()
@@ -118,6 +162,8 @@ FIELD: Final[Mapping[str, Detector]] = MappingProxyType(
         "5 % against the median of 10": against_rolling_median,
         "Perfherder, t > 7 over 12 and 12": sliding_t,
         "KernelCPD, 1.5 ln n": kernel_segments,
+        "Otava, E-divisive, t at 0.001": divisive,
+        "asv publish, all its steps": steps_of_asv,
         "rustc-perf, Q3 + 3 IQR of 30": outside_fences,
     }
 )

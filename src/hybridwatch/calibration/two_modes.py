@@ -21,13 +21,15 @@ from hybridwatch.calibration.online import (
     shuffled_blocks,
     with_step,
 )
-from hybridwatch.calibration.rivals import kernel_segments
+from hybridwatch.calibration.rivals import FIELD
 
 _SHARE: Final = 0.3
 _HIGHER: Final = 0.3
 _SPLIT: Final = 20
 """Seed that says which half of the series was tuned on; fixed before anything was."""
 _BOUND: Final = 0.9
+_PEERS: Final = ("KernelCPD, 1.5 ln n", "Otava, E-divisive, t at 0.001", "asv publish, all its steps")
+"""The rules in use elsewhere that look at a whole series."""
 
 
 def held_back(histories: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -53,10 +55,8 @@ def on_held_back(
         ("history.two_modes", in_modes, "two modes"),
     ):
         few = some[: lab.times(50, 2)]
-        for rule, asked, shown in (
-            ("hybridwatch", detector, some),
-            ("KernelCPD, 1.5 ln n", kernel_segments, few),
-        ):
+        peers = ((rule, FIELD[rule], few) for rule in _PEERS)
+        for rule, asked, shown in (("hybridwatch", detector, some), *peers):
             lab.tell(f"histories: {where}, {rule}")
             outcomes = [examine_block(asked, block, with_step(block)) for block in shown]
             measured = figures_of(name, where, outcomes, hit_bound=at_least(_BOUND))
@@ -68,7 +68,7 @@ def on_held_back(
         f"{_SPLIT}; its constants were chosen on the first half and on made noise, the detector's "
         "other constants earlier on all of them). Once as they are, once with "
         f"{percent(_SHARE)} of the points, at random, {percent(_HIGHER)} higher: a second mode. "
-        f"{HOW} KernelCPD saw the first {lab.times(50, 2)} of each."
+        f"{HOW} The other rules saw the first {lab.times(50, 2)} of each."
     )
     header = ("noise", *HEADER)
     table = Table("Held-back series, and the same with a second mode", header, tuple(rows))

@@ -27,12 +27,12 @@ from hybridwatch.calibration import (
     tables,
     two_modes,
 )
-from hybridwatch.calibration.detectors import Alarm
+from hybridwatch.calibration.detectors import Alarm, Detector
 from hybridwatch.calibration.experiments import EXPERIMENTS
 from hybridwatch.calibration.figure import at_least, at_most
 from hybridwatch.calibration.laboratory import Laboratory, Section
 from hybridwatch.calibration.noise import Noise
-from hybridwatch.calibration.rivals import kernel_segments
+from hybridwatch.calibration.rivals import divisive, kernel_segments, steps_of_asv
 from hybridwatch.calibration.simulated import Session, rates_run
 from hybridwatch.errors import HistoryError
 
@@ -306,11 +306,12 @@ def test_the_repository_has_the_real_series_and_holds_half_of_them_back() -> Non
     assert kept.keys() == two_modes.held_back(dict(sorted(histories.items(), reverse=True))).keys()
 
 
-def test_kernel_segments_name_a_step_and_no_other() -> None:
+@pytest.mark.parametrize("rule", [kernel_segments, divisive, steps_of_asv])
+def test_rules_for_whole_series_name_a_step_and_no_other(rule: Detector) -> None:
     values = np.exp(0.01 * np.random.default_rng(1).standard_normal(60))
-    assert kernel_segments(values) == kernel_segments(np.ones(20)) == ()
+    assert rule(values) == rule(np.ones(20)) == ()
     values[30:] *= 1.1
-    assert kernel_segments(values) == (Alarm(30),)
+    assert rule(values) == (Alarm(30),)
 
 
 @pytest.mark.parametrize(
