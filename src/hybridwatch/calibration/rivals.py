@@ -115,10 +115,10 @@ def divisive(values: Array) -> tuple[Alarm, ...]:
     waiting = [(0, len(values))]
     while waiting:
         start, end = waiting.pop()
-        if end - start < 2 * _SHORTEST_SEGMENT:
+        if end - start < 2 * _SHORTEST_SEGMENT or not np.ptp(values[start:end]):
             continue
         cut = _greatest_energy(distances, start, end)
-        if stats.ttest_ind(values[start:cut], values[cut:end]).pvalue < _DIVISIVE_P:
+        if _student_p(values[start:cut], values[cut:end]) < _DIVISIVE_P:
             cuts.append(cut)
             waiting += [(start, cut), (cut, end)]
     return _alarms(np.array(sorted(cuts), dtype=np.int64))
@@ -136,6 +136,14 @@ def _greatest_energy(distances: np.ndarray, start: int, end: int) -> int:
     between = (whole - first - second) / (left * right)
     within = first / (left * (left - 1)) + second / (right * (right - 1))
     return int(cut[np.argmax((between - within) * left * right / (end - start))])
+
+
+def _student_p(left: Array, right: Array) -> float:
+    points = len(left) + len(right)
+    pooled = (left.var() * len(left) + right.var() * len(right)) / (points - 2)
+    error = np.sqrt(pooled * (1 / len(left) + 1 / len(right)))
+    with np.errstate(divide="ignore"):  # two constants that differ
+        return float(2 * stats.t.sf(abs(left.mean() - right.mean()) / error, points - 2))
 
 
 def steps_of_asv(values: Array) -> tuple[Alarm, ...]:
@@ -162,7 +170,7 @@ FIELD: Final[Mapping[str, Detector]] = MappingProxyType(
         "5 % against the median of 10": against_rolling_median,
         "Perfherder, t > 7 over 12 and 12": sliding_t,
         "KernelCPD, 1.5 ln n": kernel_segments,
-        "Otava, E-divisive, t at 0.001": divisive,
+        "Otava, t at 0.001": divisive,
         "asv publish, all its steps": steps_of_asv,
         "rustc-perf, Q3 + 3 IQR of 30": outside_fences,
     }

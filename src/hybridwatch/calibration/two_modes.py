@@ -28,7 +28,7 @@ _HIGHER: Final = 0.3
 _SPLIT: Final = 20
 """Seed that says which half of the series was tuned on; fixed before anything was."""
 _BOUND: Final = 0.9
-_PEERS: Final = ("KernelCPD, 1.5 ln n", "Otava, E-divisive, t at 0.001", "asv publish, all its steps")
+_PEERS: Final = ("KernelCPD, 1.5 ln n", "Otava, t at 0.001", "asv publish, all its steps")
 """The rules in use elsewhere that look at a whole series."""
 
 
