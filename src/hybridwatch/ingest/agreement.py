@@ -4,8 +4,9 @@ Only what can be computed again without doubt is held against a file. A task tha
 function of its own, or by a regular expression that lm-eval does not ship, is believed.
 """
 
+import math
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
@@ -15,6 +16,9 @@ from hybridwatch.record.run import Answer, Run, Trial
 _CLOSE: Final = 1e-6
 """Shares of the same documents differ by the order of their sum alone."""
 _EXACT: Final = "exact_match"
+_CHOICE: Final = "acc"
+_MUTUAL: Final = "acc_mutual_info"
+"""Asks for every choice a second time, without the question."""
 _ACCURACY: Final = "accuracy."
 _SHOWN: Final = 40
 
@@ -57,8 +61,12 @@ def check_document(row: Node, metric: str, config: Mapping[str, Any]) -> None:
         config: Of the task, as lm-eval writes it.
 
     Raises:
-        IngestError: It is scored right and differs, or wrong and is equal.
+        IngestError: It is scored right and differs, or wrong and is equal; of several choices, it
+            is scored right and another is the likeliest, or wrong and it is.
     """
+    if metric == _CHOICE:
+        _check_choice(row, config)
+        return
     normal = _normal(_metric(config, metric)) if metric == _EXACT else None
     responses = row.value.get("filtered_resps")
     texts = [row.value.get("target"), *(responses[:1] if isinstance(responses, list) else ())]
@@ -73,6 +81,37 @@ def check_document(row: Node, metric: str, config: Mapping[str, Any]) -> None:
     if (score.value == 1 and not is_alike) or (score.value == 0 and is_equal):
         shown = f"response {response[:_SHOWN]!r}, target {target[:_SHOWN]!r}"
         raise score.wrong(f"{int(is_equal)} ({shown})")
+
+
+def _check_choice(row: Node, config: Mapping[str, Any]) -> None:
+    if config.get("output_type") != "multiple_choice" or "process_results" in config:
+        return
+    found, target = _likelihoods(row.value), str(row.value.get("target"))
+    # The target is a place, but where it may as well be the text of a choice nobody knows.
+    if not found or not target.isdecimal() or target in _choices(row.value):
+        return
+    likeliest = found.index(max(found))
+    score = row.at(_CHOICE)
+    if int(target) < len(found) and score.value != (likeliest == int(target)):
+        shown = f"choice {likeliest} is the likeliest, target {target}"
+        raise score.wrong(f"{int(likeliest == int(target))} ({shown})")
+
+
+def _likelihoods(row: Mapping[str, Any]) -> Sequence[float]:
+    """Read the log likelihood of each choice; none where they are not all there."""
+    try:
+        found = [float(likelihood) for likelihood, _ in row["filtered_resps"]]
+    except (KeyError, TypeError, ValueError):
+        return ()
+    if any(math.isnan(each) for each in found):
+        return ()
+    return found[: len(found) // 2] if _MUTUAL in row.get("metrics", ()) else found
+
+
+def _choices(row: Mapping[str, Any]) -> Collection[str]:
+    arguments = row.get("arguments")
+    asked = arguments.values() if isinstance(arguments, dict) else ()
+    return {str(one.get("arg_1")).strip() for one in asked if isinstance(one, dict)}
 
 
 def check_record(run: Run) -> None:
