@@ -136,7 +136,8 @@ def wait_until(look, seconds):
 @pytest.mark.parametrize(
     ("words", "engines", "number", "status"),
     [
-        ((SCENARIO,), 1, signal.SIGINT, 130),
+        # A run within a phase is stopped by it in test_interruption.py.
+        pytest.param((SCENARIO,), 1, signal.SIGINT, 130, marks=pytest.mark.slow),
         # By phases: the engine of the next scenario comes up at the same time.
         ((SCENARIO, "smoke/dummy-run", "--known-bad"), 2, signal.SIGTERM, 130),
         ((SCENARIO,), 1, signal.SIGKILL, -9),

@@ -82,11 +82,13 @@ def test_each_has_the_parameters_that_its_model_is_published_with(tmp_path):
     assert told(tmp_path, COUNT, *folders(PARAMETERS)) == pytest.approx(PARAMETERS, rel=1e-3)
 
 
+@pytest.mark.slow  # the files change with a new model only, and vLLM with a new build
 def test_vllm_takes_each_for_a_hybrid_model(tmp_path):
     found = told(tmp_path, ACCEPT, home() / "models" / "tiny-hybrid", *folders(ARCHITECTURES))
     assert found == {name: [architecture, True] for name, architecture in ARCHITECTURES.items()}
 
 
+@pytest.mark.slow  # the files change with a new model only, and vLLM with a new build
 def test_nemotron_h_drafts_for_itself(tmp_path):
     name = "nemotron-3.5-lightning-30b-a3b"
     found = told(tmp_path, DRAFTS, home() / "models" / "tiny-hybrid", *folders([name]))
