@@ -201,7 +201,8 @@ def test_the_calibration_of_families_is_a_command_and_says_what_it_simulated(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["families", "--reports", "3", "--seed", "1"])
     assert families.main() == 0
-    first, second, third, *_ = capsys.readouterr().out.splitlines()
+    noise, first, second, third, *_ = capsys.readouterr().out.splitlines()
+    assert noise.endswith("of their noise in common (median)")
     assert first.startswith("3 reports, 12 timed metrics at CV 3 %, 3 tasks of 200 documents")
     assert "at CV 15 %" in second
-    assert third.startswith("+5 % in one of 9 metrics, 7 blocks, 0 % of the noise shared: found")
+    assert third.startswith("+5 % in one of 9 metrics, 7 blocks, 0 % of the noise in common: found")
