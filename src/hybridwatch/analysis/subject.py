@@ -74,7 +74,7 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
         if phase not in heard and baseline.failures(phase) and contender.failures(phase):
             found[metric_id] = metric_of(metric_id)
             pairs.add((found[metric_id], None))
-    ordered = sorted(found.values(), key=_place)
+    ordered = sorted(found.values(), key=place_of)
     return tuple(
         Subject(metric, name)
         for metric in ordered
@@ -84,7 +84,8 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     )
 
 
-def _place(metric: Metric) -> tuple[int, int, str]:
+def place_of(metric: Metric) -> tuple[int, int, str]:
+    """Say where a metric stands in a report; lower comes first."""
     return (
         metric.kind.rank,
         _CATALOGUE_ORDER.get(metric.id, len(_CATALOGUE_ORDER)),
