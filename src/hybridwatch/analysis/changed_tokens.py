@@ -20,13 +20,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import TokenChange
-from hybridwatch.record.completion import Completion
+from hybridwatch.record.completion import Completion, near_tie_within, position_of_parting
 from hybridwatch.record.run import Phase, Trial
-
-NEAR_TIE_FLOAT32: Final = 0.001
-"""Nats. Float32 logarithms of one model differ by about 1e-5 between two ways to compute them."""
-NEAR_TIE_HALF: Final = 0.25
-"""Nats, of half precision: a logit of 16 to 32 is rounded to 0.125 in bfloat16, and two differ."""
 
 _PLANTED: Final = "planted"
 _Value = TypeVar("_Value", int, float)
@@ -89,8 +84,7 @@ def bound_of(baseline: OneSide, contender: OneSide) -> float:
     """Say up to how many nats a difference between two sides may be rounding; 0 for none."""
     if is_one_arithmetic(baseline, contender):
         return 0.0
-    types = {side.build.flags.get("dtype") for side in (baseline, contender)}
-    return NEAR_TIE_FLOAT32 if types == {"float32"} else NEAR_TIE_HALF
+    return near_tie_within({side.build.flags.get("dtype") for side in (baseline, contender)})
 
 
 def is_one_arithmetic(baseline: OneSide, contender: OneSide) -> bool:
@@ -137,11 +131,9 @@ def _alike(
 
 def change_between(one: Completion, other: Completion) -> TokenChange:
     """Find where two answers of one prompt part, which they must."""
-    pairs = enumerate(zip(one.tokens, other.tokens, strict=False))
-    position = next(
-        (at for at, (left, right) in pairs if left != right),
-        min(len(one.tokens), len(other.tokens)),
-    )
+    position = position_of_parting(one, other)
+    if position is None:
+        raise ValueError("equal answers do not part")
     left, right = _at(one.tokens, position), _at(other.tokens, position)
     return TokenChange(
         trial=0,

@@ -7,12 +7,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from hybridwatch.engine.builds import home
 from hybridwatch.engine.control import UNSUPPORTED
 from hybridwatch.engine.deployment import Server
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.measure.right_answers import checked
 from hybridwatch.measure.waves import Tokens, drive, drive_whole
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.quality.harness import TaskRequest, run_tasks
@@ -191,8 +193,14 @@ def _contract(station: Station) -> Measured:
         raise MeasurementError(f"no contract can be watched: {_first_of(unwatched)}")
     samples = tuple(Sample(name, (float(value),)) for name, value in values.items())
     # What made-up weights say is as good one way as another, also beside another engine.
-    made_up = station.engine.server.launch.engine.load_format == "dummy"
-    return Measured(samples, unsupported=unsupported, completions=() if made_up else answered)
+    if station.engine.server.launch.engine.load_format == "dummy":
+        return Measured(samples, unsupported=unsupported)
+    found = checked(home(), station.scenario, station.number, waves, answered)
+    return Measured(
+        (*samples, *found.samples),
+        unsupported=unsupported | found.unsupported,
+        completions=found.answered,
+    )
 
 
 def _require_replayed_layers(counts: Mapping[str, Any], unwatched: Mapping[str, str]) -> None:

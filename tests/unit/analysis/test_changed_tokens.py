@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from hybridwatch.analysis.cause import Area, causes_in
-from hybridwatch.analysis.changed_tokens import NEAR_TIE_FLOAT32, NEAR_TIE_HALF, bound_of
+from hybridwatch.analysis.changed_tokens import bound_of
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.one_side import OneSide, sides_of
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.sight import Sight, known_bad_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric.catalogue import CHANGED_TOKENS
+from hybridwatch.record.completion import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
 from hybridwatch.record.run import Failure
 from hybridwatch.report.reason_text import because
 from tests.builders import BASELINE, CONTENDER, NEWER, TESTBED, a_build, a_run

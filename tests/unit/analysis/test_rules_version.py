@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.analysis import changed_tokens, judge, noise, rank, rules_version, signed_rank
+from hybridwatch.analysis import judge, noise, rank, rules_version, signed_rank
 from hybridwatch.analysis.noise import noise_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metric.catalogue import METRICS
+from hybridwatch.record import completion
 from hybridwatch.record.run import Run
 from hybridwatch.report.jsonform import to_json
 from hybridwatch.store import list_records, read_run
@@ -93,7 +94,7 @@ def test_verdicts_move_only_together_with_the_version_of_the_rules(golden) -> No
     ("module", "name", "defect"),
     [
         (judge, "FALSE_DISCOVERY_RATE", 0.06),
-        (changed_tokens, "NEAR_TIE_FLOAT32", 0.0012),
+        (completion, "NEAR_TIE_FLOAT32", 0.0012),
         (judge, "_is_relevant", lambda _: True),
         (noise, "_NORMAL", 1.5),
         (rank, "SEED", rank.SEED + 1),
