@@ -12,7 +12,7 @@ from hybridwatch.analysis.one_side import OneSide, sides_of
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.sight import Sight, known_bad_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric.catalogue import CHANGED_TOKENS
+from hybridwatch.metric.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
 from hybridwatch.record.completion import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
 from hybridwatch.record.run import Failure
 from hybridwatch.report.reason_text import because
@@ -144,6 +144,24 @@ def test_records_without_tokens_have_no_such_row() -> None:
     assert changed(report_of(bare)) is None
     old, new = a_run({"contract.wrong_tokens": (0.0,)}), a_run_that_said([[said(1)]], id="2" * 8)
     assert changed(report_between(OneSide(old, 0), OneSide(new, 0))) is None
+
+
+def test_side_from_before_right_answers_were_written_down_lacks_nothing() -> None:
+    """A pinned baseline stays one."""
+    old = a_run({"contract.wrong_tokens": (0.0,)})
+    new = a_run({"contract.wrong_tokens": (0.0,), WRONG_ANSWERS: (0.0,)}, id="22222222")
+    report = report_between(OneSide(old, 0), OneSide(new, 0))
+    assert [c.metric.id for c in report.comparisons] == ["contract.wrong_tokens"]
+
+
+def test_side_whose_oracle_is_out_of_date_is_missing() -> None:
+    side = {"contract.wrong_tokens": (0.0,), WRONG_ANSWERS: (0.0,)}
+    old, new = a_run(side), a_run({"contract.wrong_tokens": (0.0,)}, id="22222222")
+    why = {WRONG_ANSWERS: "the oracle was asked other requests"}
+    new = replace(new, trials=tuple(replace(trial, unsupported=why) for trial in new.trials))
+    report = report_between(OneSide(old, 0), OneSide(new, 0))
+    found = {c.metric.id: c.verdict for c in report.comparisons}
+    assert found[WRONG_ANSWERS] is Verdict.MISSING
 
 
 def test_wrong_tokens_of_the_baseline_have_no_claim_to_stay() -> None:
