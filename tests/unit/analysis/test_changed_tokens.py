@@ -15,6 +15,7 @@ from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
 from hybridwatch.record.completion import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
 from hybridwatch.record.run import Failure
+from hybridwatch.report.cause_text import cause_sentence
 from hybridwatch.report.reason_text import because
 from tests.builders import BASELINE, CONTENDER, NEWER, TESTBED, a_build, a_run
 from tests.completions import a_run_that_said, said
@@ -201,6 +202,18 @@ def test_changed_tokens_are_shown_and_stopped_as_a_broken_contract() -> None:
     assert not gate(report).passed
     [cause] = causes_in(report)
     assert (cause.area, cause.lead.metric) == (Area.CONTRACT, CHANGED_TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("near", "text"), [(None, ""), ({1: (9, 0.02)}, ", 0.02 nats from the baseline")]
+)
+def test_sentence_says_where_tokens_part(near, text) -> None:
+    run = a_run_that_said([[said(1), said(1, 2, near=near)]], [[said(1), said(1, 9)]], **TWO_BUILDS)
+    report = report_of(run)
+    [cause] = causes_in(report)
+    assert cause_sentence(cause, report) == (
+        f"A contract broke: contract.changed_tokens 0 -> 1 (first at token 2 of request 2{text})"
+    )
 
 
 def test_fix_that_moves_tokens_when_taken_out_is_caught_by_them() -> None:
