@@ -3,12 +3,13 @@
 Each request of a contract trial is held against the same request on the other side. The first
 position that differs decides, since everything behind it continues from another text. The rule:
 
-- *One arithmetic* (the same files of the engine, arguments, machine, in float32 on a CPU): a switch
-  of fixes must not move a healthy token, so every difference counts.
-- *Two arithmetics* (two builds, two machines, a GPU, half precision): sums are rounded otherwise,
-  so a choice between two tokens that are as likely may fall otherwise. A difference is a *near tie*
-  and does not count if on each side the other side's token lies behind the chosen one by at most
-  ``bound_of`` nats. Anything else is a real change.
+- A difference is a *near tie* and does not count if on each side the other side's token lies behind
+  the chosen one by at most ``bound_of`` nats: rounding alone decides there. Anything else is a real
+  change.
+- *One arithmetic* (the same files of the engine, arguments, machine, in float32 on a CPU): rounding
+  differs only by which requests share a step. A switch of fixes must not move a healthy token.
+- *Two arithmetics* (two builds, two machines, a GPU, half precision): every sum may be rounded
+  otherwise, so the bound is wider.
 
 Requests that the baseline itself answers otherwise than without graphs are left out: a token that
 was wrong has no claim to stay.
@@ -20,7 +21,12 @@ from typing import Final, NamedTuple, TypeVar
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import TokenChange
-from hybridwatch.record.completion import Completion, near_tie_within, position_of_parting
+from hybridwatch.record.completion import (
+    NEAR_TIE_ONE_ARITHMETIC,
+    Completion,
+    near_tie_within,
+    position_of_parting,
+)
 from hybridwatch.record.run import Phase, Trial
 
 _PLANTED: Final = "planted"
@@ -36,7 +42,8 @@ class Tokens(NamedTuple):
         changes: Each request that changed.
         near_ties: Each that differs by a near tie.
         wrong_before: Requests left out because the baseline's own tokens are wrong.
-        bound: Nats up to which a difference is a near tie; 0 of one arithmetic.
+        bound: Nats up to which a difference is a near tie.
+        one_arithmetic: Whether the sides round alike but for who shares a step.
     """
 
     counts: tuple[float, ...]
@@ -45,6 +52,7 @@ class Tokens(NamedTuple):
     near_ties: tuple[TokenChange, ...]
     wrong_before: int
     bound: float
+    one_arithmetic: bool
 
 
 def tokens_across(baseline: OneSide, contender: OneSide) -> Tokens | None:
@@ -77,18 +85,26 @@ def tokens_across(baseline: OneSide, contender: OneSide) -> Tokens | None:
         counts.append(float(len(real)))
     if not counts:
         return None
-    return Tokens(tuple(counts), requests, tuple(changes), tuple(near_ties), wrong_before, bound)
+    return Tokens(
+        counts=tuple(counts),
+        requests=requests,
+        changes=tuple(changes),
+        near_ties=tuple(near_ties),
+        wrong_before=wrong_before,
+        bound=bound,
+        one_arithmetic=is_one_arithmetic(baseline, contender),
+    )
 
 
 def bound_of(baseline: OneSide, contender: OneSide) -> float:
-    """Say up to how many nats a difference between two sides may be rounding; 0 for none."""
+    """Say up to how many nats a difference between two sides may be rounding."""
     if is_one_arithmetic(baseline, contender):
-        return 0.0
+        return NEAR_TIE_ONE_ARITHMETIC
     return near_tie_within({side.build.flags.get("dtype") for side in (baseline, contender)})
 
 
 def is_one_arithmetic(baseline: OneSide, contender: OneSide) -> bool:
-    """Whether two sides round every sum alike, as far as a record tells."""
+    """Whether two sides round alike but for who shares a step, as far as a record tells."""
     left, right = baseline.build, contender.build
     return (
         left.accelerator == right.accelerator == "cpu"
@@ -105,7 +121,7 @@ def is_one_arithmetic(baseline: OneSide, contender: OneSide) -> bool:
 def is_near_tie(change: TokenChange, bound: float) -> bool:
     """Whether each side held the other side's token for as likely as its own, but for rounding."""
     gaps = change.baseline_gap, change.contender_gap
-    return bound > 0 and all(gap is not None and gap <= bound for gap in gaps)
+    return all(gap is not None and gap <= bound for gap in gaps)
 
 
 def _arguments(side: OneSide) -> dict[str, str]:

@@ -10,7 +10,8 @@ from hybridwatch.analysis.verdict import Comparison, Summary, Verdict
 from hybridwatch.metric import Metric
 
 _ONE_ARITHMETIC: Final = (
-    "Both sides round every sum alike, so a healthy token never moves: one request tells."
+    "The sides round alike but for which requests share a step, so only a choice between tokens "
+    "within {bound:g} nats of each other may fall otherwise: one request tells."
 )
 _TWO_ARITHMETICS: Final = (
     "The sides may round sums otherwise, so a choice between tokens within {bound:g} nats of each "
@@ -30,7 +31,9 @@ def compare_tokens(metric: Metric, tokens: Tokens) -> Comparison:
     """
     left = Summary(0.0, (0.0,) * len(tokens.counts))
     right = Summary(max(tokens.counts), tokens.counts)
-    assumption = _TWO_ARITHMETICS.format(bound=tokens.bound) if tokens.bound else _ONE_ARITHMETIC
+    assumption = (_ONE_ARITHMETIC if tokens.one_arithmetic else _TWO_ARITHMETICS).format(
+        bound=tokens.bound
+    )
     draft = Comparison(
         metric=metric,
         statistic=metric.kind.statistic,
@@ -58,8 +61,8 @@ def _doubts(tokens: Tokens) -> Iterator[str]:
         widest = max(max(one.baseline_gap or 0.0, one.contender_gap or 0.0) for one in ties)
         yield (
             f"{len(ties)} of {tokens.requests} requests differ by near ties, which do not count "
-            f"(at most {widest:g} nats apart, bound {tokens.bound:g}): measure both sides with one "
-            "build and machine to rule them out."
+            f"(at most {widest:g} nats apart, bound {tokens.bound:g}): the oracle of the scenario, "
+            "if it has one, says whether either side is wrong."
         )
     if tokens.wrong_before:
         yield (

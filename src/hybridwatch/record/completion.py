@@ -11,6 +11,8 @@ NEAR_TIE_FLOAT32: Final = 0.001
 of one model differ by about 1e-5 between two ways to compute them."""
 NEAR_TIE_HALF: Final = 0.25
 """The same of half precision: a logit of 16 to 32 is rounded to 0.125 in bfloat16."""
+NEAR_TIE_ONE_ARITHMETIC: Final = 0.0001
+"""The same where only who shares a step differs: trials of one engine are 1e-5 apart by it."""
 DIGITS: Final = 5
 """Of a logarithm: a hundredth of the least gap that anybody asks about."""
 

@@ -13,7 +13,11 @@ from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.sight import Sight, known_bad_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
-from hybridwatch.record.completion import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
+from hybridwatch.record.completion import (
+    NEAR_TIE_FLOAT32,
+    NEAR_TIE_HALF,
+    NEAR_TIE_ONE_ARITHMETIC,
+)
 from hybridwatch.record.run import Failure
 from hybridwatch.report.cause_text import cause_sentence
 from hybridwatch.report.reason_text import because
@@ -67,8 +71,15 @@ def test_reason_names_the_first_change_with_its_logprobs() -> None:
     assert "lies 0.02 nats behind" in text
 
 
-def test_near_tie_within_one_arithmetic_counts() -> None:
-    """Nothing rounds otherwise there, so whatever moved the token is a change."""
+@pytest.mark.parametrize(
+    ("gap", "verdict"), [(0.00009, Verdict.EQUIVALENT), (0.00011, Verdict.REGRESSION)]
+)
+def test_one_arithmetic_rounds_otherwise_only_by_who_shares_a_step(gap, verdict) -> None:
+    old, new = said(1, 2, near={1: (9, gap)}), said(1, 9, near={1: (2, gap)})
+    assert judged([[old]], [[new]]).verdict is verdict
+
+
+def test_near_tie_of_two_builds_is_a_change_of_one() -> None:
     assert judged([[AHEAD]], [[BEHIND]]).verdict is Verdict.REGRESSION
 
 
@@ -104,7 +115,7 @@ def test_fixes_and_faults_leave_the_arithmetic_as_it_is() -> None:
     faulty = a_build("cpu-0.27.1+unzeroed-state", flags={"dtype": "float32", "planted": "x"})
     for contender in (BASELINE, CONTENDER, faulty):
         run = replace(a_run({}, {}), builds=(BASELINE, contender))
-        assert bound_of(*sides_of(run)) == 0
+        assert bound_of(*sides_of(run)) == NEAR_TIE_ONE_ARITHMETIC
 
 
 @pytest.mark.parametrize(
