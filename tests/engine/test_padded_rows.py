@@ -10,13 +10,15 @@ import pytest
 
 from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.one_side import sides_of
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
+from hybridwatch.measure.make_oracle import answered_by, trials_of
 from hybridwatch.measure.phase import _probed, measure, samples_of_steps
 from hybridwatch.measure.waves import drive
 from hybridwatch.metric.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.quality.embedded import word_problem_documents
+from hybridwatch.quality.oracle import deviations_of, load, path_of
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.expansion import expand
@@ -90,6 +92,14 @@ def test_state_of_a_new_request_that_is_not_zeroed_is_heard(bench, station, tmp_
 def test_healthy_engine_says_what_transformers_says(station):
     """By the oracle in oracles/, which shares no code with vLLM."""
     assert contract_of(station, HEALTHY)[WRONG_ANSWERS] == 0
+
+
+def test_trusted_engine_writes_down_what_transformers_says(bench, scenario):
+    """What `oracle make --by engine` keeps; near ties and last digits may differ."""
+    kept = load(path_of(home(), scenario.id))
+    assert kept is not None
+    waves = trials_of(scenario, 1)[0]
+    assert list(deviations_of(kept.trials[:1], [answered_by(bench, waves)])) == []
 
 
 @pytest.mark.parametrize("fault", ["shifted-decay", "unwritten-state"])

@@ -57,7 +57,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
     oracles/SCENARIO.json; one that is there is replaced.
     """
     wanted = _one(scenario, build)
-    if Path(model).name != Path(wanted.model).name:
+    if model != wanted.model and not Path(model).is_dir():
         raise ScenarioError(f"{wanted.id}: model: expected {wanted.model}, found {model}")
     folder = _folder(model)
     request, count = parse_label(build), trials or wanted.trials.contract
@@ -65,7 +65,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
         made = by_transformers(wanted, folder, request, count)
     else:
         made = by_engine(wanted, folder.parent, request, count)
-    words = ["hybridwatch", "oracle", "make", folder.name, wanted.id, "--by", by, "--build", build]
+    words = ["hybridwatch", "oracle", "make", wanted.model, wanted.id, "--by", by, "--build", build]
     line = shlex.join([*words, "--trials", str(count)])
     path = path_of(home(), wanted.id)
     path.parent.mkdir(parents=True, exist_ok=True)

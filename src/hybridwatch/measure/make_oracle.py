@@ -56,19 +56,21 @@ def by_engine(
         BuildError: The build cannot run the scenario.
         EngineError: Its engine does not come up or does not answer.
     """
-    can_hold = not scenario.engine.disaggregated
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
         Bench(scenario, [build], models, Path(work), lambda _: None) as bench,
     ):
-        engine = bench.make_ready(0)
-        engine.settle(bench.reference(0))
-        trials = tuple(
-            drive_whole(engine, waves, can_hold=can_hold) for waves in trials_of(scenario, count)
-        )
+        trials = tuple(answered_by(bench, waves) for waves in trials_of(scenario, count))
         identity = bench.identify(0)
     made_by = {"build": identity.label, "wheel": identity.wheel_digest}
     return {**made_by, "dtype": scenario.engine.dtype}, trials
+
+
+def answered_by(bench: Bench, waves: Waves) -> tuple[Completion, ...]:
+    """Have one trial answered by the first side of a bench: fixed, no graphs, no drafts."""
+    engine = bench.make_ready(0)
+    engine.settle(bench.reference(0))
+    return drive_whole(engine, waves, can_hold=not bench.scenario.engine.disaggregated)
 
 
 def oracle_of(

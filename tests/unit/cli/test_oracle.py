@@ -11,7 +11,7 @@ from hybridwatch.cli.main import cli
     [
         (["make", "tiny-moe", "smoke/dummy-run"], "expected tiny-memory-moe, found tiny-moe"),
         (["make", "tiny-hybrid", "smoke"], "smoke: expected one scenario, found"),
-        (["make", "nowhere/tiny-hybrid", "smoke/padded-graph-rows"], "a folder with a config.json"),
+        (["make", "/", "smoke/padded-graph-rows"], "a folder with a config.json"),
         (["check", "curated/nixl-disagg"], "run: hybridwatch oracle make tiny-hybrid curated/nixl"),
     ],
 )
