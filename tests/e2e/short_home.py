@@ -62,7 +62,7 @@ def make_home_of_a_short_night(home: Path, scenario: str, *, trials: int) -> Pat
 def _link_what_every_home_has(home: Path, *, pretended: bool) -> None:
     environment = home / ".engines" / BUILD
     environment.mkdir(parents=True)
-    for name in ("engine", "models"):
+    for name in ("engine", "models", "oracles"):
         (home / name).symlink_to(ROOT / name)
     if pretended:
         (environment / "bin").mkdir()

@@ -8,19 +8,27 @@ import httpx
 import psutil
 import pytest
 
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.analysis.changed_tokens import tokens_across
+from hybridwatch.analysis.one_side import sides_of
+from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
+from hybridwatch.measure.make_oracle import answered_by, trials_of
 from hybridwatch.measure.phase import _probed, measure, samples_of_steps
 from hybridwatch.measure.waves import drive
-from hybridwatch.metric.catalogue import EXPLAINING
+from hybridwatch.metric.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.quality.embedded import word_problem_documents
+from hybridwatch.quality.oracle import deviations_of, load, path_of
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.expansion import expand
+from tests.completions import a_run_that_said
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen
-from tests.engine.unzeroed import wrong_tokens_with_unzeroed_state
+from tests.engine.unzeroed import (
+    trial_with_fault_in_both_passes,
+    wrong_tokens_with_unzeroed_state,
+)
 
 pytestmark = pytest.mark.engine
 
@@ -79,6 +87,38 @@ def test_state_of_a_new_request_that_is_not_zeroed_is_heard(bench, station, tmp_
     """The pool is so small that slots go from hand to hand within a trial."""
     assert wrong_tokens_with_unzeroed_state(bench, HEALTHY, tmp_path) > 0
     assert set(contract_of(station, HEALTHY).values()) == {0.0}
+
+
+def test_healthy_engine_says_what_transformers_says(station):
+    """By the oracle in oracles/, which shares no code with vLLM."""
+    assert contract_of(station, HEALTHY)[WRONG_ANSWERS] == 0
+
+
+def test_trusted_engine_writes_down_what_transformers_says(bench, scenario):
+    """What `oracle make --by engine` keeps; near ties and last digits may differ."""
+    kept = load(path_of(home(), scenario.id))
+    assert kept is not None
+    waves = trials_of(scenario, 1)[0]
+    assert list(deviations_of(kept.trials[:1], [answered_by(bench, waves)])) == []
+
+
+@pytest.mark.parametrize("fault", ["shifted-decay", "unwritten-state"])
+def test_fault_with_and_without_graphs_is_caught_from_outside(
+    bench, station, tmp_path, monkeypatch, fault
+):
+    """The engine agrees with itself; the oracle does not, nor does the engine without the fault."""
+    healthy = measure(Phase.CONTRACT, station(HEALTHY)).completions
+    faulty = trial_with_fault_in_both_passes(bench, HEALTHY, tmp_path, fault, monkeypatch)
+    counts = {sample.metric: sample.values[0] for sample in faulty.samples}
+    assert counts[WRONG_TOKENS] == 0
+    assert counts[WRONG_ANSWERS] > 0
+    across = tokens_across(*sides_of(a_run_that_said([healthy], [faulty.completions])))
+    assert across is not None
+    assert across.counts[0] > 0
+    again = measure(Phase.CONTRACT, station(HEALTHY)).completions
+    calm = tokens_across(*sides_of(a_run_that_said([healthy], [again])))
+    assert calm is not None
+    assert calm.counts == (0.0,)
 
 
 def test_contract_looks_at_every_slot_of_every_group(station):

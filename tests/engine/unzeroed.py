@@ -1,10 +1,12 @@
-"""The planted fault of new requests that begin with another one's state, on a live engine."""
+"""Planted faults on a live engine: one that graphs show, and some that they do not."""
 
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import Station, measure
+from hybridwatch.measure.phase import Measured, Station, measure
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 
@@ -19,3 +21,20 @@ def wrong_tokens_with_unzeroed_state(bench: Bench, side: int, work: Path) -> flo
     samples = measure(Phase.CONTRACT, Station(bench, side, work)).samples
     bench.make_ready(side)
     return next(sample.values[0] for sample in samples if sample.metric == WRONG_TOKENS)
+
+
+def trial_with_fault_in_both_passes(
+    bench: Bench, side: int, work: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> Measured:
+    """A contract trial of an engine that is wrong with graphs and without; healthy again after.
+
+    What planting by a label is not: there the pass without graphs is without the fault.
+    """
+    engine = bench.make_ready(side)
+    right = bench.reference(side)
+    engine.settle(replace(engine.setting, planted=(fault,)))
+    with monkeypatch.context() as patched:
+        patched.setattr(Bench, "reference", lambda *_: replace(right, planted=(fault,)))
+        measured = measure(Phase.CONTRACT, Station(bench, side, work))
+    bench.make_ready(side)
+    return measured

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final
 
+from hybridwatch_engine.decode_faults import shifted_decay, unwritten_state
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.slow_step import BUSY_PERCENTS, SMALL_PERCENTS, busy_step, slow_step
 from hybridwatch_engine.unzeroed_state import unzeroed_state
@@ -61,6 +62,8 @@ def _slow_by(percent: int) -> Fault:
     )
 
 
+_DECODE: Final = "model_executor/layers/mamba/mamba_mixer2.py selective_state_update"
+
 FAULTS: Final[dict[str, Fault]] = {
     fault.id: fault
     for fault in (
@@ -86,6 +89,21 @@ FAULTS: Final[dict[str, Fault]] = {
             how="Says of every prompt that its request has a state already, so a new one begins "
             "with what the request before it has left in the slot.",
             make=unzeroed_state,
+        ),
+        Fault(
+            id="shifted-decay",
+            target=_DECODE,
+            why="What is wrong with graphs and without shows in no comparison of an engine with "
+            "itself. This changes some greedy tokens, and leaves most answers right.",
+            how="Adds 0.5 to dt_bias while tokens are made, so that states decay too fast.",
+            make=shifted_decay,
+        ),
+        Fault(
+            id="unwritten-state",
+            target=_DECODE,
+            why="As `shifted-decay`, and changes the tokens of most requests.",
+            how="Puts the states of every slot back after each decode, so that none is written.",
+            make=unwritten_state,
         ),
     )
 }

@@ -45,7 +45,7 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
         return _compare_absent(draft, pair)
     match pair.subject.metric.kind:
         case Kind.EXACT:
-            return _compare_exact(draft, left, right)
+            return compare_exact(draft, left, right)
         case Kind.PROPORTION:
             task = pair.subject.metric.id.partition(".")[2]
             return _compare_answers(draft, *(answers_of(side.side, task) for side in pair.sides))
@@ -105,7 +105,17 @@ def _compare_absent(draft: Comparison, pair: Pair) -> Comparison:
     )
 
 
-def _compare_exact(draft: Comparison, left: Summary, right: Summary) -> Comparison:
+def compare_exact(
+    draft: Comparison, left: Summary, right: Summary, assumption: str = _NO_NOISE
+) -> Comparison:
+    """Give two counts without noise their verdict.
+
+    Args:
+        draft: What is known already.
+        left: The baseline's trials.
+        right: The contender's.
+        assumption: What is taken for granted, one line.
+    """
     doubts = [
         *doubt.about_constancy("baseline", left.values),
         *doubt.about_constancy("contender", right.values),
@@ -122,7 +132,7 @@ def _compare_exact(draft: Comparison, left: Summary, right: Summary) -> Comparis
     else:
         verdict = Verdict.IMPROVEMENT
     judged = replace(
-        draft, verdict=verdict, test="exact", design=Design.EXACT, assumption=_NO_NOISE
+        draft, verdict=verdict, test="exact", design=Design.EXACT, assumption=assumption
     )
     return doubt.added(judged, *doubts)
 

@@ -14,12 +14,15 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric import Kind
-from hybridwatch.metric.catalogue import WRONG_TOKENS
+from hybridwatch.metric.catalogue import CHANGED_TOKENS, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
 
 ENGINE_DIED: Final = "engine_died"
 """Stands where the metric stands in the answer of a control whose engine did not live."""
+
+_TOKENS: Final = frozenset({WRONG_TOKENS, WRONG_ANSWERS, CHANGED_TOKENS})
+"""Contracts about what is said; the others are rules of the engine's state."""
 
 
 class ControlKind(Enum):
@@ -63,7 +66,7 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
         return _death_control(scenario, run, healthy, bad)
     report = report_between(OneSide(run, healthy), OneSide(run, bad))
     worse = [c for c in _telling(report) if c.verdict is Verdict.REGRESSION]
-    rules = [c for c in worse if c.metric.kind is Kind.EXACT and c.metric.id != WRONG_TOKENS]
+    rules = [c for c in worse if c.metric.kind is Kind.EXACT and c.metric.id not in _TOKENS]
     heard = [c for c in worse if c not in rules]
     # A rule that only some seeds see broken would miss the bug on the others.
     contracts = [c for c in rules if c.contender is not None and all(c.contender.values)]

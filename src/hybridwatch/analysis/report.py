@@ -4,11 +4,14 @@ Pure: runs are handed in whole, nothing here reads a file, so a verdict depends 
 records and can be had again from them.
 """
 
+from bisect import insort
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hybridwatch.analysis.attribution import attribution_of
+from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.compare import compare, not_comparable
+from hybridwatch.analysis.compare_tokens import compare_tokens
 from hybridwatch.analysis.difference import differences_between, failed_trials_of
 from hybridwatch.analysis.doubt import obstacles
 from hybridwatch.analysis.families import families_of
@@ -19,9 +22,10 @@ from hybridwatch.analysis.one_side import OneSide, sides_of
 from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
-from hybridwatch.analysis.subject import subjects_of
+from hybridwatch.analysis.subject import place_of, subjects_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.metric.catalogue import EXPLAINING
+from hybridwatch.metric import metric_of
+from hybridwatch.metric.catalogue import CHANGED_TOKENS, EXPLAINING
 from hybridwatch.record.run import Run
 
 
@@ -82,6 +86,11 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
             compare(pair, terms.noise.get((pair.subject.metric.id, pair.subject.statistic)))
             for pair in pairs
         ]
+        tokens = tokens_across(baseline, contender)
+        if tokens is not None:
+            metric = terms.policy.applied(scenario.id, metric_of(CHANGED_TOKENS))
+            draft = compare_tokens(metric, tokens)
+            insort(drafts, draft, key=lambda one: place_of(one.metric))
     level = level_of(looks) if terms.level is None else terms.level
     comparisons, tests = judge_together(
         drafts, level, lambda metric: terms.policy.action_for(scenario.id, metric)

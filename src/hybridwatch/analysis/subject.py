@@ -11,7 +11,7 @@ from typing import Final
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metric import Kind, Metric, metric_of
-from hybridwatch.metric.catalogue import METRICS
+from hybridwatch.metric.catalogue import METRICS, WRONG_ANSWERS
 from hybridwatch.record.run import Phase
 
 _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}
@@ -62,7 +62,8 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     """List what there is to compare, in the order of a report.
 
     A metric that only one side has is a subject all the same: it must end as missing or failed.
-    So is a phase that failed on both sides, under the name of its leading metric.
+    So is a phase that failed on both sides, under the name of its leading metric. Wrong answers are
+    none where a side was measured before anybody had written down right ones.
 
     Raises:
         ComparisonError: A trial holds a metric that the catalogue does not know.
@@ -74,7 +75,10 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
         if phase not in heard and baseline.failures(phase) and contender.failures(phase):
             found[metric_id] = metric_of(metric_id)
             pairs.add((found[metric_id], None))
-    ordered = sorted(found.values(), key=_place)
+    for side in (baseline, contender):
+        if _was_never_asked(side):
+            found.pop(WRONG_ANSWERS, None)
+    ordered = sorted(found.values(), key=place_of)
     return tuple(
         Subject(metric, name)
         for metric in ordered
@@ -84,7 +88,17 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     )
 
 
-def _place(metric: Metric) -> tuple[int, int, str]:
+def _was_never_asked(side: OneSide) -> bool:
+    """Whether nobody had written down right answers when a side was measured."""
+    trials = side.trials(Phase.CONTRACT)
+    return bool(trials) and not any(
+        WRONG_ANSWERS in {*trial.unsupported, *(one.metric for one in trial.samples)}
+        for trial in trials
+    )
+
+
+def place_of(metric: Metric) -> tuple[int, int, str]:
+    """Say where a metric stands in a report; lower comes first."""
     return (
         metric.kind.rank,
         _CATALOGUE_ORDER.get(metric.id, len(_CATALOGUE_ORDER)),

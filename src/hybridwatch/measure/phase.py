@@ -2,21 +2,24 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from hybridwatch.engine.builds import home
 from hybridwatch.engine.control import UNSUPPORTED
 from hybridwatch.engine.deployment import Server
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measure.bench import Bench, LiveEngine
-from hybridwatch.measure.waves import Tokens, drive
+from hybridwatch.measure.right_answers import checked
+from hybridwatch.measure.waves import Tokens, drive, drive_whole
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.quality.harness import TaskRequest, run_tasks
 from hybridwatch.record.client import CLOCK_DIGITS, accepted_drafts, latencies
+from hybridwatch.record.completion import Completion
 from hybridwatch.record.run import Answer, CallSite, HostWork, Phase, Sample, StepPhase
 from hybridwatch.scenario.expansion import PlannedWave, expand
 from hybridwatch.scenario.fixes import CATALOGUE
@@ -59,6 +62,7 @@ class Measured:
         client_result: JSON of the load client.
         host_work: Of a host-sync trial.
         unsupported: Metrics that the probes could not watch in this engine, with the reason.
+        completions: Answers of a contract trial, to be compared with those of another engine.
     """
 
     samples: tuple[Sample, ...]
@@ -66,6 +70,7 @@ class Measured:
     client_result: Mapping[str, Any] | None = None
     host_work: HostWork | None = None
     unsupported: Mapping[str, str] = field(default_factory=dict)
+    completions: tuple[Completion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,10 @@ class Station:
     def ask(self, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
         """Send requests, and bring back the tokens of each answer."""
         return drive(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
+
+    def complete(self, waves: Sequence[PlannedWave]) -> tuple[Completion, ...]:
+        """Send requests, and bring back all that is kept of each answer."""
+        return drive_whole(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
 
 
 def measure(phase: Phase, station: Station) -> Measured:
@@ -164,7 +173,7 @@ def _contract(station: Station) -> Measured:
     # The prelude is watched too: what finished in it may be written to before the first wave.
     with _watching(station, "contract") as counts:
         _prelude(station)
-        answered = station.ask(waves)
+        answered = station.complete(waves)
     unwatched = counts.get(UNSUPPORTED, {})
     if station.engine.server.launch.graph_replay:
         _require_replayed_layers(counts, unwatched)
@@ -177,12 +186,21 @@ def _contract(station: Station) -> Measured:
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     if right is not None:
         pairs = zip(answered, right, strict=True)
-        values[WRONG_TOKENS] = sum(one != other for one, other in pairs)
+        answered = tuple(replace(one, is_wrong=one.tokens != other) for one, other in pairs)
+        values[WRONG_TOKENS] = sum(bool(one.is_wrong) for one in answered)
     unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
     if not values:
         raise MeasurementError(f"no contract can be watched: {_first_of(unwatched)}")
     samples = tuple(Sample(name, (float(value),)) for name, value in values.items())
-    return Measured(samples, unsupported=unsupported)
+    # What made-up weights say is as good one way as another, also beside another engine.
+    if station.engine.server.launch.engine.load_format == "dummy":
+        return Measured(samples, unsupported=unsupported)
+    found = checked(home(), station.scenario, station.number, waves, answered)
+    return Measured(
+        (*samples, *found.samples),
+        unsupported=unsupported | found.unsupported,
+        completions=found.answered,
+    )
 
 
 def _require_replayed_layers(counts: Mapping[str, Any], unwatched: Mapping[str, str]) -> None:

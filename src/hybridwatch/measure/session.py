@@ -274,6 +274,7 @@ class Session:
                 client_result=got.client_result,
                 host_work=got.host_work,
                 unsupported=got.unsupported,
+                completions=got.completions,
                 surroundings=watch.close() if watch is not None else None,
             )
         finally:

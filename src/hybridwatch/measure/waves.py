@@ -1,7 +1,7 @@
 """Sends planned requests to an engine, wave by wave, and brings back its answers."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +10,8 @@ from typing import Any, Final
 import httpx
 
 from hybridwatch.measure.bench import LiveEngine
+from hybridwatch.measure.completions import WANTED, completion_of
+from hybridwatch.record.completion import Completion
 from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
 
 REQUEST_TIMEOUT_S: Final = 60.0
@@ -44,7 +46,20 @@ def drive(
     Raises:
         EngineError: A request was not answered as planned, or the engine did not come to rest.
     """
-    answered: list[Tokens] = []
+    return tuple(one.tokens for one in _served(engine, waves, {}, can_hold=can_hold))
+
+
+def drive_whole(
+    engine: LiveEngine, waves: Sequence[PlannedWave], *, can_hold: bool = True
+) -> tuple[Completion, ...]:
+    """Send every wave as ``drive`` does, and bring back the logarithms of each answer too."""
+    return tuple(_served(engine, waves, WANTED, can_hold=can_hold))
+
+
+def _served(
+    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any], *, can_hold: bool
+) -> list[Completion]:
+    answered: list[Completion] = []
     # A connection for each request in flight: one without would never reach the held engine.
     with httpx.Client(
         base_url=engine.server.url,
@@ -52,7 +67,7 @@ def drive(
         limits=httpx.Limits(max_connections=None),
         trust_env=False,
     ) as http:
-        driver = _Driver(engine, http)
+        driver = _Driver(engine, http, wanted)
         before: list[Tokens] = []
         for wave in waves:
             turn = _turn(wave, before) if wave.continues else wave
@@ -60,10 +75,10 @@ def drive(
             engine.control.drain()
             answered += answers
             before = [
-                (*request.prompt, *answer)
+                (*request.prompt, *answer.tokens)
                 for request, answer in zip(turn.requests, answers, strict=True)
             ]
-    return tuple(answered)
+    return answered
 
 
 def _turn(wave: PlannedWave, before: Sequence[Tokens]) -> PlannedWave:
@@ -74,11 +89,12 @@ def _turn(wave: PlannedWave, before: Sequence[Tokens]) -> PlannedWave:
 
 
 class _Driver:
-    def __init__(self, engine: LiveEngine, http: httpx.Client) -> None:
+    def __init__(self, engine: LiveEngine, http: httpx.Client, wanted: Mapping[str, Any]) -> None:
         self._engine = engine
         self._http = http
+        self._wanted = wanted
 
-    def serve(self, wave: PlannedWave, *, can_hold: bool) -> list[Tokens]:
+    def serve(self, wave: PlannedWave, *, can_hold: bool) -> list[Completion]:
         requests = wave.requests
         with _senders(wave.max_concurrency or len(requests)) as senders:
             if wave.arrival == "together" and can_hold:
@@ -89,7 +105,7 @@ class _Driver:
 
     def _send_in_time(
         self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor
-    ) -> list[Future[Tokens]]:
+    ) -> list[Future[Completion]]:
         sent = []
         begin = time.monotonic()
         for request in requests:
@@ -99,9 +115,9 @@ class _Driver:
 
     def _send_together(
         self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor
-    ) -> list[Future[Tokens]]:
+    ) -> list[Future[Completion]]:
         """Fill the held engine one by one, so that it has them in the order of the plan."""
-        sent: list[Future[Tokens]] = []
+        sent: list[Future[Completion]] = []
         self._await_load(0, sent)
         self._engine.control.hold()
         try:
@@ -114,7 +130,7 @@ class _Driver:
             self._engine.control.release()
         return sent
 
-    def _await_load(self, wanted: int, sent: Sequence[Future[Tokens]]) -> None:
+    def _await_load(self, wanted: int, sent: Sequence[Future[Completion]]) -> None:
         """Wait until the server is at work on so many requests.
 
         Nothing else tells: a held engine makes no step, and the numbers of ``/metrics`` come with
@@ -139,7 +155,7 @@ class _Driver:
             raise self._engine.server.error(f"no answer to /load: {error!r}") from error
         return int(answer.json()["server_load"])
 
-    def _ask(self, request: PlannedRequest) -> Tokens:
+    def _ask(self, request: PlannedRequest) -> Completion:
         server = self._engine.server
         headers = {} if request.rank is None else {RANK_HEADER: str(request.rank)}
         body = {
@@ -149,6 +165,7 @@ class _Driver:
             "temperature": 0,
             "ignore_eos": True,
             "return_token_ids": True,
+            **self._wanted,
         }
         try:
             answer = self._http.post("/v1/completions", json=body, headers=headers)
@@ -157,15 +174,16 @@ class _Driver:
         if answer.status_code != httpx.codes.OK:
             reason = answer.text[:_LONGEST_REASON]
             raise server.error(f"a request was refused ({answer.status_code}): {reason}")
-        return self._tokens_of(answer.json(), request)
+        return self._completion_of(answer.json(), request)
 
-    def _tokens_of(self, answer: dict[str, Any], request: PlannedRequest) -> Tokens:
-        tokens = answer["choices"][0].get("token_ids") or ()
+    def _completion_of(self, answer: dict[str, Any], request: PlannedRequest) -> Completion:
+        choice = answer["choices"][0]
+        tokens = choice.get("token_ids") or ()
         if len(tokens) != request.max_tokens:
             raise self._engine.server.error(
                 f"expected an answer of {request.max_tokens} token ids, found {len(tokens)}"
             )
-        return tuple(tokens)
+        return completion_of(request.prompt, choice)
 
 
 @contextmanager

@@ -213,6 +213,13 @@ INVERSES: Final[Mapping[str, str]] = {
 WRONG_TOKENS: Final = "contract.wrong_tokens"
 """Requests whose greedy tokens differ from those of the same engine without graphs."""
 
+WRONG_ANSWERS: Final = "contract.wrong_answers"
+"""Requests whose greedy tokens differ from those of an oracle outside the engine."""
+
+CHANGED_TOKENS: Final = "contract.changed_tokens"
+"""Requests whose greedy tokens differ between baseline and contender. No trial has a sample of it:
+it is counted when two sides are compared (``analysis.changed_tokens``)."""
+
 _BY_ID: Final = {metric.id: metric for metric in METRICS}
 
 

@@ -2,7 +2,7 @@
 
 ``encode`` and ``decode`` are exact opposites for every run. They know bytes, not disks: ``store``
 reads and writes. The record is made for people and for ``git diff`` (sorted keys, short lists on
-one line); answers and client results are many and go to a compressed file beside it.
+one line); answers, completions and client results are many and go to a compressed file beside it.
 """
 
 import gzip
@@ -27,9 +27,10 @@ from hybridwatch.record.bounds import (
     check_client,
 )
 from hybridwatch.record.naming import BULK_SUFFIX, stem_of
-from hybridwatch.record.run import Run
+from hybridwatch.record.run import Run, Trial
 from hybridwatch.record.seal import KEY, check_seal, is_altered, render_sealed
 from hybridwatch.record.wire import BulkOfTrial, WireAnswer, WireBulk, WireLine, WireRecord
+from hybridwatch.record.wire_completion import WireCompletion
 
 SCHEMA_VERSION: Final = 2
 """What is written. Version 1, which is read as well, has no digest."""
@@ -49,7 +50,7 @@ class Encoded:
     Attributes:
         stem: What both files are called, without suffix.
         record: The record, UTF-8 JSON.
-        bulk: Gzipped JSON lines, ``None`` when no trial has answers or a client result.
+        bulk: Gzipped JSON lines, ``None`` when no trial has anything that belongs there.
     """
 
     stem: str
@@ -62,7 +63,7 @@ class Decoded:
     """A record that was read.
 
     Attributes:
-        run: Its trials have neither answers nor client results.
+        run: Its trials have no answers, completions or client results.
         bulk: What it says of the file with these; ``None`` when there is no such file.
     """
 
@@ -81,11 +82,8 @@ class Decoded:
         if self.bulk is None:
             return self.run
         found = _read_bulk(read(self.bulk.file), self.bulk, len(self.run.trials))
-        trials = (
-            replace(trial, answers=tuple(beside.answers), client_result=beside.client_result)
-            for trial, beside in ((trial, found[trial.index]) for trial in self.run.trials)
-        )
-        return replace(self.run, trials=tuple(trials))
+        trials = tuple(found[trial.index].beside(trial) for trial in self.run.trials)
+        return replace(self.run, trials=trials)
 
 
 def encode(run: Run) -> Encoded:
@@ -253,6 +251,21 @@ def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
             except ValueError as error:
                 raise RecordError(f"{where}: {error}") from error
             yield where, {"trial": trial.index, "client_result": trial.client_result}
+        if trial.completions:
+            yield _completions_line(run, trial)
+
+
+def _completions_line(run: Run, trial: Trial) -> tuple[str, dict[str, Any]]:
+    where = f"trials[{trial.index}].completions"
+    wires: list[dict[str, Any]] = []
+    for number, one in enumerate(trial.completions):
+        try:
+            wire = WireCompletion.model_validate(one, from_attributes=True)
+        except ValidationError as error:
+            path = f"{where}[{number}].{_first(error)}"
+            raise RecordError(f"run {run.id} cannot be kept: {path}") from error
+        wires.append(wire.model_dump(mode="json", exclude_defaults=True))
+    return where, {"trial": trial.index, "completions": wires}
 
 
 def _line(where: str, content: Mapping[str, Any]) -> bytes:

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Final
 
+from hybridwatch.record.completion import Completion
 from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
 
 
@@ -196,6 +197,8 @@ class Trial:
         host_work: Set on host-sync trials, since it is kept.
         unsupported: Metrics that a probe could not watch in this engine, with the reason; a trial
             has no sample of these, which is not a count of 0.
+        completions: What the engine said to each request of a contract trial, in the order of the
+            plan; kept beside the record, and absent from older ones.
     """
 
     index: int
@@ -211,6 +214,7 @@ class Trial:
     surroundings: Surroundings | None = None
     host_work: HostWork | None = None
     unsupported: Mapping[str, str] = field(default_factory=dict)
+    completions: tuple[Completion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

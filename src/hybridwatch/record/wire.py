@@ -6,6 +6,7 @@ user.
 """
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Annotated, Final, Literal, Self, TypeAlias
@@ -46,6 +47,7 @@ from hybridwatch.record.bounds import (
     Whole,
     in_years,
 )
+from hybridwatch.record.completion import Completion
 from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
 from hybridwatch.record.run import (
     Answer,
@@ -62,6 +64,7 @@ from hybridwatch.record.run import (
     Surroundings,
     Trial,
 )
+from hybridwatch.record.wire_completion import WireCompletion
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
@@ -305,11 +308,12 @@ class WireAnswer(_Wire):
 
 
 class WireLine(_Wire):
-    """One line of the bulk file: an answer or a client result of one trial."""
+    """One line of the bulk file: an answer, the completions or a client result of one trial."""
 
     trial: Place
     answer: WireAnswer | None = None
     client_result: Client | None = None
+    completions: Annotated[tuple[WireCompletion, ...], Field(min_length=1)] | None = None
 
 
 class BulkOfTrial:
@@ -318,21 +322,37 @@ class BulkOfTrial:
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.client_result: dict[str, JsonValue] | None = None
+        self.completions: tuple[Completion, ...] = ()
 
     def add(self, line: WireLine) -> None:
         """Take one line in.
 
         Raises:
-            ValueError: The line holds neither or both, or a second client result.
+            ValueError: The line holds none or several of its kinds, or a second client result or
+                list of completions.
         """
-        if (line.answer is None) == (line.client_result is None):
-            raise ValueError("expected either answer or client_result")
+        kinds = (line.answer, line.client_result, line.completions)
+        if sum(kind is not None for kind in kinds) != 1:
+            raise ValueError("expected one of answer, client_result, completions")
         if line.answer is not None:
             self.answers.append(Answer(**vars(line.answer)))
+        elif line.completions is not None:
+            if self.completions:
+                raise ValueError(f"completions: a second list for trial {line.trial}")
+            self.completions = tuple(one.to_completion() for one in line.completions)
         elif self.client_result is not None:
             raise ValueError(f"client_result: a second one for trial {line.trial}")
         else:
             self.client_result = line.client_result
+
+    def beside(self, trial: Trial) -> Trial:
+        """Give a trial of the record with its lines."""
+        return replace(
+            trial,
+            answers=tuple(self.answers),
+            client_result=self.client_result,
+            completions=self.completions,
+        )
 
 
 class WireRecord(_Wire):

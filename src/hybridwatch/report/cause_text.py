@@ -113,7 +113,7 @@ def _lead(part: Part) -> str:
     kind = _kind_of(part)
     both = _both(compared) if compared is not None else ""
     if kind is Kind.EXACT:
-        return f"{name} {both or numbers.effect(part.effect, kind)}".rstrip()
+        return f"{name} {both or numbers.effect(part.effect, kind)}".rstrip() + _parting(compared)
     change = numbers.effect(part.effect, kind)
     if change == numbers.ABSENT:
         # No relative change exists from a baseline of 0.
@@ -121,6 +121,15 @@ def _lead(part: Part) -> str:
     if compared is not None and kind is Kind.PROPORTION:
         return f"{name} {change}{_flipped(compared)}"
     return f"{name} {change} ({both})" if both and kind is Kind.COUNT else f"{name} {change}"
+
+
+def _parting(compared: Comparison | None) -> str:
+    """Say where the first request whose tokens changed goes another way, and how near that was."""
+    if compared is None or not compared.changes:
+        return ""
+    first = compared.changes[0]
+    near = "" if first.baseline_gap is None else f", {first.baseline_gap:g} nats from the baseline"
+    return f" (first at token {first.position + 1} of request {first.request + 1}{near})"
 
 
 def _kind_of(part: Part) -> Kind:

@@ -262,6 +262,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "trials_needed": comparison.trials_needed,
         "doubts": list(comparison.doubts),
         "flips": [_flip(flip) for flip in comparison.flips],
+        **({"changes": [asdict(one) for one in comparison.changes]} if comparison.changes else {}),
         "family": comparison.family or None,
     }
 

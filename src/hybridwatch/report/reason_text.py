@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from hybridwatch.analysis.compare_trials import COUNT_BAND
-from hybridwatch.analysis.verdict import Comparison, Design, Verdict
+from hybridwatch.analysis.verdict import Comparison, Design, TokenChange, Verdict
 from hybridwatch.metric import Kind
 from hybridwatch.report import numbers
+from hybridwatch.report.labels import plural
 
 _LEAST_DIGITS: Final = 3
 _MOST_DIGITS: Final = 17
@@ -59,11 +60,41 @@ def _exact(comparison: Comparison) -> Iterator[str]:
     if comparison.verdict is Verdict.EQUIVALENT:
         yield f"the worst trial of each side counts {new:g}"
         return
+    if comparison.changes:
+        yield from _changed(comparison)
+        return
     yield f"the contender's worst trial counts {new:g} where the baseline's counts {old:g}"
     if comparison.verdict is Verdict.INCONCLUSIVE:
         yield "both break the contract in numbers that vary from trial to trial"
     else:
         yield f"any difference of an exact count is real, this one {_direction(comparison)}"
+
+
+def _changed(comparison: Comparison) -> Iterator[str]:
+    """Tokens that are not those of the baseline."""
+    first = comparison.changes[0]
+    counts = comparison.contender.values if comparison.contender else ()
+    yield (
+        f"the contender answers {plural(len(comparison.changes), 'request')} of "
+        f"{plural(len(counts), 'trial')} with other tokens than the baseline"
+    )
+    yield (
+        f"the first of them, request {first.request + 1} of trial {first.trial + 1}, goes another "
+        f"way at token {first.position + 1}{_gap(first)}"
+    )
+    yield f"tokens have no noise, this change is {_direction(comparison)}"
+
+
+def _gap(change: TokenChange) -> str:
+    left, right = change.baseline_logprob, change.contender_logprob
+    if left is None or right is None:
+        return ""
+    near = change.baseline_gap
+    behind = "far" if near is None else f"{near:g} nats"
+    return (
+        f" (logprob {left:g} and {right:g}; on the baseline the contender's token lies {behind} "
+        "behind)"
+    )
 
 
 def _repeated(comparison: Comparison, old: float, new: float) -> Iterator[str]:

@@ -13,10 +13,12 @@ from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metric.catalogue import METRICS
+from hybridwatch.record import completion
 from hybridwatch.record.run import Run
 from hybridwatch.report.jsonform import to_json
 from hybridwatch.store import list_records, read_run
-from tests.builders import STARTED, a_run, noisy
+from tests.builders import BASELINE, CONTENDER, NEWER, STARTED, a_run, noisy
+from tests.completions import a_run_that_said, said
 from tests.situations import SITUATIONS
 from tests.versions import Version, check_version
 
@@ -53,6 +55,15 @@ def of_every_metric() -> Iterator[tuple[str, Any]]:
         yield f"{trials} trials of two runs", to_json(report_between(*sides, terms))
 
 
+def of_tokens() -> Iterator[tuple[str, Any]]:
+    """Equal tokens, a near tie, and a change beyond the bound; of one build and of two."""
+    ours = [said(1), said(1, near={0: (2, 0.0009)}), said(1, near={0: (2, 0.0011)})]
+    theirs = [said(1), said(2, near={0: (1, 0.0009)}), said(2, near={0: (1, 0.0011)})]
+    for name, contender in (("one build", CONTENDER), ("two builds", NEWER)):
+        run = a_run_that_said([ours], [theirs], builds=(BASELINE, contender))
+        yield f"tokens of {name}", to_json(report_of(run))
+
+
 def _of_night(night: int) -> Run:
     side = {name: _values(name, 3, 0, seed=night + 9) for name in MEASURED}
     return a_run(side, id=f"{night:08x}")
@@ -68,7 +79,7 @@ def _values(metric: str, trials: int, side: int, seed: int = 1) -> Any:
 
 def constructed() -> dict[str, Any]:
     made = {name: to_json(situation()) for name, situation in SITUATIONS.items()}
-    return {**made, **dict(of_every_metric())}
+    return {**made, **dict(of_every_metric()), **dict(of_tokens())}
 
 
 def reports() -> dict[str, Any]:
@@ -83,6 +94,7 @@ def test_verdicts_move_only_together_with_the_version_of_the_rules(golden) -> No
     ("module", "name", "defect"),
     [
         (judge, "FALSE_DISCOVERY_RATE", 0.06),
+        (completion, "NEAR_TIE_FLOAT32", 0.0012),
         (judge, "_is_relevant", lambda _: True),
         (noise, "_NORMAL", 1.5),
         (rank, "SEED", rank.SEED + 1),

@@ -70,6 +70,7 @@ def test_what_is_installed_becomes_the_build_and_its_lock(environment, packages,
     assert not (environment / MARKER).exists()
     assert "vllm==0.33.1.dev7+gabc" in build.lock.read_text().splitlines()
     assert (into / "scenarios").resolve() == CHECKOUT / "scenarios"
+    assert (into / "oracles").resolve() == CHECKOUT / "oracles"
 
 
 @pytest.mark.parametrize("accelerator", ["cpu", "cuda"])

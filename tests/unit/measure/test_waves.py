@@ -11,7 +11,8 @@ import pytest
 
 from hybridwatch.errors import EngineError
 from hybridwatch.measure import waves
-from hybridwatch.measure.waves import drive
+from hybridwatch.measure.waves import drive, drive_whole
+from hybridwatch.record.completion import CloseCall, Completion
 from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
 from tests.live_server import LiveServer, serving
 
@@ -29,6 +30,7 @@ class FakeEngine:
         self.in_flight = self.most_in_flight = 0
         self.busy_s = 0.0
         self.deaf = False
+        self.logprobs: Any = None
         self._changed = threading.Condition()
         self._held = False
 
@@ -70,7 +72,7 @@ class FakeEngine:
         with self._changed:
             self.in_flight -= 1
         ids = None if first == 1 else [first] * body["max_tokens"]
-        return 200, {"choices": [{"token_ids": ids}]}
+        return 200, {"choices": [{"token_ids": ids, "logprobs": self.logprobs}]}
 
 
 def handler_of(engine: FakeEngine) -> type[BaseHTTPRequestHandler]:
@@ -132,6 +134,30 @@ def test_a_request_says_what_was_planned(engine, fake):
         }
     ]
     assert fake.headers[0]["X-data-parallel-rank"] == "1"
+
+
+def test_answers_come_back_with_logarithms_of_what_was_and_was_nearly_chosen(engine, fake):
+    """Ids, not texts: two ids may be one text. What lies far behind is not kept."""
+    fake.logprobs = {
+        "token_logprobs": [-0.5, -0.1234567],
+        "top_logprobs": [
+            {"token_id:65": -0.5, "token_id:7": -0.502, "token_id:8": -2.0},
+            {"token_id:65": -0.1234567, "token_id:9": -3.0},
+        ],
+    }
+    [answer] = drive_whole(engine, [PlannedWave((PlannedRequest((65, 66), 2),))])
+    assert fake.bodies[0]["logprobs"] == 5
+    assert fake.bodies[0]["return_tokens_as_token_ids"] is True
+    assert answer == Completion("0ba8c30c", (65, 65), (-0.5, -0.12346), (CloseCall(0, 7, 0.002),))
+
+
+@pytest.mark.parametrize(
+    "told", [None, {}, {"token_logprobs": [-0.5], "top_logprobs": [{"token_id:65": -0.5}]}]
+)
+def test_an_engine_without_a_logarithm_for_each_token_has_tokens_alone(engine, fake, told):
+    fake.logprobs = told
+    [answer] = drive_whole(engine, [wave(65)])
+    assert (answer.tokens, answer.logprobs, answer.close_calls) == ((65, 65), (), ())
 
 
 def test_without_a_rank_the_engine_chooses(engine, fake):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hybridwatch.errors import RecordError
 from hybridwatch.record.codec import SCHEMA_VERSION, decode, encode
+from hybridwatch.record.completion import CLOSE, CloseCall, Completion
 from hybridwatch.record.run import (
     Answer,
     Failure,
@@ -74,6 +75,18 @@ planned = st.lists(st.integers(1, 1000), min_size=1, max_size=6, unique=True).ma
 looks = planned.flatmap(
     lambda due: st.integers(0, len(due)).map(lambda made: Looks(tuple(due), tuple(due[:made])))
 )
+tokens = st.integers(0, 2**31 - 1)
+calls = st.builds(CloseCall, tokens, tokens, st.floats(0, CLOSE))
+completions = st.lists(tokens, max_size=4).flatmap(
+    lambda said: st.builds(
+        Completion,
+        st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
+        st.just(tuple(said)),
+        st.just(()) | st.tuples(*[st.floats(-1e4, 0)] * len(said)),
+        st.lists(calls, max_size=3).map(tuple),
+        st.none() | st.booleans(),
+    )
+)
 trials = st.builds(
     Trial,
     index=st.just(0),
@@ -88,6 +101,7 @@ trials = st.builds(
     client_result=st.none()
     | st.dictionaries(texts, texts | numbers | st.lists(wholes) | st.none(), max_size=3),
     surroundings=st.none() | surroundings,
+    completions=st.lists(completions, max_size=3).map(tuple),
 )
 
 
@@ -375,7 +389,7 @@ def test_bulk_nobody_named_is_refused() -> None:
     ("line", "message"),
     [
         ({"trial": 99, "client_result": {}}, "line 1: trial: expected less than"),
-        ({"trial": 0}, "line 1: expected either answer or client_result"),
+        ({"trial": 0}, "line 1: expected one of answer, client_result, completions"),
         ({"trial": 0, "client_result": {}, "x": 1}, "line 1: x: expected no such key"),
     ],
 )
@@ -388,6 +402,36 @@ def test_wrong_bulk_line_is_named(line: dict[str, Any], message: str) -> None:
 def test_second_client_result_of_a_trial_is_refused() -> None:
     bulk = gzip.compress(b'{"trial": 0, "client_result": {}}\n' * 2)
     with pytest.raises(RecordError, match="line 2: client_result: a second one for trial 0"):
+        decode(naming(bulk, 2), bulk)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompt": "x"}, r"trials\[0\].completions\[0\].prompt"),
+        (
+            {"tokens": (-1,)},
+            r"completions\[0\].tokens\[0\]: expected greater than or equal to 0",
+        ),
+        ({"logprobs": (-0.5,)}, "expected as many logprobs as tokens, 2, found 1"),
+        ({"logprobs": (0.5, -0.5)}, r"completions\[0\].logprobs\[0\]: expected less than or equal"),
+        (
+            {"logprobs": (math.nan, -0.5)},
+            r"completions\[0\].logprobs\[0\]: expected a finite number",
+        ),
+        ({"close_calls": (CloseCall(0, 7, CLOSE + 1),)}, r"close_calls\[0\]\[2\]"),
+    ],
+)
+def test_completion_that_cannot_be_is_never_written(change: Any, message: str) -> None:
+    one = replace(Completion("0" * 8, (1, 2)), **change)
+    trial = replace(SMALL.trials[0], completions=(one,))
+    with pytest.raises(RecordError, match=message):
+        encode(replace(SMALL, trials=(trial, *SMALL.trials[1:])))
+
+
+def test_second_list_of_completions_of_a_trial_is_refused() -> None:
+    bulk = gzip.compress(b'{"trial":0,"completions":[{"prompt":"00000000","tokens":[]}]}\n' * 2)
+    with pytest.raises(RecordError, match="line 2: completions: a second list for trial 0"):
         decode(naming(bulk, 2), bulk)
 
 

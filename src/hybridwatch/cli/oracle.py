@@ -1,0 +1,131 @@
+"""``hybridwatch oracle``: right answers from outside the engine, written down and checked."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from hybridwatch.cli import completion
+from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.options import examples
+from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
+from hybridwatch.errors import ScenarioError
+from hybridwatch.measure.make_oracle import by_engine, by_transformers, oracle_of
+from hybridwatch.quality.oracle import Oracle, deviations_of, load, model_digest, path_of
+from hybridwatch.scenario.scenario import Scenario
+
+_BY: Final = ("transformers", "engine")
+
+
+@click.group("oracle", epilog=examples("hybridwatch oracle check smoke/padded-graph-rows"))
+def command() -> None:
+    """Keep right answers that come from outside the engine.
+
+    With them a contract trial counts contract.wrong_answers.
+    """
+
+
+_takes_build = click.option(
+    "--build",
+    default=DEFAULT_BUILD,
+    show_default=True,
+    metavar="BUILD",
+    shell_complete=completion.builds,
+    help="Build whose environment has transformers, or whose engine is trusted.",
+)
+
+
+@command.command(
+    "make",
+    epilog=examples(
+        "hybridwatch oracle make tiny-hybrid smoke/padded-graph-rows",
+        "hybridwatch oracle make tiny-hybrid smoke/dummy-run --by engine --build cpu-0.27.1",
+    ),
+)
+@click.argument("model")
+@click.argument("scenario", shell_complete=completion.scenarios)
+@click.option("--by", type=click.Choice(_BY), default=_BY[0], show_default=True)
+@_takes_build
+@click.option("--trials", type=click.IntRange(1, 1000), help="Contract trials to answer.")
+def make_command(model: str, scenario: str, by: str, build: str, trials: int | None) -> None:
+    """Write the right answers to SCENARIO by MODEL, a folder or the name of one in models/.
+
+    transformers computes in float32 on the processor, without any cache. An engine answers with
+    the scenario's fix in, without graphs and drafts: use a build that you trust. The file is
+    oracles/SCENARIO.json; one that is there is replaced.
+    """
+    wanted = _one(scenario, build)
+    if model != wanted.model and not Path(model).is_dir():
+        raise ScenarioError(f"{wanted.id}: model: expected {wanted.model}, found {model}")
+    folder = _folder(model)
+    request, count = parse_label(build), trials or wanted.trials.contract
+    if by == "transformers":
+        made = by_transformers(wanted, folder, request, count)
+    else:
+        made = by_engine(wanted, folder.parent, request, count)
+    words = ["hybridwatch", "oracle", "make", wanted.model, wanted.id, "--by", by, "--build", build]
+    line = shlex.join([*words, "--trials", str(count)])
+    path = path_of(home(), wanted.id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(oracle_of(wanted, folder, line, made).render(), encoding="utf-8")
+    requests = sum(map(len, made[1]))
+    click.echo(f"{path}: {requests} requests in {count} trials, by {by}")
+
+
+@command.command("check", epilog=examples("hybridwatch oracle check smoke/padded-graph-rows"))
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
+@_takes_build
+def check_command(scenarios: tuple[str, ...], build: str) -> None:
+    """Compute right answers anew by transformers, and compare them with those kept.
+
+    Without SCENARIO, of all that have some. Near ties may fall otherwise. The exit status is 1 if
+    anything else differs.
+    """
+    found = [(one, kept) for one in chosen(scenarios, [build]) if (kept := _kept(one, scenarios))]
+    if not found:
+        raise ScenarioError("no scenario has right answers yet; see: hybridwatch oracle make")
+    differing = False
+    for scenario, kept in found:
+        lines = list(_deviations(scenario, kept, build))
+        differing = differing or bool(lines)
+        requests = sum(map(len, kept.trials))
+        same = f"{requests} requests, as computed anew"
+        click.echo(f"{scenario.id}: {same if not lines else chr(10).join(['differs', *lines])}")
+    if differing:
+        raise click.exceptions.Exit(1)
+
+
+def _deviations(scenario: Scenario, kept: Oracle, build: str) -> Iterator[str]:
+    folder = _folder(kept.model)
+    digest = model_digest(folder)
+    if digest != kept.model_digest:
+        yield f"model_digest: expected {kept.model_digest}, found {digest}"
+    _, fresh = by_transformers(scenario, folder, parse_label(build), len(kept.trials), kept.trials)
+    yield from deviations_of(kept.trials, fresh)
+
+
+def _one(scenario: str, build: str) -> Scenario:
+    found = chosen([scenario], [build])
+    if len(found) != 1:
+        raise ScenarioError(f"{scenario}: expected one scenario, found {len(found)}")
+    return found[0]
+
+
+def _kept(scenario: Scenario, named: tuple[str, ...]) -> Oracle | None:
+    path = path_of(home(), scenario.id)
+    kept = load(path)
+    if kept is None and scenario.id in named:
+        raise ScenarioError(
+            f"{path}: not there; run: hybridwatch oracle make {scenario.model} {scenario.id}"
+        )
+    return kept
+
+
+def _folder(model: str) -> Path:
+    ours = home() / "models" / model
+    folder = ours if ours.is_dir() else Path(model)
+    if not (folder / "config.json").is_file():
+        raise ScenarioError(f"{model}: expected a folder with a config.json, or one in models/")
+    return folder

@@ -1,0 +1,85 @@
+"""Runs the oracle of the plugin: transformers' plain path, in the environment of a build."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from hybridwatch.engine.builds import BuildSpec
+from hybridwatch.engine.check import require_installed
+from hybridwatch.errors import BuildError
+from hybridwatch.record.completion import Completion
+from hybridwatch.scenario.expansion import PlannedWave
+
+ORACLE_TIMEOUT_S: Final = 4 * 3600.0
+"""A token takes a pass over the whole text; a model of ours needs a minute for a scenario."""
+_MODULE: Final = "hybridwatch_engine.oracle"
+_END: Final = 10
+"""Lines of an error that are shown."""
+
+Waves = Sequence[PlannedWave]
+Drafts = Sequence[Sequence[Completion]]
+
+
+class Answered(NamedTuple):
+    """What transformers said.
+
+    Attributes:
+        made_by: Packages with their versions.
+        trials: For each request of each trial the prompt, the tokens, and at each position the
+            likeliest ids with their logarithms.
+    """
+
+    made_by: Mapping[str, str]
+    trials: Sequence[Sequence[Mapping[str, Any]]]
+
+
+def answer(build: BuildSpec, model: Path, trials: Sequence[Waves], drafts: Drafts = ()) -> Answered:
+    """Have requests answered outside of vLLM.
+
+    Args:
+        build: Whose environment has torch and transformers.
+        model: Folder of the model.
+        trials: The waves of each.
+        drafts: What the answers may be, trial by trial; they save time and change nothing.
+
+    Raises:
+        BuildError: The environment is not installed, or transformers cannot serve the model.
+    """
+    require_installed(build)
+    asked = json.dumps([_asked(waves, drafts, at) for at, waves in enumerate(trials)])
+    # The harness's own paths must not reach into the engine's world.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [str(build.interpreter), "-m", _MODULE, str(model)]
+    try:
+        done = subprocess.run(
+            command,
+            env={**environment, "HF_HUB_OFFLINE": "1"},
+            input=asked,
+            capture_output=True,
+            text=True,
+            timeout=ORACLE_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"{model}: no answers after {ORACLE_TIMEOUT_S:.0f} s") from None
+    if done.returncode != 0:
+        tail = "\n".join(done.stderr.splitlines()[-_END:])
+        raise BuildError(f"{model}: transformers ended with status {done.returncode}:\n{tail}")
+    return Answered(**json.loads(done.stdout))
+
+
+def _asked(waves: Waves, drafts: Drafts, trial: int) -> list[dict[str, Any]]:
+    known = list(drafts[trial]) if trial < len(drafts) else []
+    found = []
+    for wave in waves:
+        requests = []
+        for request in wave.requests:
+            draft = list(known.pop(0).tokens) if known else []
+            requests.append(
+                {"prompt": request.prompt, "max_tokens": request.max_tokens, "draft": draft}
+            )
+        found.append({"continues": wave.continues, "requests": requests})
+    return found

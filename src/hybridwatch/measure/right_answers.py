@@ -1,0 +1,66 @@
+"""Holds the answers of a contract trial against those of an oracle outside the engine."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from hybridwatch.metric.catalogue import WRONG_ANSWERS
+from hybridwatch.quality.oracle import load, path_of, wrong_among
+from hybridwatch.record.completion import Completion, near_tie_within
+from hybridwatch.record.run import Sample
+from hybridwatch.scenario.expansion import PlannedWave
+from hybridwatch.scenario.scenario import Scenario
+
+_OUTDATED: Final = (
+    "the oracle was asked other requests than these: run hybridwatch oracle make {model} {scenario}"
+)
+
+
+class Checked(NamedTuple):
+    """What an oracle says of a trial.
+
+    Attributes:
+        answered: The answers, each marked as wrong if it is.
+        samples: The count of the wrong ones; empty without an oracle.
+        unsupported: Why there is no count, where there should be one.
+    """
+
+    answered: tuple[Completion, ...]
+    samples: tuple[Sample, ...] = ()
+    unsupported: dict[str, str] = {}  # noqa: RUF012 - never written to
+
+
+def checked(
+    home: Path,
+    scenario: Scenario,
+    number: int,
+    waves: Sequence[PlannedWave],
+    answered: tuple[Completion, ...],
+) -> Checked:
+    """Count the wrong answers of a trial, if its scenario has an oracle that goes so far.
+
+    Args:
+        home: Holds the folder of oracles.
+        scenario: What was run.
+        number: Of the trial, from 0.
+        waves: What was asked.
+        answered: What the engine said.
+
+    Raises:
+        MeasurementError: The file of the oracle cannot be understood.
+    """
+    oracle = load(path_of(home, scenario.id))
+    if oracle is None or number >= len(oracle.trials):
+        return Checked(answered)
+    fresh = [not wave.continues for wave in waves for _ in wave.requests]
+    bound = near_tie_within({scenario.engine.dtype})
+    wrong = wrong_among(answered, oracle.trials[number], fresh, bound)
+    if wrong is None:
+        why = _OUTDATED.format(model=scenario.model, scenario=scenario.id)
+        return Checked(answered, unsupported={WRONG_ANSWERS: why})
+    marked = tuple(
+        replace(one, is_wrong=bool(one.is_wrong) or is_wrong)
+        for one, is_wrong in zip(answered, wrong, strict=True)
+    )
+    return Checked(marked, (Sample(WRONG_ANSWERS, (float(sum(wrong)),)),))

@@ -1,0 +1,194 @@
+"""Right answers from outside the engine, as a file beside the scenarios keeps them.
+
+An engine that is wrong with and without graphs differs in nothing from itself. So the greedy
+answers of a model are written down once, by something that shares no code with the engine, and each
+contract trial counts the requests that it answers otherwise: ``contract.wrong_answers``.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hybridwatch.errors import MeasurementError
+from hybridwatch.record.completion import NEAR_TIE_FLOAT32, Completion, position_of_parting
+from hybridwatch.record.wire_completion import WireCompletion
+
+ORACLES: Final = "oracles"
+"""Folder of a home."""
+
+
+class _File(BaseModel):
+    """The file form, schema version 1."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    schema_version: Literal[1]
+    scenario: str
+    model: str
+    model_digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    made_by: dict[str, str]
+    command: str
+    seed: int
+    trials: tuple[tuple[WireCompletion, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """Right answers to what a scenario's contract trials ask.
+
+    Attributes:
+        scenario: Its id.
+        model: Name of the model.
+        model_digest: SHA-256 over the model's configuration and weights.
+        made_by: What gave the answers: package or build, with its version.
+        command: The command line that made the file.
+        seed: Of the scenario's workload.
+        trials: The answers of each trial, in the order of the plan.
+    """
+
+    scenario: str
+    model: str
+    model_digest: str
+    made_by: Mapping[str, str]
+    command: str
+    seed: int
+    trials: tuple[tuple[Completion, ...], ...]
+
+    def render(self) -> str:
+        """Give the text of the file, a line for each request."""
+        head = {
+            "schema_version": 1,
+            **{
+                name: getattr(self, name)
+                for name in ("scenario", "model", "model_digest", "made_by", "command", "seed")
+            },
+        }
+        trials = ",\n".join(
+            "  [\n" + ",\n".join(f"   {_line(one)}" for one in trial) + "\n  ]"
+            for trial in self.trials
+        )
+        return json.dumps(head, indent=1)[:-2] + f',\n "trials": [\n{trials}\n ]\n}}\n'
+
+
+def path_of(home: Path, scenario: str) -> Path:
+    """Say where the right answers to a scenario lie."""
+    return home / ORACLES / f"{scenario}.json"
+
+
+def load(path: Path) -> Oracle | None:
+    """Read right answers; ``None`` where nobody has made any.
+
+    Raises:
+        MeasurementError: The file says something that we do not understand.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    return _parsed(path, text)
+
+
+@lru_cache(maxsize=8)  # every trial asks
+def _parsed(path: Path, text: bytes) -> Oracle:
+    try:
+        file = _File.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise MeasurementError(f"{path}: {place}: {first['msg']}") from error
+    plain = {name: getattr(file, name) for name in _File.model_fields if name != "schema_version"}
+    trials = tuple(tuple(one.to_completion() for one in trial) for trial in file.trials)
+    return Oracle(**{**plain, "trials": trials})
+
+
+def wrong_among(
+    answered: Sequence[Completion],
+    right: Sequence[Completion],
+    fresh: Sequence[bool],
+    bound: float,
+) -> tuple[bool, ...] | None:
+    """Say of each answer whether it is wrong.
+
+    A turn that follows a wrong answer has another prompt than the oracle answered; it is not called
+    wrong a second time.
+
+    Args:
+        answered: By the engine.
+        right: By the oracle, to the same requests.
+        fresh: Of each request, whether its prompt hangs on no answer before it.
+        bound: Nats that a token may lie behind the oracle's for the choice to be rounding.
+
+    Returns:
+        ``None`` when the oracle was asked something else: its file is older than the scenario.
+    """
+    if not len(answered) == len(right) == len(fresh):
+        return None
+    pairs = list(zip(answered, right, strict=True))
+    if any(len(one.tokens) != len(other.tokens) for one, other in pairs) or any(
+        is_fresh and one.prompt != other.prompt
+        for is_fresh, (one, other) in zip(fresh, pairs, strict=True)
+    ):
+        return None
+    return tuple(
+        one.prompt == other.prompt and _is_wrong(one, other, bound) for one, other in pairs
+    )
+
+
+def _is_wrong(one: Completion, right: Completion, bound: float) -> bool:
+    at = position_of_parting(one, right)
+    if at is None:
+        return False
+    gap = right.gap(at, one.tokens[at])
+    return gap is None or gap > bound
+
+
+def deviations_of(
+    kept: Sequence[Sequence[Completion]], fresh: Sequence[Sequence[Completion]]
+) -> Iterator[str]:
+    """Say in what right answers differ from those that were computed anew, a line for each request.
+
+    Near ties and the last digits of logarithms are another machine's rounding, and no difference.
+    """
+    for trial, (old, new) in enumerate(zip(kept, fresh, strict=True)):
+        if len(old) != len(new):
+            yield f"trial {trial}: expected {len(new)} requests, found {len(old)}"
+        for request, (one, other) in enumerate(zip(old, new, strict=False)):
+            why = _deviation(one, other)
+            if why:
+                yield f"trial {trial}: request {request}: {why}"
+
+
+def _deviation(one: Completion, other: Completion) -> str:
+    if one.prompt != other.prompt:
+        return f"prompt: expected {other.prompt}, found {one.prompt}"
+    at = position_of_parting(one, other)
+    if at is not None:
+        near = at < min(len(one.tokens), len(other.tokens)) and not _is_wrong(
+            one, other, NEAR_TIE_FLOAT32
+        )
+        return "" if near else f"tokens: the answers part at position {at}"
+    apart = max(
+        (abs(old - new) for old, new in zip(one.logprobs, other.logprobs, strict=True)), default=0.0
+    )
+    return f"logprobs: up to {apart:g} nats apart" if apart > NEAR_TIE_FLOAT32 else ""
+
+
+def model_digest(folder: Path) -> str:
+    """Tell models apart: SHA-256 over the names and bytes of configuration and weights."""
+    total = hashlib.sha256()
+    for path in sorted([folder / "config.json", *folder.glob("*.safetensors")]):
+        total.update(f"{path.name}\n".encode())
+        with path.open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()
+
+
+def _line(one: Completion) -> str:
+    wire = WireCompletion.model_validate(one, from_attributes=True)
+    return json.dumps(wire.model_dump(mode="json", exclude_defaults=True), separators=(",", ":"))

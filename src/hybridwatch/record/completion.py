@@ -1,0 +1,77 @@
+"""What an engine said to one request of a contract trial, token by token."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+CLOSE: Final = 0.5
+"""Nats within which a token that was not chosen is kept beside the chosen one."""
+NEAR_TIE_FLOAT32: Final = 0.001
+"""Nats that a token may lie behind the chosen one for the choice to be rounding. Float32 logarithms
+of one model differ by about 1e-5 between two ways to compute them."""
+NEAR_TIE_HALF: Final = 0.25
+"""The same of half precision: a logit of 16 to 32 is rounded to 0.125 in bfloat16."""
+NEAR_TIE_ONE_ARITHMETIC: Final = 0.0001
+"""The same where only who shares a step differs: trials of one engine are 1e-5 apart by it."""
+DIGITS: Final = 5
+"""Of a logarithm: a hundredth of the least gap that anybody asks about."""
+
+
+class CloseCall(NamedTuple):
+    """A token that was nearly chosen.
+
+    Attributes:
+        position: Place in the answer, from 0.
+        token: Id of the token that was not chosen.
+        gap: How far its logarithmic probability lies behind that of the chosen token, nats.
+    """
+
+    position: int
+    token: int
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A greedy answer.
+
+    Attributes:
+        prompt: First eight hexadecimal digits of the SHA-256 of the prompt's token ids, written in
+            decimal with commas between them.
+        tokens: Ids of the answer's tokens.
+        logprobs: Natural logarithm of the probability of each; empty where the engine keeps that to
+            itself.
+        close_calls: Tokens less than ``CLOSE`` behind, of the five likeliest at each position.
+        is_wrong: Whether the tokens differ from those of the same engine without graphs, or from
+            those of an oracle outside of it; ``None`` where there is neither.
+    """
+
+    prompt: str
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...] = ()
+    close_calls: tuple[CloseCall, ...] = ()
+    is_wrong: bool | None = None
+
+    def gap(self, position: int, token: int) -> float | None:
+        """How far a token lies behind the chosen one; ``None`` when that is not known to be near.
+
+        Args:
+            position: Place in the answer.
+            token: Id.
+        """
+        found = (one.gap for one in self.close_calls if one[:2] == (position, token))
+        return next(found, None)
+
+
+def near_tie_within(types: Collection[str | None]) -> float:
+    """Give the bound of near ties between engines whose weights are of these types."""
+    return NEAR_TIE_FLOAT32 if set(types) == {"float32"} else NEAR_TIE_HALF
+
+
+def position_of_parting(one: Completion, other: Completion) -> int | None:
+    """Find the first position at which two answers differ; ``None`` when they are equal."""
+    if one.tokens == other.tokens:
+        return None
+    pairs = enumerate(zip(one.tokens, other.tokens, strict=False))
+    shorter = min(len(one.tokens), len(other.tokens))
+    return next((at for at, (left, right) in pairs if left != right), shorter)
