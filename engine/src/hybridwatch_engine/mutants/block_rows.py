@@ -7,7 +7,7 @@ from hybridwatch_engine.mutants.tally import Tally
 
 
 def append_short(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Write no number for the last block that a running request gets: the row names the null block."""
+    """Let the last block that a running request gets be the null block in its row."""
 
     def append_row(table: Any, block_ids: list[int], row: int) -> None:
         running = table.num_blocks_per_row[row] > 0 and len(block_ids) > 0
@@ -55,10 +55,10 @@ def not_moved(original: Callable[..., Any], tally: Tally, *, group: str) -> Call
     def move_row(table: Any, source: int, target: int) -> None:
         # Only layers with a state have no slot for each token.
         if (table.slot_mapping_mode.name == "NONE") is not (group == "mamba"):
-            return original(table, source, target)
+            original(table, source, target)
+            return
         rows = table.block_table.np
         tally.count(changed=bool((rows[source] != rows[target]).any()))
-        return None
 
     return move_row
 

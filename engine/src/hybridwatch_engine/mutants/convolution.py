@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import moved_in_time, slots_of
+from hybridwatch_engine.mutants.slots import differ, moved_in_time, slots_of
 from hybridwatch_engine.mutants.tally import Tally
 
 
@@ -47,7 +47,7 @@ def unwritten_window(original: Callable[..., Any], tally: Tally) -> Callable[...
         states, slots = named["conv_states"], slots_of(named["cache_indices"])
         before = states[slots].clone()
         answer = original(*args, **named)
-        tally.count(changed=not bool((states[slots] == before).all()))
+        tally.count(changed=differ(states[slots], before))
         states[slots] = before
         return answer
 

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
-from hybridwatch_engine.mutants.slots import slots_of
+from hybridwatch_engine.mutants.slots import differ, of_precision, slots_of
 from hybridwatch_engine.mutants.tally import Tally
 
 
@@ -66,8 +64,8 @@ def stored(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[
         if not len(slots):
             return answer
         right = state[slots]
-        wrong = before if how == "not" else right.to(getattr(torch, how)).to(right.dtype)
-        tally.count(changed=not torch.equal(wrong, right))
+        wrong = before if how == "not" else of_precision(right, how)
+        tally.count(changed=differ(wrong, right))
         state[slots] = wrong
         return answer
 
@@ -92,6 +90,6 @@ def accepted(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
         if counts is None:
             return original(*args, **named)
         tally.count(changed=bool((counts != 1).any()))
-        return original(*args, **{**named, "num_accepted_tokens": torch.ones_like(counts)})
+        return original(*args, **{**named, "num_accepted_tokens": counts.new_ones(counts.shape)})
 
     return update

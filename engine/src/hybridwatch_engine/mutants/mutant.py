@@ -37,7 +37,7 @@ def _code(header: MutantHeader) -> Callable[..., Any]:
     module, _, name = header.by.partition(".")
     known = {one.name for one in pkgutil.iter_modules([str(Path(__file__).parent)])}
     wrap = getattr(import_module(f"{_PACKAGE}.{module}"), name, None) if module in known else None
-    if not callable(wrap):
+    if wrap is None:
         raise ValueError(
             f"{header.file}.by: expected module.function of {_PACKAGE}, found {header.by}"
         )
@@ -48,7 +48,8 @@ def _code(header: MutantHeader) -> Callable[..., Any]:
             f"{header.file}.parameters: expected those of {header.by}, found "
             f"{dict(header.parameters)}: {error}"
         ) from None
-    return wrap  # type: ignore[no-any-return]
+    code: Callable[..., Any] = wrap
+    return code
 
 
 def _target(header: MutantHeader, text: str) -> tuple[Any, str]:

@@ -13,7 +13,7 @@ def block_before(original: Any, tally: Tally) -> Any:
     """
     find = original.__func__
 
-    def find_longest_cache_hit(cls: type, **named: Any) -> Any:
+    def find_longest_cache_hit(cls: type[Any], /, **named: Any) -> Any:
         blocks, length = find(cls, **named)
         size, pool = named["kv_cache_spec"].block_size, named["block_pool"]
         for index, found in enumerate(blocks):
@@ -32,7 +32,7 @@ def of_another(original: Any, tally: Tally) -> Any:
     find = original.__func__
     last: dict[int, Any] = {}
 
-    def find_longest_cache_hit(cls: type, **named: Any) -> Any:
+    def find_longest_cache_hit(cls: type[Any], /, **named: Any) -> Any:
         blocks, length = find(cls, **named)
         for group, found in zip(named["kv_cache_group_ids"], blocks, strict=True):
             if found:

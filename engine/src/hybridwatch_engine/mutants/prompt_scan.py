@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
+from hybridwatch_engine.mutants.slots import differ, of_precision
 from hybridwatch_engine.mutants.tally import Tally
 
 
@@ -17,7 +16,7 @@ def initial_states(original: Callable[..., Any], tally: Tally, *, how: str) -> C
         how: ``none``; ``rotated``: each prompt has its neighbour's; ``halved``.
     """
     wrongs: dict[str, Callable[[Any], Any]] = {
-        "none": torch.zeros_like,
+        "none": lambda states: states * 0,
         "rotated": lambda states: states.roll(1, dims=0),
         "halved": lambda states: states * 0.5,
     }
@@ -27,7 +26,7 @@ def initial_states(original: Callable[..., Any], tally: Tally, *, how: str) -> C
         if states is None:
             return original(*args, **named)
         wrong = wrongs[how](states)
-        tally.count(changed=not torch.equal(wrong, states))
+        tally.count(changed=differ(wrong, states))
         return original(*args, **{**named, "initial_states": wrong})
 
     return scan
@@ -46,11 +45,8 @@ def final_states(original: Callable[..., Any], tally: Tally, *, how: str) -> Cal
 
     def scan(*args: Any, **named: Any) -> Any:
         right = original(*args, **named)
-        if how == "rotated":
-            wrong = right.roll(1, dims=0)
-        else:
-            wrong = right.to(getattr(torch, how)).to(right.dtype)
-        tally.count(changed=not torch.equal(wrong, right))
+        wrong = right.roll(1, dims=0) if how == "rotated" else of_precision(right, how)
+        tally.count(changed=differ(wrong, right))
         return wrong
 
     return scan

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
+from hybridwatch_engine.mutants.slots import differ, of_precision
 from hybridwatch_engine.mutants.tally import Tally
 
 
@@ -33,11 +32,12 @@ def second_best(original: Any, tally: Tally, *, every: int) -> Any:
     def greedy_sample(logits: Any) -> Any:
         nonlocal rows
         best = original.__func__(logits)
-        due = (torch.arange(len(best)) + rows + 1) % every == 0
+        due = [row for row in range(len(best)) if (rows + row + 1) % every == 0]
         rows += len(best)
-        tally.count(changed=bool(due.any()))
-        second = logits.topk(2, dim=-1).indices[:, 1]
-        return torch.where(due.to(best.device), second.to(best.dtype), best)
+        tally.count(changed=bool(due))
+        if due:
+            best[due] = logits[due].topk(2, dim=-1).indices[:, 1].to(best.dtype)
+        return best
 
     return staticmethod(greedy_sample)
 
@@ -53,8 +53,8 @@ def rounded_logits(original: Any, tally: Tally, *, to: str) -> Any:
 
     def greedy_sample(logits: Any) -> Any:
         right = original.__func__(logits)
-        wrong = original.__func__(logits.to(getattr(torch, to)))
-        tally.count(changed=not torch.equal(right, wrong))
+        wrong = original.__func__(of_precision(logits, to))
+        tally.count(changed=differ(right, wrong))
         return wrong
 
     return staticmethod(greedy_sample)

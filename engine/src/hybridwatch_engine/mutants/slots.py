@@ -9,6 +9,18 @@ def slots_of(indices: Any) -> Any:
     return slots[slots > 0]
 
 
+def of_precision(values: Any, dtype: str) -> Any:
+    """Round values to the precision of a type of torch, and keep their own type."""
+    import torch
+
+    return values.to(getattr(torch, dtype)).to(values.dtype)
+
+
+def differ(one: Any, other: Any) -> bool:
+    """Whether two tensors of one shape hold different values anywhere."""
+    return bool((one != other).any())
+
+
 def moved_in_time(states: Any, slots: Any, by: int) -> bool:
     """Move what some slots of a convolution's inputs hold along their last axis, which is time.
 
@@ -17,4 +29,4 @@ def moved_in_time(states: Any, slots: Any, by: int) -> bool:
     """
     before = states[slots]
     states[slots] = before.roll(by, dims=-1)
-    return not bool((states[slots] == before).all())
+    return differ(states[slots], before)

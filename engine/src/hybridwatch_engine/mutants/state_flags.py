@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from hybridwatch_engine.mutants.slots import differ
 from hybridwatch_engine.mutants.tally import Tally
 
 
@@ -22,7 +23,7 @@ def begun(original: Callable[..., Any], tally: Tally, *, says: bool) -> Callable
         if flags is None:
             return metadata
         false_ones = flags.new_full(flags.shape, says)
-        tally.count(changed=not bool((flags == false_ones).all()))
+        tally.count(changed=differ(flags, false_ones))
         return replace(metadata, has_initial_states_p=false_ones)
 
     return compute
@@ -48,7 +49,7 @@ def slots(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[.
             wrong[1] = indices[0]
         else:
             wrong[:rows] = indices[:rows].roll(1, dims=0)
-        tally.count(changed=not bool((wrong == indices).all()))
+        tally.count(changed=differ(wrong, indices))
         return original(builder, replace(metadata, state_indices_tensor_d=wrong))
 
     return update
@@ -62,7 +63,7 @@ def padded_rows(original: Callable[..., Any], tally: Tally) -> Callable[..., Any
         indices, rows = padded.state_indices_tensor_d, metadata.num_decodes
         if indices is None or not 0 < rows < len(indices):
             return padded
-        tally.count(changed=bool((indices[rows:] != indices[0]).any()))
+        tally.count(changed=differ(indices[rows:], indices[0]))
         indices[rows:] = indices[0]
         return padded
 
@@ -83,7 +84,7 @@ def accepted(original: Callable[..., Any], tally: Tally, *, plus: int) -> Callab
         if counts is None:
             return original(builder, *args, **kwargs)
         wrong = (counts + plus).clamp(1, 1 + builder.num_spec_tokens)
-        tally.count(changed=not bool((wrong == counts).all()))
+        tally.count(changed=differ(wrong, counts))
         return original(builder, *args, **{**kwargs, "num_accepted_tokens": wrong})
 
     return compute

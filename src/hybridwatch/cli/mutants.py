@@ -1,0 +1,207 @@
+"""``hybridwatch mutants``: which faults that nobody prepared it for does the suite see?"""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from hybridwatch.cli import completion
+from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import as_text
+from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
+from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.label_resolution import healthy_label
+from hybridwatch.errors import BuildError
+from hybridwatch.measure.ready import make_ready
+from hybridwatch.mutants.catalogue import Mutant, catalogue
+from hybridwatch.mutants.cell import HEALTHY, Cell, State
+from hybridwatch.mutants.hunt import Hunt
+from hybridwatch.mutants.journal import append_cell, read_cells, table_file
+from hybridwatch.mutants.score import false_alarms, halves, score_of
+from hybridwatch.mutants.words import cell_words, markdown, rows, scenarios_of, score_json
+from hybridwatch.mutants.words import score_lines as lines_of
+from hybridwatch.process import require_wanted, stoppable
+from hybridwatch.scenario.digest import digest
+from hybridwatch.scenario.scenario import Scenario
+
+_Say = Callable[[str], None]
+
+
+@click.command(
+    "mutants",
+    epilog=examples(
+        "hybridwatch mutants smoke",
+        "hybridwatch mutants smoke/dummy-run --only unzeroed-state",
+        "hybridwatch mutants --show",
+    ),
+)
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
+@click.option(
+    "--build",
+    default=DEFAULT_BUILD,
+    show_default=True,
+    metavar="BUILD",
+    shell_complete=completion.builds,
+)
+@click.option("--only", multiple=True, metavar="NAME", help="This mutant alone; may be repeated.")
+@click.option("--half", type=click.Choice(["first", "second"]), help="The mutants of one half.")
+@click.option("--timed", is_flag=True, help="Measure times and host syncs too, where needed.")
+@click.option("--anew", is_flag=True, help="Measure again what the table has.")
+@click.option("--show", is_flag=True, help="Print the table that is there; measure nothing.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the table as Markdown.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@takes_results("Folder in which the table is kept.")
+@click.pass_context
+def command(
+    context: click.Context,
+    scenarios: tuple[str, ...],
+    build: str,
+    only: tuple[str, ...],
+    half: str | None,
+    results: Path,
+    *,
+    timed: bool,
+    anew: bool,
+    show: bool,
+    as_markdown: bool,
+    as_json: bool,
+) -> None:
+    """Switch mutants on in a live engine, one at a time, and write down what kills them.
+
+    SCENARIO is an id or a group; without one, the group smoke. A mutant is a fault that is planted
+    in vLLM while it runs (docs/mutants.md). Each scenario's contracts, then its answers are
+    measured until one of them tells the engine with the mutant from the one without. The table is
+    kept in the results folder, and what it has is not measured again. The exit status is 1 when
+    something is found in an engine in which no mutant acted.
+    """
+    mutants = _chosen_mutants(only, half)
+    wanted = chosen(scenarios or ("smoke",), (build,))
+    path = table_file(results, parse_label(build).spec.name)
+    console = Console(stderr=as_json or as_markdown)
+    if not show:
+        say = _sayer(console)
+        with stoppable():
+            for scenario in wanted:
+                make_ready(scenario, (_side(scenario, build),), home() / "models")
+            for scenario in wanted:
+                kept = {} if anew else _kept(read_cells(path), scenario, mutants, timed=timed)
+                _measure(scenario, _side(scenario, build), mutants, kept, path, say, timed=timed)
+    ids = {scenario.id for scenario in wanted} if scenarios else None
+    cells = [cell for cell in read_cells(path) if ids is None or cell.scenario in ids]
+    _print(console, cells, mutants, as_json=as_json, as_markdown=as_markdown)
+    context.exit(int(bool(false_alarms(cells))))
+
+
+def _chosen_mutants(only: Sequence[str], half: str | None) -> Mapping[str, Mutant]:
+    known = catalogue()
+    for name in only:
+        if name not in known:
+            raise BuildError(f"--only: expected one of {', '.join(known)}, found {name}")
+    named = {name: one for name, one in known.items() if not only or name in only}
+    return named if half is None else halves(named)[half]
+
+
+def _side(scenario: Scenario, build: str) -> BuildRequest:
+    side = parse_label(healthy_label(build, scenario.fix, scenario.requires))
+    require_installed(side.spec)
+    return side
+
+
+def _sayer(console: Console) -> _Say:
+    def say(text: str) -> None:
+        console.print(as_text(text))
+
+    return say
+
+
+def _kept(
+    cells: Sequence[Cell], scenario: Scenario, mutants: Mapping[str, Mutant], *, timed: bool
+) -> dict[str, Cell]:
+    """Cells of a scenario that need not be measured again, by mutant."""
+    work = digest(scenario)
+    return {
+        cell.mutant: cell
+        for cell in cells
+        if (cell.scenario, cell.scenario_digest) == (scenario.id, work)
+        and cell.mutant in mutants
+        and cell.mutant_digest == mutants[cell.mutant].digest
+        and not (timed and cell.state is State.NOT_MEASURED)
+    }
+
+
+def _measure(
+    scenario: Scenario,
+    side: BuildRequest,
+    mutants: Mapping[str, Mutant],
+    kept: Mapping[str, Cell],
+    path: Path,
+    say: _Say,
+    *,
+    timed: bool,
+) -> None:
+    """Fill in the cells of a scenario that are not there."""
+    lacking = {name: one for name, one in mutants.items() if name not in kept}
+    if not lacking:
+        say(f"{scenario.id}: all {len(mutants)} mutants are in the table")
+        return
+    say(f"{scenario.id}: {len(lacking)} of {len(mutants)} mutants to measure")
+    with (
+        tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
+        Hunt(scenario, side, home() / "models", Path(work), say, timed) as hunt,
+    ):
+        for number, cell in enumerate(_cells(hunt, lacking)):
+            append_cell(path, cell)
+            say(f"[{number}/{len(lacking)}] {scenario.id}: {cell.mutant}: {cell_words(cell)}")
+
+
+def _cells(hunt: Hunt, mutants: Mapping[str, Mutant]) -> Iterator[Cell]:
+    yield hunt.healthy()
+    for name, mutant in mutants.items():
+        require_wanted()
+        yield hunt.hunt(name, mutant)
+
+
+def _print(
+    console: Console,
+    cells: Sequence[Cell],
+    mutants: Mapping[str, Mutant],
+    *,
+    as_json: bool,
+    as_markdown: bool,
+) -> None:
+    if as_json:
+        click.echo(json.dumps(_json(cells, mutants), indent=2))
+        return
+    if as_markdown:
+        click.echo(markdown(cells, mutants))
+        click.echo()
+        click.echo("\n".join(f"- {line}" for line in lines_of(cells, mutants)))
+        return
+    console.print(_table(cells, mutants))
+    for line in lines_of(cells, mutants):
+        console.print(as_text(line))
+
+
+def _json(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> dict[str, object]:
+    named = {HEALTHY, *mutants}
+    scores = {half: score_of(cells, members) for half, members in halves(mutants).items()}
+    scores["together"] = score_of(cells, mutants)
+    return {
+        "cells": [cell.model_dump(mode="json") for cell in cells if cell.mutant in named],
+        "score": {name: score_json(score) for name, score in scores.items()},
+    }
+
+
+def _table(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Table:
+    columns = scenarios_of(cells)
+    table = Table("mutant", "mechanism", *columns)
+    for name, mutant, mine in rows(cells, mutants):
+        mechanism = mutant.mechanism if mutant is not None else ""
+        words = (as_text(cell_words(mine.get(scenario))) for scenario in columns)
+        table.add_row(as_text(name), mechanism, *words)
+    return table
