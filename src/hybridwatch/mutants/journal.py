@@ -1,7 +1,6 @@
 """The kill table on disk: a line for each cell, written as soon as the cell is measured."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,11 @@ FOLDER: Final = "mutants"
 def table_file(results: Path, build: str) -> Path:
     """Where the table of a build is kept."""
     return results / FOLDER / f"{build}.jsonl"
+
+
+def table_files(results: Path) -> list[Path]:
+    """Find the tables in a results folder, by name."""
+    return sorted((results / FOLDER).glob("*.jsonl"))
 
 
 def read_cells(path: Path) -> list[Cell]:
@@ -63,15 +67,6 @@ def append_cell(path: Path, cell: Cell) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise RecordError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def write_cells(path: Path, cells: Iterable[Cell]) -> None:
-    """Write the file anew, with these cells and no others."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(cell.model_dump_json() + "\n" for cell in cells)
-    whole = path.with_suffix(".new")
-    whole.write_text(text, encoding="utf-8")
-    whole.replace(path)
 
 
 def _last_byte(path: Path) -> bytes:
