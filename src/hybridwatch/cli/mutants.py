@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
@@ -32,6 +34,18 @@ from hybridwatch.scenario.scenario import Scenario
 _Say = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What all scenarios of a call have in common."""
+
+    build: str
+    mutants: Mapping[str, Mutant]
+    path: Path
+    say: _Say
+    thorough: bool
+    anew: bool
+
+
 @click.command(
     "mutants",
     epilog=examples(
@@ -50,7 +64,7 @@ _Say = Callable[[str], None]
 )
 @click.option("--only", multiple=True, metavar="NAME", help="This mutant alone; may be repeated.")
 @click.option("--half", type=click.Choice(["first", "second"]), help="The mutants of one half.")
-@click.option("--timed", is_flag=True, help="Measure times and host syncs too, where needed.")
+@click.option("--thorough", is_flag=True, help="All trials and documents of a scenario, and times.")
 @click.option("--anew", is_flag=True, help="Measure again what the table has.")
 @click.option("--show", is_flag=True, help="Print the table that is there; measure nothing.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the table as Markdown.")
@@ -65,7 +79,7 @@ def command(
     half: str | None,
     results: Path,
     *,
-    timed: bool,
+    thorough: bool,
     anew: bool,
     show: bool,
     as_markdown: bool,
@@ -75,22 +89,23 @@ def command(
 
     SCENARIO is an id or a group; without one, the group smoke. A mutant is a fault that is planted
     in vLLM while it runs (docs/mutants.md). Each scenario's contracts, then its answers are
-    measured until one of them tells the engine with the mutant from the one without. The table is
-    kept in the results folder, and what it has is not measured again. The exit status is 1 when
+    measured until one of them tells the engine with the mutant from the one without: one trial and
+    a few documents, unless --thorough is given. The table is kept in the results folder, and what
+    it has is not measured again. The exit status is 1 when
     something is found in an engine in which no mutant acted.
     """
     mutants = _chosen_mutants(only, half)
-    wanted = chosen(scenarios or ("smoke",), (build,))
+    found = chosen(scenarios or ("smoke",), (build,))
+    wanted = found if thorough else [briefly(scenario) for scenario in found]
     path = table_file(results, parse_label(build).spec.name)
     console = Console(stderr=as_json or as_markdown)
     if not show:
-        say = _sayer(console)
+        job = _Job(build, mutants, path, _sayer(console), thorough=thorough, anew=anew)
         with stoppable():
             for scenario in wanted:
                 make_ready(scenario, (_side(scenario, build),), home() / "models")
             for scenario in wanted:
-                kept = {} if anew else _kept(read_cells(path), scenario, mutants, timed=timed)
-                _measure(scenario, _side(scenario, build), mutants, kept, path, say, timed=timed)
+                _measure(job, scenario)
     ids = {scenario.id for scenario in wanted} if scenarios else None
     cells = [cell for cell in read_cells(path) if ids is None or cell.scenario in ids]
     _print(console, cells, mutants, as_json=as_json, as_markdown=as_markdown)
@@ -114,53 +129,52 @@ def _side(scenario: Scenario, build: str) -> BuildRequest:
 
 def _sayer(console: Console) -> _Say:
     def say(text: str) -> None:
-        console.print(as_text(text))
+        console.print(as_text(text), soft_wrap=True)
 
     return say
 
 
-def _kept(
-    cells: Sequence[Cell], scenario: Scenario, mutants: Mapping[str, Mutant], *, timed: bool
-) -> dict[str, Cell]:
+def _kept(job: _Job, scenario: Scenario) -> dict[str, Cell]:
     """Cells of a scenario that need not be measured again, by mutant."""
-    work = digest(scenario)
+    if job.anew:
+        return {}
+    work, digests = digest(scenario), _digests(job.mutants)
     return {
         cell.mutant: cell
-        for cell in cells
+        for cell in read_cells(job.path)
         if (cell.scenario, cell.scenario_digest) == (scenario.id, work)
-        and cell.mutant in mutants
-        and cell.mutant_digest == mutants[cell.mutant].digest
-        and not (timed and cell.state is State.NOT_MEASURED)
+        and cell.mutant_digest == digests.get(cell.mutant)
+        and not (job.thorough and cell.state is State.NOT_MEASURED)
     }
 
 
-def _measure(
-    scenario: Scenario,
-    side: BuildRequest,
-    mutants: Mapping[str, Mutant],
-    kept: Mapping[str, Cell],
-    path: Path,
-    say: _Say,
-    *,
-    timed: bool,
-) -> None:
+def _digests(mutants: Mapping[str, Mutant]) -> dict[str, str]:
+    return {HEALTHY: "", **{name: one.digest for name, one in mutants.items()}}
+
+
+def _measure(job: _Job, scenario: Scenario) -> None:
     """Fill in the cells of a scenario that are not there."""
-    lacking = {name: one for name, one in mutants.items() if name not in kept}
+    kept = _kept(job, scenario)
+    lacking = {name: one for name, one in job.mutants.items() if name not in kept}
     if not lacking:
-        say(f"{scenario.id}: all {len(mutants)} mutants are in the table")
+        job.say(f"{scenario.id}: all {len(job.mutants)} mutants are in the table")
         return
-    say(f"{scenario.id}: {len(lacking)} of {len(mutants)} mutants to measure")
+    job.say(f"{scenario.id}: {len(lacking)} of {len(job.mutants)} mutants to measure")
+    side, models = _side(scenario, job.build), home() / "models"
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
-        Hunt(scenario, side, home() / "models", Path(work), say, timed) as hunt,
+        Hunt(scenario, side, models, Path(work), job.say, job.thorough) as hunt,
     ):
-        for number, cell in enumerate(_cells(hunt, lacking)):
-            append_cell(path, cell)
-            say(f"[{number}/{len(lacking)}] {scenario.id}: {cell.mutant}: {cell_words(cell)}")
+        hunt.measure_healthy()
+        total = len(job.mutants) + 1
+        for number, cell in enumerate(_cells(hunt, lacking, kept), start=len(kept) + 1):
+            append_cell(job.path, cell)
+            job.say(f"[{number}/{total}] {scenario.id}: {cell.mutant}: {cell_words(cell)}")
 
 
-def _cells(hunt: Hunt, mutants: Mapping[str, Mutant]) -> Iterator[Cell]:
-    yield hunt.healthy()
+def _cells(hunt: Hunt, mutants: Mapping[str, Mutant], kept: Mapping[str, Cell]) -> Iterator[Cell]:
+    if HEALTHY not in kept:
+        yield hunt.healthy()
     for name, mutant in mutants.items():
         require_wanted()
         yield hunt.hunt(name, mutant)

@@ -59,7 +59,8 @@ class Hunt:
         models: Folder of the models.
         work: Folder of its own, for logs.
         say: Called with a line about what is going on.
-        timed: Whether times and host syncs are measured too, for the mutants that need it.
+        thorough: Whether a mutant that the first trial has not reached gets all others too, and
+            times and host syncs are measured for the mutants that need it.
     """
 
     scenario: Scenario
@@ -67,7 +68,7 @@ class Hunt:
     models: Path
     work: Path
     say: Callable[[str], None]
-    timed: bool = False
+    thorough: bool = False
     _bench: Bench = field(init=False)
     _run: Run = field(init=False)
     _healthy: dict[tuple[Phase, int], Trial] = field(default_factory=dict)
@@ -91,13 +92,12 @@ class Hunt:
         """End the engine."""
         self._bench.close()
 
-    def healthy(self) -> Cell:
-        """Measure the engine as it is, and judge it against itself: nothing may be found.
+    def measure_healthy(self) -> None:
+        """Measure the engine as it is, which all mutants are compared with.
 
         Raises:
             MeasurementError: It cannot be measured.
         """
-        begin = time.monotonic()
         for phase, number in self._planned(_ANSWERS):
             trial = self._trial(phase, number, None, _Count())
             if trial.failure is not None:
@@ -106,11 +106,15 @@ class Hunt:
                 )
             self._healthy[phase, number] = trial
         self._tokens = self._pulse()
+
+    def healthy(self) -> Cell:
+        """Judge the engine as it is against itself: nothing may be found."""
+        begin = time.monotonic()
         again = [self._trial(phase, 0, None, _Count()) for phase in self._phases(_ANSWERS)]
         kill = kill_of(self.scenario, self._run, self._first_trials(), again)
         seconds = time.monotonic() - begin
         state = State.KILLED if kill else State.SURVIVED
-        return self._cell(HEALTHY, "", kill, state, _Count(), seconds, 2 * len(again))
+        return self._cell(HEALTHY, "", kill, state, _Count(), seconds, len(again))
 
     def hunt(self, name: str, mutant: Mutant) -> Cell:
         """Measure the engine with a mutant, until something shows it or nothing is left.
@@ -121,11 +125,11 @@ class Hunt:
         """
         count, mutated, kill = _Count(), list[Trial](), SURVIVAL
         own = Phase(mutant.phase) if mutant.phase != "answers" else None
-        measured = own is None or self.timed
+        measured = own is None or self.thorough
         begin = time.monotonic()
-        for phase, number in self._planned((*_ANSWERS, *([own] if own and self.timed else ()))):
-            if count.reached == 0 and phase is Phase.CONTRACT and number > 0:
-                continue  # other seeds of the same waves do not reach it either
+        for phase, number in self._planned((*_ANSWERS, *([own] if own and self.thorough else ()))):
+            if mutated and count.reached == 0 and not self.thorough:
+                break  # other seeds and documents rarely reach what the waves did not
             mutated.append(self._trial(phase, number, name, count))
             pairs = [self._healthy_trial(one.phase, n) for n, one in _numbered(mutated)]
             kill = kill_of(self.scenario, self._run, pairs, mutated)
@@ -222,11 +226,11 @@ class Hunt:
         return counts
 
     def _pulse(self) -> tuple[Tokens, ...]:
-        """Tokens of the first contract trial's waves, with graphs and drafts."""
+        """Tokens of the first wave of the contract trial, with graphs and drafts."""
         self._bench.make_ready(_SIDE)
         workload = self.scenario.workload
         station = Station(self._bench, _SIDE, self.work)
-        return station.ask(expand(workload.waves, workload.seed))
+        return station.ask(expand(workload.waves[:1], workload.seed))
 
     def _is_healthy(self) -> bool:
         try:

@@ -8,10 +8,13 @@ from hybridwatch.engine.builds import home
 from hybridwatch.mutants.judging import kill_of
 from hybridwatch.record.run import Failure, Phase, Trial
 from hybridwatch.scenario.load import load_scenario
-from tests.builders import a_run
+from tests.builders import Trials, a_run
 
-RULES = {"contract.padded_rows_prefilling": (0.0,), "contract.wrong_tokens": (0.0,)}
-RIGHT = {**RULES, "accuracy.recall": "1" * 190 + "0" * 10}
+RULES: dict[str, Trials] = {
+    "contract.padded_rows_prefilling": (0.0,),
+    "contract.wrong_tokens": (0.0,),
+}
+RIGHT: dict[str, Trials] = {**RULES, "accuracy.recall": "1" * 190 + "0" * 10}
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +23,7 @@ def scenario():
     return load_scenario(root / "smoke" / "padded-graph-rows.toml", root)
 
 
-def trials(metrics: object) -> list[Trial]:
+def trials(metrics: dict[str, Trials]) -> list[Trial]:
     return list(a_run(metrics).trials)
 
 

@@ -1,6 +1,8 @@
 """Mutants in a process: one at a time, counted from zero, and out without a trace."""
 
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from hybridwatch_engine.mutants import cost
@@ -10,8 +12,8 @@ from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.scheduler_side import _answered_here_too
 
 
-def a_header(name: str = "one", **changes: object) -> MutantHeader:
-    keys = {
+def a_header(name: str = "one", **changes: Any) -> MutantHeader:
+    keys: dict[str, Any] = {
         "name": name,
         "file": f"engine/mutants/first.toml: mutant.{name}",
         "half": "first",
@@ -27,8 +29,6 @@ def a_header(name: str = "one", **changes: object) -> MutantHeader:
 @pytest.fixture
 def rows(monkeypatch):
     """A package vllm with one class, whose rows count their moves."""
-    import sys
-    from types import ModuleType
 
     class Rows:
         moves = 0
@@ -38,8 +38,8 @@ def rows(monkeypatch):
             return self.moves
 
     package, module = ModuleType("vllm"), ModuleType("vllm.fine")
-    package.__path__ = []  # type: ignore[attr-defined]
-    module.Rows = Rows  # type: ignore[attr-defined]
+    vars(package)["__path__"] = []
+    vars(module)["Rows"] = Rows
     monkeypatch.setitem(sys.modules, "vllm", package)
     monkeypatch.setitem(sys.modules, "vllm.fine", module)
     return Rows
