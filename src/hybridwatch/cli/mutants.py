@@ -22,7 +22,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.mutants.catalogue import Mutant, catalogue
 from hybridwatch.mutants.cell import HEALTHY, Cell, State
-from hybridwatch.mutants.hunt import Hunt
+from hybridwatch.mutants.hunt import Effort, Hunt
 from hybridwatch.mutants.journal import append_cell, read_cells, table_file
 from hybridwatch.mutants.score import false_alarms, halves, score_of
 from hybridwatch.mutants.words import cell_words, markdown, rows, scenarios_of, score_json
@@ -42,7 +42,7 @@ class _Job:
     mutants: Mapping[str, Mutant]
     path: Path
     say: _Say
-    thorough: bool
+    effort: Effort
     anew: bool
 
 
@@ -64,7 +64,14 @@ class _Job:
 )
 @click.option("--only", multiple=True, metavar="NAME", help="This mutant alone; may be repeated.")
 @click.option("--half", type=click.Choice(["first", "second"]), help="The mutants of one half.")
-@click.option("--thorough", is_flag=True, help="All trials and documents of a scenario, and times.")
+@click.option(
+    "--effort",
+    type=click.Choice([effort.value for effort in Effort]),
+    default=Effort.BRIEF.value,
+    show_default=True,
+    help="contracts: one contract trial; brief: and a few documents; thorough: all that the "
+    "scenario has, and times.",
+)
 @click.option("--anew", is_flag=True, help="Measure again what the table has.")
 @click.option("--show", is_flag=True, help="Print the table that is there; measure nothing.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the table as Markdown.")
@@ -78,8 +85,8 @@ def command(
     only: tuple[str, ...],
     half: str | None,
     results: Path,
+    effort: str,
     *,
-    thorough: bool,
     anew: bool,
     show: bool,
     as_markdown: bool,
@@ -89,18 +96,19 @@ def command(
 
     SCENARIO is an id or a group; without one, the group smoke. A mutant is a fault that is planted
     in vLLM while it runs (docs/mutants.md). Each scenario's contracts, then its answers are
-    measured until one of them tells the engine with the mutant from the one without: one trial and
-    a few documents, unless --thorough is given. The table is kept in the results folder, and what
-    it has is not measured again. The exit status is 1 when
-    something is found in an engine in which no mutant acted.
+    measured until one of them tells the engine with the mutant from the one without: how many
+    trials and documents, --effort says. The table is kept in the results folder, and what it has is
+    not measured again. The exit status is 1 when something is found in an engine in which no mutant
+    acted.
     """
     mutants = _chosen_mutants(only, half)
     found = chosen(scenarios or ("smoke",), (build,))
-    wanted = found if thorough else [briefly(scenario) for scenario in found]
+    pains = Effort(effort)
+    wanted = found if pains is Effort.THOROUGH else [briefly(scenario) for scenario in found]
     path = table_file(results, parse_label(build).spec.name)
     console = Console(stderr=as_json or as_markdown)
     if not show:
-        job = _Job(build, mutants, path, _sayer(console), thorough=thorough, anew=anew)
+        job = _Job(build, mutants, path, _sayer(console), pains, anew=anew)
         with stoppable():
             for scenario in wanted:
                 make_ready(scenario, (_side(scenario, build),), home() / "models")
@@ -144,8 +152,15 @@ def _kept(job: _Job, scenario: Scenario) -> dict[str, Cell]:
         for cell in read_cells(job.path)
         if (cell.scenario, cell.scenario_digest) == (scenario.id, work)
         and cell.mutant_digest == digests.get(cell.mutant)
-        and not (job.thorough and cell.state is State.NOT_MEASURED)
+        and not (cell.state is State.NOT_MEASURED and _does_more(job.effort, job.mutants, cell))
     }
+
+
+def _does_more(effort: Effort, mutants: Mapping[str, Mutant], cell: Cell) -> bool:
+    """Whether what could show a mutant is measured with this effort."""
+    if effort is Effort.BRIEF:
+        return cell.mutant == HEALTHY or mutants[cell.mutant].phase == "answers"
+    return effort is Effort.THOROUGH
 
 
 def _digests(mutants: Mapping[str, Mutant]) -> dict[str, str]:
@@ -163,7 +178,7 @@ def _measure(job: _Job, scenario: Scenario) -> None:
     side, models = _side(scenario, job.build), home() / "models"
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
-        Hunt(scenario, side, models, Path(work), job.say, job.thorough) as hunt,
+        Hunt(scenario, side, models, Path(work), job.say, job.effort) as hunt,
     ):
         hunt.measure_healthy()
         total = len(job.mutants) + 1

@@ -21,7 +21,7 @@ class State(StrEnum):
     NOT_REACHED = "not reached"
     """Its code never ran."""
     NOT_MEASURED = "not measured"
-    """What could show it, such as times, was not measured."""
+    """What could show it, answers or times, was not measured."""
 
 
 class Cell(BaseModel):

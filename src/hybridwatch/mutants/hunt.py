@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import Final, Self
 
@@ -30,8 +31,18 @@ SLOWEST: Final = 6.0
 """Times as long as the healthy engine may a trial last; then the engine counts as hung."""
 SHORTEST_LIMIT_S: Final = 60.0
 
-_ANSWERS: Final = (Phase.CONTRACT, Phase.ACCURACY)
 _SIDE: Final = 0
+
+
+class Effort(Enum):
+    """How much of a scenario is measured for each mutant that nothing has shown yet."""
+
+    CONTRACTS = "contracts"
+    """Contract trials alone."""
+    BRIEF = "brief"
+    """Contract trials and, if the first of them reaches the mutant, answers."""
+    THOROUGH = "thorough"
+    """Both in any case, and times and host syncs for the mutants that nothing else can show."""
 
 
 @dataclass(slots=True)
@@ -59,8 +70,7 @@ class Hunt:
         models: Folder of the models.
         work: Folder of its own, for logs.
         say: Called with a line about what is going on.
-        thorough: Whether a mutant that the first trial has not reached gets all others too, and
-            times and host syncs are measured for the mutants that need it.
+        effort: How much of the scenario is measured.
     """
 
     scenario: Scenario
@@ -68,7 +78,7 @@ class Hunt:
     models: Path
     work: Path
     say: Callable[[str], None]
-    thorough: bool = False
+    effort: Effort = Effort.BRIEF
     _bench: Bench = field(init=False)
     _run: Run = field(init=False)
     _healthy: dict[tuple[Phase, int], Trial] = field(default_factory=dict)
@@ -98,7 +108,7 @@ class Hunt:
         Raises:
             MeasurementError: It cannot be measured.
         """
-        for phase, number in self._planned(_ANSWERS):
+        for phase, number in self._planned():
             trial = self._trial(phase, number, None, _Count())
             if trial.failure is not None:
                 raise MeasurementError(
@@ -110,10 +120,11 @@ class Hunt:
     def healthy(self) -> Cell:
         """Judge the engine as it is against itself: nothing may be found."""
         begin = time.monotonic()
-        again = [self._trial(phase, 0, None, _Count()) for phase in self._phases(_ANSWERS)]
+        again = [self._trial(phase, 0, None, _Count()) for phase in self._phases()]
         kill = kill_of(self.scenario, self._run, self._first_trials(), again)
         seconds = time.monotonic() - begin
-        state = State.KILLED if kill else State.SURVIVED
+        quiet = State.SURVIVED if self._can_show(None) else State.NOT_MEASURED
+        state = State.KILLED if kill else quiet
         return self._cell(HEALTHY, "", kill, state, _Count(), seconds, len(again))
 
     def hunt(self, name: str, mutant: Mutant) -> Cell:
@@ -125,10 +136,10 @@ class Hunt:
         """
         count, mutated, kill = _Count(), list[Trial](), SURVIVAL
         own = Phase(mutant.phase) if mutant.phase != "answers" else None
-        measured = own is None or self.thorough
+        measured = self._can_show(own)
         begin = time.monotonic()
-        for phase, number in self._planned((*_ANSWERS, *([own] if own and self.thorough else ()))):
-            if mutated and count.reached == 0 and not self.thorough:
+        for phase, number in self._planned(own):
+            if mutated and count.reached == 0 and self.effort is not Effort.THOROUGH:
                 break  # other seeds and documents rarely reach what the waves did not
             mutated.append(self._trial(phase, number, name, count))
             pairs = [self._healthy_trial(one.phase, n) for n, one in _numbered(mutated)]
@@ -164,10 +175,26 @@ class Hunt:
             trials=(),
         )
 
-    def _phases(self, wanted: tuple[Phase, ...]) -> tuple[Phase, ...]:
+    def _can_show(self, own: Phase | None) -> bool:
+        """Whether what is measured includes what can show a mutant."""
+        if own is None:
+            return self.effort is not Effort.CONTRACTS or self.scenario.accuracy is None
+        return self.effort is Effort.THOROUGH
+
+    def _phases(self, own: Phase | None = None) -> tuple[Phase, ...]:
+        """What is measured, in the order of a session.
+
+        Args:
+            own: The only phase that can show the mutant, where there is one.
+        """
+        wanted = {Phase.CONTRACT}
+        if self.effort is not Effort.CONTRACTS:
+            wanted.add(Phase.ACCURACY)
+        if own is not None and self.effort is Effort.THOROUGH:
+            wanted.add(own)
         return phases_of(self.scenario, wanted)
 
-    def _planned(self, wanted: tuple[Phase, ...]) -> Iterator[tuple[Phase, int]]:
+    def _planned(self, own: Phase | None = None) -> Iterator[tuple[Phase, int]]:
         counts = self.scenario.trials
         many = {
             Phase.CONTRACT: counts.contract,
@@ -175,7 +202,7 @@ class Hunt:
             Phase.PERFORMANCE: counts.performance,
             Phase.HOST_SYNC: counts.host_sync,
         }
-        return ((p, number) for p in self._phases(wanted) for number in range(many[p]))
+        return ((p, number) for p in self._phases(own) for number in range(many[p]))
 
     def _healthy_trial(self, phase: Phase, number: int) -> Trial:
         """The healthy engine's trial of the same kind, measured when it is first needed."""
