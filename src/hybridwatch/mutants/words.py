@@ -51,6 +51,9 @@ def score_lines(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Iterato
         yield _score_line(f"{half} half", score_of(cells, members))
     whole = score_of(cells, mutants)
     yield _score_line("together", whole)
+    tried = {cell.mutant for cell in cells} & mutants.keys()
+    if len(tried) < len(mutants):
+        yield f"PARTIAL: {len(tried)} of {len(mutants)} mutants are in the table"
     named = {
         "survivors": whole.survivors,
         "not reached": whole.unreached,

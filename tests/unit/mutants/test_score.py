@@ -24,6 +24,12 @@ def test_one_scenario_is_enough_to_kill():
     assert score.share == 0.5
 
 
+def test_a_table_that_lacks_mutants_says_so():
+    whole = [a_cell(name) for name in MUTANTS]
+    assert "PARTIAL: 4 of 5 mutants are in the table" in score_lines(whole[1:], MUTANTS)
+    assert not any("PARTIAL" in line for line in score_lines(whole, MUTANTS))
+
+
 def test_equivalent_and_unreached_mutants_count_neither_for_nor_against():
     cells = [
         a_cell("a"),

@@ -57,8 +57,10 @@ def _of_build(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Iterator[
         yield Notice(Kind.LOUD, title, lines)
     whole = score_of(cells, mutants)
     parts = {half: score_of(cells, members) for half, members in halves(mutants).items()}
+    tried = len({cell.mutant for cell in cells} & mutants.keys())
     yield Facts(
         (
+            ("Mutants in the table", f"{tried} of {len(mutants)}"),
             *((f"Killed, {half} half", _killed(score)) for half, score in parts.items()),
             ("Killed, together", _killed(whole)),
             ("Survivors", ", ".join(whole.survivors) or "none"),
