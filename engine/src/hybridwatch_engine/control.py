@@ -11,6 +11,7 @@ from hybridwatch_engine.draft_gate import draft_gate
 from hybridwatch_engine.fixes.switchboard import switchboard
 from hybridwatch_engine.idle_rank import idle_rank
 from hybridwatch_engine.model_runner import clear_rows, is_v2, requests_in
+from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.planted import planter
 from hybridwatch_engine.probes.contract import ContractProbe
 from hybridwatch_engine.probes.draft_writes import DraftWritesProbe
@@ -76,6 +77,14 @@ class WorkerControl:
         except ValueError as error:
             return {"error": str(error)}
         return {"planted": planter().planted}
+
+    def hybridwatch_mutate(self, name: str | None) -> dict[str, Any]:
+        """Have this mutant on from now on, and no other; answers why when that cannot be."""
+        return mutant_board("worker").switch(name)
+
+    def hybridwatch_mutant_counts(self) -> dict[str, int]:
+        """How often the code of the mutant ran, and changed something, since it is on."""
+        return mutant_board("worker").counts()
 
     def hybridwatch_probe_start(self, name: str) -> None:
         """Start a probe from zero."""

@@ -26,9 +26,11 @@ def register() -> None:
     from hybridwatch_engine.fixes.switchboard import switchboard
     from hybridwatch_engine.loopback import loopback_rendezvous
     from hybridwatch_engine.nixl_rest import resting_progress
+    from hybridwatch_engine.scheduler_side import scheduler_side
 
     loopback_rendezvous().install()
     every_rank().install()
+    scheduler_side().install()
     if "VLLM_NIXL_SIDE_CHANNEL_PORT" in os.environ:
         resting_progress().install()
     if current_platform.is_cpu():

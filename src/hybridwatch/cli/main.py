@@ -27,6 +27,7 @@ VERBS: Final[Mapping[str, str]] = {
     "run": "Measure one build, or two in turn, with scenarios.",
     "controls": "Check that scenarios find their bug, and nothing in a healthy engine.",
     "oracle": "Keep right answers from outside the engine, and check them.",
+    "mutants": "Switch faults on in a live engine, and see which of them are found.",
     "records": "List the stored runs.",
     "compare": "Compare two sides and show every verdict.",
     "explain": "Compute a stored verdict again and show the steps to it.",

@@ -69,6 +69,21 @@ class EngineControl:
             if "error" in answer:
                 raise BuildError(answer["error"])
 
+    def mutate(self, mutant: str | None) -> None:
+        """Have this mutant on in the live engine from now on, and no other; None for none.
+
+        Raises:
+            BuildError: The engine's plugin knows no such mutant, or it does not fit this release.
+        """
+        for answer in self._call("mutate", mutant):
+            if "error" in answer:
+                raise BuildError(answer["error"])
+
+    def mutant_counts(self) -> dict[str, int]:
+        """How often the code of the mutant that is on ran, and changed something, since then."""
+        answers = self._call("mutant_counts")
+        return {key: sum(answer[key] for answer in answers) for key in ("reached", "changed")}
+
     def start_probe(self, name: str) -> None:
         """Let a probe count from zero."""
         self._call("probe_start", name)

@@ -13,6 +13,7 @@ from hybridwatch_engine.fixes import switchboard
 PARTS = {
     "hybridwatch_engine.loopback": "loopback_rendezvous",
     "hybridwatch_engine.every_rank": "every_rank",
+    "hybridwatch_engine.scheduler_side": "scheduler_side",
     "hybridwatch_engine.cuda_graphs": "watched_graphs",
     "hybridwatch_engine.probes.watchable_events": "watchable_events",
 }
@@ -66,7 +67,7 @@ def started(monkeypatch, accelerator, *, replay):
 
 def test_a_gpu_gets_its_graphs_watched_and_nothing_of_a_cpu(put_in, monkeypatch):
     started(monkeypatch, "cuda", replay=False)
-    of_both = {"loopback_rendezvous", "every_rank", "+one-token-prompt"}
+    of_both = {"loopback_rendezvous", "every_rank", "scheduler_side", "+one-token-prompt"}
     assert set(put_in) == {*of_both, *OF_GPU}
 
 

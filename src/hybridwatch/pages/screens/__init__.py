@@ -24,6 +24,7 @@ SCREENS: Final[Mapping[str, Screen]] = {
         Screen("alerts", "Alerts", figures=True),
         Screen("builds", "Builds and fixes", "Evidence"),
         Screen("sees", "Does the suite see?", "Evidence"),
+        Screen("mutants", "Mutants", "Evidence"),
         Screen("runs", "Runs and testbeds", "Evidence"),
         Screen("run", "Run", "Evidence", listed=False, figures=True),
     )

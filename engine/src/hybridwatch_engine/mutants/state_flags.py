@@ -1,0 +1,90 @@
+"""Mutants of what the layers are told of earlier state: does a row of a prompt have any?"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hybridwatch_engine.mutants.slots import differ
+from hybridwatch_engine.mutants.tally import Tally
+
+
+def begun(original: Callable[..., Any], tally: Tally, *, says: bool) -> Callable[..., Any]:
+    """Say of every prompt in a step that there is a state to begin with, or that there is none.
+
+    Args:
+        original: ``_compute_common_metadata`` of the Mamba metadata's builder.
+        tally: Reached with every step that holds a prompt.
+        says: What is said.
+    """
+
+    def compute(builder: Any, *args: Any, **kwargs: Any) -> Any:
+        metadata = original(builder, *args, **kwargs)
+        flags = metadata.has_initial_states_p
+        if flags is None:
+            return metadata
+        false_ones = flags.new_full(flags.shape, says)
+        tally.count(changed=differ(flags, false_ones))
+        return replace(metadata, has_initial_states_p=false_ones)
+
+    return compute
+
+
+def slots(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
+    """Give rows that decode the slots of others.
+
+    Args:
+        original: ``_update_metadata_for_cudagraph_capture``, through which all metadata go.
+        tally: Reached with every step in which two rows or more decode.
+        how: ``shared``: the second row has the first one's; ``rotated``: each has its
+            neighbour's.
+    """
+
+    def update(builder: Any, metadata: Any) -> Any:
+        indices = metadata.state_indices_tensor_d
+        rows = metadata.num_decodes
+        if indices is None or rows < 2:
+            return original(builder, metadata)
+        wrong = indices.clone()
+        if how == "shared":
+            wrong[1] = indices[0]
+        else:
+            wrong[:rows] = indices[:rows].roll(1, dims=0)
+        tally.count(changed=differ(wrong, indices))
+        return original(builder, replace(metadata, state_indices_tensor_d=wrong))
+
+    return update
+
+
+def padded_rows(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Give the rows that pad a graph the first request's slot in place of the null block."""
+
+    def update(builder: Any, metadata: Any) -> Any:
+        padded = original(builder, metadata)
+        indices, rows = padded.state_indices_tensor_d, metadata.num_decodes
+        if indices is None or not 0 < rows < len(indices):
+            return padded
+        tally.count(changed=differ(indices[rows:], indices[0]))
+        indices[rows:] = indices[0]
+        return padded
+
+    return update
+
+
+def accepted(original: Callable[..., Any], tally: Tally, *, plus: int) -> Callable[..., Any]:
+    """Miscount the accepted tokens that tell from which state a row goes on.
+
+    Args:
+        original: ``_compute_common_metadata`` of the Mamba metadata's builder.
+        tally: Reached with every step whose metadata have counts.
+        plus: Added to each; no count falls below 1 or rises above what a step can have.
+    """
+
+    def compute(builder: Any, *args: Any, **kwargs: Any) -> Any:
+        counts = kwargs.get("num_accepted_tokens")
+        if counts is None:
+            return original(builder, *args, **kwargs)
+        wrong = (counts + plus).clamp(1, 1 + builder.num_spec_tokens)
+        tally.count(changed=differ(wrong, counts))
+        return original(builder, *args, **{**kwargs, "num_accepted_tokens": wrong})
+
+    return compute

@@ -1,0 +1,109 @@
+"""The catalogue of mutants: whole, the same in harness and plugin, and each with its code."""
+
+import dataclasses
+
+import pytest
+from hybridwatch_engine.mutants.headers import header_from, mutant_headers
+from hybridwatch_engine.mutants.mutant import patches_of
+from hybridwatch_engine.mutants.tally import Tally
+
+from hybridwatch.errors import ScenarioError
+from hybridwatch.mutants.catalogue import MECHANISMS, catalogue, load_mutants
+from hybridwatch.mutants.score import halves
+
+THE_EIGHT = (
+    "unzeroed-state",
+    "condensed-crosswise",
+    "continued-window-late",
+    "hit-block-before",
+    "decode-dt-bias",
+    "decode-state-unwritten",
+    "resumed-without-state",
+    "seed-ignored",
+)
+
+
+def table(**changes: object) -> str:
+    keys = {
+        "half": '"first"',
+        "mechanism": '"dtype"',
+        "target": '["a:b"]',
+        "by": '"cost.twice"',
+        "resembles": '"made up"',
+        "what": '"Nothing."',
+    }
+    return "[mutant.one]\n" + "\n".join(f"{k} = {v}" for k, v in {**keys, **changes}.items())
+
+
+def test_there_are_forty_mutants_and_the_faults_of_the_start_come_first():
+    assert len(catalogue()) >= 40
+    assert tuple(catalogue())[: len(THE_EIGHT)] == THE_EIGHT
+
+
+def test_every_mechanism_has_a_mutant():
+    assert {one.mechanism for one in catalogue().values()} == set(MECHANISMS)
+
+
+def test_no_half_is_twice_the_other():
+    first, second = (len(half) for half in halves(catalogue()).values())
+    assert first + second == len(catalogue())
+    assert max(first, second) <= 2 * min(first, second)
+
+
+def test_harness_and_plugin_read_the_same_mutants():
+    assert list(mutant_headers()) == list(catalogue())
+    for name, header in mutant_headers().items():
+        assert header.phase == catalogue()[name].phase
+        assert header.target == catalogue()[name].target
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_every_mutant_has_code_that_takes_its_parameters(name):
+    header = dataclasses.replace(mutant_headers()[name], target=())
+    assert not patches_of(header, Tally()).in_place
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"half": '"third"'}, "half"),
+        ({"mechanism": '"magic"'}, "mechanism: expected one of slot lifetime"),
+        ({"wat": "1"}, "wat"),
+    ],
+)
+def test_a_wrong_key_is_refused_by_name(tmp_path, changes, message):
+    (tmp_path / "first.toml").write_text(table(**changes), encoding="utf-8")
+    with pytest.raises(ScenarioError, match=rf"engine/mutants/first.toml: .*{message}"):
+        load_mutants(tmp_path / "first.toml")
+
+
+def test_what_changes_a_mutant_changes_its_digest():
+    one = catalogue()["decode-dt-bias"]
+    assert one.model_copy(update={"parameters": {"plus": 0.25}}).digest != one.digest
+    assert one.model_copy(update={"what": "Other words."}).digest == one.digest
+
+
+def keys(**changes: object) -> dict[str, object]:
+    header = mutant_headers()["unzeroed-state"]
+    names = ("half", "mechanism", "target", "by", "resembles", "what", "parameters")
+    return {**{name: getattr(header, name) for name in names}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"by": "nowhere.at_all"}, r"by: expected module.function of .*, found nowhere.at_all"),
+        ({"by": "cost.nothing"}, r"by: expected module.function of .*, found cost.nothing"),
+        ({"parameters": {"wat": 1}}, r"parameters: expected those of state_flags.begun"),
+    ],
+)
+def test_code_that_is_not_there_is_refused_by_file_and_key(changes, message):
+    header = header_from("one", keys(**changes), "first.toml")
+    with pytest.raises(ValueError, match=r"engine/mutants/first.toml: mutant.one." + message):
+        patches_of(header, Tally())
+
+
+def test_a_header_without_a_key_is_refused():
+    lacking = {key: value for key, value in keys().items() if key != "by"}
+    with pytest.raises(ValueError, match=r"mutant.one.by: expected a value, found none"):
+        header_from("one", lacking, "first.toml")
