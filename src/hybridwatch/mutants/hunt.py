@@ -218,12 +218,12 @@ class Hunt:
         engine = self._bench.make_ready(_SIDE)
         started, begin = datetime.now(UTC), time.monotonic()
         trial = Trial(0, _SIDE, phase, started, 0.0)
-        engine.control.mutate(mutant)
         usual = self._healthy.get((phase, number))
         limit = max(SHORTEST_LIMIT_S, SLOWEST * usual.duration_s) if usual else None
         got, failure = Measured(()), None
         with _ended_after(engine, limit) as expired:
             try:
+                engine.control.mutate(mutant)
                 got = measure(phase, Station(self._bench, _SIDE, self.work, number))
             except MeasurementError as error:
                 died = isinstance(error, EngineError) and not self._bench.is_alive(_SIDE)
@@ -238,6 +238,7 @@ class Hunt:
             answers=got.answers,
             failure=failure,
             unsupported=got.unsupported,
+            completions=got.completions,
         )
 
     def _switched_off(self, engine: LiveEngine, failure: Failure | None) -> dict[str, int] | None:
