@@ -28,9 +28,11 @@ def load() -> ModuleType:
         return importlib.import_module("navigation")
 
 
-def start() -> None:
-    """Begin, beside whatever else the server does."""
-    threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
+def start() -> threading.Thread:
+    """Begin, beside whatever else the server does; the end of the thread is the end of it."""
+    thread = threading.Thread(target=_warm_up, name="warm-up", daemon=True)
+    thread.start()
+    return thread
 
 
 def _warm_up() -> None:

@@ -106,7 +106,7 @@ def test_a_figure_is_drawn_once(regressed: str, page: Page) -> None:
     assert page.evaluate("window.drawn.size") > 0
     assert page.evaluate(MOST_DRAWN) == ONCE
     page.set_viewport_size({"width": 1000, "height": 900})
-    page.wait_for_function(f"{MOST_DRAWN} > {ONCE}")  # so another drawing is counted
+    page.wait_for_function(f"() => {MOST_DRAWN} > {ONCE}")  # so another drawing is counted
 
 
 def test_a_figure_follows_the_theme_at_once(regressed: str, page: Page) -> None:
