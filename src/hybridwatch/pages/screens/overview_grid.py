@@ -30,11 +30,9 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    When,
 )
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report import numbers
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 
 _ROWS: Final = 30
@@ -62,10 +60,10 @@ class _Stands:
         gap, loudest = self.gap(row), row.loudest
         if gap is not None:
             since = Grade(Verdict.MISSING, "not measured")
-            when = When(row.newest, age(row.newest, self.source.now))
+            when = self.source.ago(row.newest)
             return Cell(since, ("since ", when, f", then {loudest.verdict.value}"), gap.reason)
         moment = since_when(self.source.index).get(loudest.question, loudest.started_at)
-        return Cell(loudest.verdict, ("since ", When(moment, age(moment, self.source.now))))
+        return Cell(loudest.verdict, ("since ", self.source.ago(moment)))
 
 
 def several(names: Iterable[str]) -> str:
@@ -151,7 +149,7 @@ def _row(row: GridRow, stands: _Stands, *, show_testbed: bool) -> tuple[Cell | I
         stands.cell(row),
         Cell(
             Link(row.scenario, view),
-            (When(row.newest, age(row.newest, stands.source.now)), builds + place),
+            (stands.source.ago(row.newest), builds + place),
             title="\n".join(pairs),
         ),
         *(_cell(row, name) for name in COLUMNS),
