@@ -252,7 +252,8 @@ def _plain(value: object) -> Any:
         case float():
             # JSON has no word for NaN or infinity; Python would write one all the same.
             return value if math.isfinite(value) else None
-    return value
+        case _:
+            return value
 
 
 def control_to_json(control: Control) -> dict[str, Any]:
