@@ -1,32 +1,5 @@
-"""The dashboard's frame: which pages there are. Start it with ``hybridwatch dashboard``."""
+"""What Streamlit runs for each reader. Start it with ``hybridwatch dashboard``."""
 
-from functools import partial
+from warm_up import load
 
-import streamlit as st
-from elements import draw_style
-from login import ask, may_look, tell
-from page import draw_page
-
-from hybridwatch.pages.address import HOME
-from hybridwatch.pages.screens import SCREENS
-
-st.set_page_config(page_title="hybridwatch", layout="wide", initial_sidebar_state=230)
-draw_style()
-pages: dict[str, list[st.Page]] = {}
-for screen in SCREENS.values():
-    page = st.Page(
-        partial(draw_page, screen.name),
-        title=screen.title,
-        url_path=screen.name,
-        default=screen.name == HOME,
-        visibility="visible" if screen.listed else "hidden",
-    )
-    pages.setdefault(screen.section, []).append(page)
-inside = may_look()
-# The page is known also to who has to log in first, so that the address stays what it is.
-chosen = st.navigation(pages, position="sidebar" if inside else "hidden")
-if inside:
-    tell()
-    chosen.run()
-else:
-    ask()
+load().draw_app()

@@ -1,15 +1,17 @@
 """What of a document Streamlit draws by an element of its own: figures, commands, files."""
 
 import time
+from functools import lru_cache
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from hybridwatch.figures.base import figure_on
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table, file_name
+from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import Chart, Command, Table
 from hybridwatch.pages.html import HtmlContext, caption_html
 from hybridwatch.pages.style import STYLE
@@ -20,22 +22,27 @@ if TYPE_CHECKING:
 
 _LINKS: Final = (Path(__file__).parent / "links.js").read_text(encoding="utf-8")
 _MARKDOWN: Final = "\\`*_{}[]()<>#+-.!|~:$^&"
+_COLOURS: Final = ("background", "text")
 _SOON: Final = "figures-soon"
 _LIVE: Final = """
 .st-key-figures-soon { display: none; }
 [data-testid=stElementContainer] { transition: none !important; }
 [role=tab][aria-selected=true] p { color: light-dark(#1f5fbf, #6ea8ff); }
 [data-testid=stHtml] dl { padding-left: 0; }
-.stPlotlyChart :is(:is(.xtick, .ytick) text, .xtitle, .ytitle,
+.stPlotlyChart .main-svg { background: transparent !important; }
+.stPlotlyChart .bg { fill: transparent !important; }
+.stPlotlyChart :is(:is(.xtick, .ytick) text, .gtitle, .xtitle, .ytitle, .legendtext,
   .annotation-text) { fill: currentColor !important; }
 [data-testid=stCode] code { user-select: all; }
 [class*=st-key-csv] button { min-height: 0; padding: 0; }
 [class*=st-key-csv] button p { font-size: 0.8rem; }
 [class*=st-key-csv] { margin-top: -0.8rem; }
 """
-"""Nothing is faded, frame by frame, while a page changes. White on the theme's dark blue can be
-read, and so must that blue's word on the dark ground. A click on a command selects all of it: a
-browser gives the clipboard only to a page that came by https, or from this machine."""
+"""Nothing is faded, frame by frame, while a page changes. A figure's own colours, which its PNG
+has, are those of the theme as the page was drawn; what is seen follows the reader who changes it.
+White on the theme's dark blue can be read, and so must that blue's word on the dark ground. A click
+on a command selects all of it: a browser gives the clipboard only to a page that came by https, or
+from this machine."""
 
 
 def draw_style() -> None:
@@ -81,8 +88,10 @@ def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
         key: A name for it, unlike any other on the page.
     """
     picked = st.plotly_chart(
-        chart.figure,
+        _on_the_page(chart, st.context.theme.type or "light"),
         key=f"figure {key}",
+        # Streamlit's own theme is a template, which makes plotly draw each figure twice.
+        theme=None,
         alt=visible(f"{chart.title}: {chart.description}"),
         on_select="rerun" if chart.opens_runs else "ignore",
         selection_mode="points",
@@ -103,6 +112,12 @@ def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
         points = cast("PlotlyState", picked)["selection"]["points"]
         if points and (custom := points[0].get("customdata")):
             _open(address("run", run=str(custom[-1])))
+
+
+@lru_cache(maxsize=KEPT_CHARTS)
+def _on_the_page(chart: Chart, theme: str) -> Any:
+    ground, words = (st.get_option(f"theme.{theme}.{name}Color") for name in _COLOURS)
+    return figure_on(chart.figure, ground, words)
 
 
 def draw_command(command: Command) -> None:

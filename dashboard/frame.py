@@ -1,5 +1,6 @@
 """What every page does: read the address, ask the library for the document, draw it."""
 
+import contextlib
 import gc
 import math
 import os
@@ -7,17 +8,21 @@ import threading
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import streamlit as st
 from draw import draw, is_filtered
 from elements import prepare_charts
+from streamlit.delta_generator import DeltaGenerator
 
+from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.index import Index, open_index
 from hybridwatch.index.stamps import stamp_of
+from hybridwatch.index.update import Say
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
@@ -34,6 +39,8 @@ _FILTERED_S: Final = _LOOK_S + _FRESH_S
 _DRAWN_S: Final = 1
 """Seconds in which a browser draws a page, and needs the processor."""
 _NAME: Final = "hybridwatch"
+_TELL_S: Final = 0.2
+"""Seconds between two looks at how far another reader's reading is."""
 _NEVER: Final = -math.inf
 _MANY: Final = 20
 """New records from which on reading them is worth a bar."""
@@ -47,17 +54,29 @@ class _Shelf:
         self._lock = threading.Lock()
         self._index: Index | None = None
         self._looked = _NEVER
+        self._progress = (0, 0)
 
-    def index(self, old_s: float) -> Index:
-        """Give the index of a store that was looked at ``old_s`` seconds ago, or later."""
-        with self._lock:
+    def index(self, old_s: float, say: Say) -> Index:
+        """Give the index of a store that was looked at ``old_s`` seconds ago, or later.
+
+        Args:
+            old_s: How old the look may be.
+            say: Called with the progress of whoever reads new records, for this reader or another.
+        """
+        while not self._lock.acquire(timeout=_TELL_S):
+            say(*self._progress)
+        try:
             if self._index is None or not self._is_current(self._index, old_s):
-                place = st.empty()
-                self._index = open_index(self._results, headline, lambda *n: _say(place, *n))
-                place.empty()
+                self._index = open_index(self._results, headline, partial(self._proceed, say))
                 _spare()
                 self._looked = time.monotonic()
             return self._index
+        finally:
+            self._lock.release()
+
+    def _proceed(self, say: Say, done: int, new: int) -> None:
+        self._progress = (done, new)
+        say(done, new)
 
     def records(self) -> int:
         """Count the records of the store, as of the last look that every open page takes."""
@@ -81,9 +100,22 @@ def _spare() -> None:
     gc.freeze()
 
 
-def _say(place: st.delta_generator.DeltaGenerator, done: int, new: int) -> None:
-    if new >= _MANY:
-        place.progress(done / new, f"Reading {plural(new, 'new record')}: {done} done")
+class _Bar:
+    """A bar that comes when there is progress to show."""
+
+    def __init__(self) -> None:
+        self._place: DeltaGenerator | None = None
+
+    def say(self, done: int, new: int) -> None:
+        """Show how many of the ``new`` records are read."""
+        if new >= _MANY:
+            self._place = self._place or st.empty()
+            self._place.progress(done / new, f"Reading {plural(new, 'new record')}: {done} done")
+
+    def clear(self) -> None:
+        """Take it away."""
+        if self._place:
+            self._place.empty()
 
 
 @st.cache_resource(show_spinner=False)
@@ -103,12 +135,25 @@ def _checkout() -> Checkout:
     return checkout_here()
 
 
+def _results() -> Path:
+    return Path(os.environ.get("HYBRIDWATCH_RESULTS", "results"))
+
+
+def open_early() -> None:
+    """Open the index before there is a reader; what is wrong with it, the first one is told."""
+    with contextlib.suppress(HybridwatchError, OSError):
+        _shelf(_results()).index(_FRESH_S, lambda _done, _new: None)
+
+
 def source_here(*, filtered: bool = False) -> Source:
     """Give what the screens look at; for a filter, it may be as old as the page."""
-    results = Path(os.environ.get("HYBRIDWATCH_RESULTS", "results"))
+    results = _results()
+    bar = _Bar()
+    index = _shelf(results).index(_FILTERED_S if filtered else _FRESH_S, bar.say)
+    bar.clear()
     return Source(
         results=results,
-        index=_shelf(results).index(_FILTERED_S if filtered else _FRESH_S),
+        index=index,
         now=datetime.now(UTC),
         triage=os.environ.get("HYBRIDWATCH_TRIAGE", ""),
         read=lambda path: _read(path, stamp_of(path)),

@@ -11,6 +11,7 @@ from headers import Headers
 from hosts import NamedHosts
 from password import Password
 from starlette.middleware import Middleware
+from warm_up import start
 
 from hybridwatch.watch.access import PASSWORD
 from hybridwatch.watch.hosts import HOSTS, read_hosts
@@ -24,3 +25,4 @@ app = st.App(
         *([Middleware(Password, password=_password)] if _password else []),
     ],
 )
+start()

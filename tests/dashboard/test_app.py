@@ -1,6 +1,7 @@
 import ast
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import frame
 import pytest
+import warm_up
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
@@ -204,6 +206,43 @@ def test_what_is_likely_next_is_laid_out_once_a_page_is_opened_not_at_a_filter(
     page.selectbox(key="runs").set_value("200")
     run_again(page)
     assert later == [along, more]
+
+
+def test_the_index_is_open_before_the_first_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(tmp_path, run(REGRESSED))
+    monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
+    warm_up.start().join()
+    monkeypatch.setattr(frame, "open_index", not_again)
+    assert "1 run on 1 testbed" in said_by(run_again(page_of("runs")))
+
+
+def not_again(*_: object) -> None:
+    raise AssertionError
+
+
+def test_who_waits_for_the_reading_of_another_is_shown_how_far_it_is(tmp_path: Path) -> None:
+    write_run(tmp_path, run(REGRESSED))
+    shelf = frame._Shelf(tmp_path)
+    is_reading, is_shown = threading.Event(), threading.Event()
+    shown: list[tuple[int, int]] = []
+
+    def hold(done: int, _new: int) -> None:
+        if done:
+            is_reading.set()
+            is_shown.wait(60)
+
+    def show(done: int, new: int) -> None:
+        shown.append((done, new))
+        is_shown.set()
+
+    other = threading.Thread(target=shelf.index, args=(0, hold), daemon=True)
+    other.start()
+    assert is_reading.wait(60)
+    assert shelf.index(0, show).counts["records"] == 1
+    other.join(60)
+    assert shown[0] == (1, 1)
 
 
 def test_a_store_that_grows_is_told_of_while_the_page_is_open(

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.dashboard.looking import settle
 from tests.dashboard.test_browser import (
     CONTROL,
+    UNSEEN_MS,
     browser,
     page,
     pick,
@@ -65,6 +66,55 @@ def test_a_figure_that_changes_in_place_shows_what_a_new_page_does(
         page.wait_for_function(SHOWS, arg=expected)
     finally:
         context.close()
+
+
+COUNT_DRAWINGS: Final = """(() => {
+  const set = Element.prototype.setAttribute;
+  window.drawn = new Map();
+  Element.prototype.setAttribute = function (name, value) {
+    if (name === "d" && this.classList.contains("point"))
+      window.drawn.set(this, (window.drawn.get(this) ?? 0) + 1);
+    return set.call(this, name, value);
+  };
+})()"""
+"""Counts how often the shape of each point in a figure is set."""
+MOST_DRAWN: Final = "Math.max(0, ...window.drawn.values())"
+ONCE: Final = 2
+"""To place a point and to style it."""
+IN_COLOURS_OF_THE_PAGE: Final = """() => {
+  const colour = (place, name) => getComputedStyle(document.querySelector(place))[name];
+  const words = [...document.querySelectorAll(".stPlotlyChart text")].filter(
+    (text) => text.textContent.trim());
+  const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+  return (colour(".stApp", "backgroundColor") === "rgb(255, 255, 255)") !== isDark
+    && words.length > 0
+    && words.every((text) => getComputedStyle(text).fill === colour("h1.hw-title", "color"))
+    && colour(".stPlotlyChart .main-svg", "backgroundColor") === "rgba(0, 0, 0, 0)";
+}"""
+
+
+def test_a_figure_is_drawn_once(regressed: str, page: Page) -> None:
+    page.add_init_script(COUNT_DRAWINGS)
+    page.goto(f"{regressed}/{SCENARIO}")
+    settle(page)
+    # By now the page has its width; before, it may change under the first figures.
+    page.evaluate("window.drawn.clear()")
+    pick(page, "Along", "release")
+    page.wait_for_url("**along=release*")
+    settle(page)
+    page.wait_for_timeout(UNSEEN_MS)
+    assert page.evaluate("window.drawn.size") > 0
+    assert page.evaluate(MOST_DRAWN) == ONCE
+    page.set_viewport_size({"width": 1000, "height": 900})
+    page.wait_for_function(f"() => {MOST_DRAWN} > {ONCE}")  # so another drawing is counted
+
+
+def test_a_figure_follows_the_theme_at_once(regressed: str, page: Page) -> None:
+    page.goto(f"{regressed}/{SCENARIO}")
+    settle(page)
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(IN_COLOURS_OF_THE_PAGE)
 
 
 def test_a_saved_image_has_the_colours_of_the_page(regressed: str, browser: Browser) -> None:

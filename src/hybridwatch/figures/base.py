@@ -56,6 +56,30 @@ def base_figure(
     return figure
 
 
+def figure_on(figure: go.Figure, ground: str | None, words: str | None) -> go.Figure:
+    """Give a figure the colours of a page that draws a figure once for each new value.
+
+    Args:
+        figure: As ``base_figure`` made it; it stays as it is.
+        ground: The page's colour, as CSS writes it; plotly's where it is not known.
+        words: The colour of the page's words.
+
+    Returns:
+        A copy. Plotly takes equal revisions for equal numbers, so a page that is given the same
+        copy twice draws it once; another figure has to be drawn in another place.
+    """
+    drawn = go.Figure(figure)
+    drawn.layout = {
+        **figure.layout.to_plotly_json(),
+        "font": {**_TYPE, "color": words},
+        "paper_bgcolor": ground,
+        "plot_bgcolor": ground,
+        "datarevision": 0,
+    }
+    drawn.layout.template = None
+    return drawn
+
+
 def faint(colour: str, alpha: float) -> str:
     """Let the ground shine through a colour.
 

@@ -57,34 +57,18 @@ class Standing:
     """The newest verdict on one metric of one pair of builds.
 
     Attributes:
-        scenario: Id.
-        testbed: Id.
+        row: As the index has it; its effect is NaN without one.
         metric: What was compared; ``None`` when this hybridwatch does not know it.
         name: Its id, and the statistic where a metric has several.
         verdict: What holds.
-        effect: As in the report; NaN without one.
-        baseline: Label.
-        contender: Label.
-        run: Which run says so.
-        started_at: When that was.
-        stale: Whether a later run no longer tells.
         medians: The contender's last ones, oldest first.
-        question: What makes another verdict an answer to the same.
     """
 
-    scenario: str
-    testbed: str
+    row: VerdictRow
     metric: Metric | None
     name: str
     verdict: Verdict
-    effect: float
-    baseline: str
-    contender: str
-    run: str
-    started_at: datetime
-    stale: bool
     medians: tuple[float, ...]
-    question: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,17 +155,15 @@ def _row(
     part: Sequence[VerdictRow],
     medians: Mapping[tuple[str, ...], list[float]],
 ) -> GridRow:
-    found: dict[str, list[Standing]] = {}
+    found: defaultdict[str, list[Standing]] = defaultdict(list)
     for row in part:
-        standing = _standing(row, tuple(medians.get(row.question, ())))
-        found.setdefault(heading_of(row.metric), []).append(standing)
-    everything = [standing for each in found.values() for standing in each]
-    pairs = dict.fromkeys((standing.baseline, standing.contender) for standing in everything)
+        found[heading_of(row.metric)].append(_standing(row, medians.get(row.question, ())))
+    ordered = [standing.row for each in found.values() for standing in each]
     return GridRow(
         scenario=scenario,
         testbed=testbed,
-        newest=max(standing.started_at for standing in everything),
-        pairs=tuple(pairs),
+        newest=max(row.started_at for row in part).to_pydatetime(),
+        pairs=tuple(dict.fromkeys((row.baseline, row.contender) for row in ordered)),
         cells={name: min(each, key=_loudness) for name, each in found.items()},
         counted={name: len(each) for name, each in found.items()},
     )
@@ -189,26 +171,12 @@ def _row(
 
 def _standing(row: VerdictRow, medians: Sequence[float]) -> Standing:
     metric, name = name_of(row.metric, row.statistic)
-    return Standing(
-        scenario=row.scenario,
-        testbed=row.testbed,
-        metric=metric,
-        name=name,
-        verdict=Verdict(row.verdict),
-        effect=row.effect,
-        baseline=row.baseline,
-        contender=row.contender,
-        run=row.run,
-        started_at=row.started_at.to_pydatetime(),
-        stale=row.stale,
-        medians=tuple(medians),
-        question=row.question,
-    )
+    return Standing(row, metric, name, Verdict(row.verdict), tuple(medians))
 
 
 def _loudness(standing: Standing) -> tuple[int, float]:
     """Order by verdict, then by size; a size that is not there comes last."""
-    size = abs(standing.effect)
+    size = abs(standing.row.effect)
     return ORDER.index(standing.verdict), -size if size == size else 0.0
 
 

@@ -96,8 +96,11 @@ def _rows(runs: pd.DataFrame, names: list[str]) -> _Whole:
 def _levels(key: _Whole, value: npt.NDArray[np.float64], runs: int) -> Levels:
     start = np.flatnonzero(np.diff(key, prepend=-1))
     count = np.diff(start, append=len(key))
-    ranked = value[np.lexsort((value, key))]
-    median = (ranked[start + (count - 1) // 2] + ranked[start + count // 2]) / 2
+    median = np.empty(len(start))
+    for n in np.unique(count).tolist():  # few, and rows of one length are sorted at once
+        of_n = count == n
+        ranked = np.sort(value[start[of_n][:, None] + np.arange(n)], axis=1)
+        median[of_n] = (ranked[:, (n - 1) // 2] + ranked[:, n // 2]) / 2
     row = (key[start] % max(runs, 1)).astype(np.int32)
     return Levels(row, start, count, median)
 

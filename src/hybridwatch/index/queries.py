@@ -177,21 +177,20 @@ class Index:
             The columns of ``STANDING``, ``version``, ``medians`` (a list, oldest first) and
             ``newest`` (start of the last run). A run of one build has an empty ``baseline``.
         """
-        return pd.DataFrame(
-            list(self._sparklines(n)),
-            columns=[*CELL, "baseline", "contender", "medians", "newest"],
-        )
+        names = [*CELL, "baseline", "contender", "medians", "row"]
+        found = pd.DataFrame(list(self._sparklines(n)), columns=names)
+        newest = self._runs["started_at"].array[found.pop("row").to_numpy(np.int64)]
+        return found.assign(newest=newest)
 
     def _sparklines(self, n: int) -> Iterator[tuple[Any, ...]]:
         levels = self._values.levels
-        started, pairs = self._runs["started_at"], self._pairs
+        pairs = self._pairs
         for cell, part in self._values.cells.items():
             rows, medians = levels.row[part], levels.median[part]
             codes = self._pair_of[rows]  # -1 for a baseline, which has no line of its own
             for code in dict.fromkeys(codes[codes >= 0].tolist()):
                 found = np.flatnonzero(codes == code)[-n:]
-                newest = started.iloc[rows[found[-1]]]
-                yield (*cell, *pairs[code], medians[found].tolist(), newest)
+                yield (*cell, *pairs[code], medians[found].tolist(), rows[found[-1]])
 
     def _laid(
         self, rows: np.ndarray[Any, Any], columns: dict[str, Any], more: tuple[str, ...]

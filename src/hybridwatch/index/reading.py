@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from hybridwatch.analysis.gate import consequence
@@ -40,23 +40,14 @@ class Batch:
             listed: Where it lies, and its stamp from before it was read.
             headline: Says a report in one sentence.
         """
-        broken, stamp = "", listed.stamp
+        broken = ""
         try:
             run = read_run(listed.path)
         except RecordError as error:
             broken = printable(str(error).removeprefix(f"{listed.path}: "))
         else:
             self._add_run(name, run, headline)
-        self.rows[RECORDS].append(
-            {
-                "record": name,
-                "record_ns": stamp.record_ns,
-                "record_size": stamp.record_size,
-                "bulk_ns": stamp.bulk_ns,
-                "bulk_size": stamp.bulk_size,
-                "broken": broken,
-            }
-        )
+        self.rows[RECORDS].append({"record": name, **asdict(listed.stamp), "broken": broken})
 
     def _add_run(self, name: str, run: Run, headline: Headline) -> None:
         report, trouble = _judged(run)

@@ -1,7 +1,7 @@
 """Change points of histories, on a terminal and as JSON."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
@@ -88,11 +88,7 @@ def _to_json(detection: Detection) -> dict[str, Any]:
                 "index": point.index,
                 "time": detection.series.labels[point.index],
                 "effect": point.effect,
-                "interval": {
-                    "low": point.interval.low,
-                    "high": point.interval.high,
-                    "confidence": point.interval.confidence,
-                },
+                "interval": asdict(point.interval),
                 "state": point.state.value,
             }
             for point in history.points

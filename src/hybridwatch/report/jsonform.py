@@ -7,6 +7,7 @@ within a schema version; none is renamed, removed or given another meaning.
 import math
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any, Final
 
 from hybridwatch.analysis.cause import Cause, causes_in
@@ -37,22 +38,16 @@ def to_json(report: Report) -> dict[str, Any]:
     """Turn a report into plain dictionaries, lists, numbers and texts."""
     return {
         "schema_version": REPORT_SCHEMA,
-        "scenario": {
-            "id": report.scenario.id,
-            "version": report.scenario.version,
-            "digest": report.scenario.digest,
-            "fix": report.scenario.fix,
-        },
+        "scenario": _fields(report.scenario, "id", "version", "digest", "fix"),
         "baseline": _side(report.baseline),
         "contender": _side(report.contender),
         "bad_news": bool(report.bad_news),
         "tests": report.tests,
-        "families": [{"name": one.name, "tests": one.tests} for one in report.families],
+        "families": [_fields(one, "name", "tests") for one in report.families],
         "false_discovery_rate": report.false_discovery_rate,
         "looks": _looks(report.looks),
         "comparisons": [_comparison(comparison) for comparison in report.comparisons],
-        "differences": list(report.differences),
-        "failures": list(report.failures),
+        **_fields(report, "differences", "failures"),
         "attribution": _attribution(report.attribution),
     }
 
@@ -80,9 +75,7 @@ def gate_to_json(
     """
     return {
         "schema_version": REPORT_SCHEMA,
-        "passed": result.passed,
-        "reasons": list(result.reasons),
-        "warnings": list(result.warnings),
+        **_fields(result, "passed", "reasons", "warnings"),
         "age_hours": _hours(age),
         "control": None if control is None else known_bad_to_json(control),
         "report": comparison_to_json(report, policy),
@@ -92,11 +85,9 @@ def gate_to_json(
 def known_bad_to_json(control: KnownBad) -> dict[str, Any]:
     """Turn what a known-bad control showed into plain values, without its report."""
     return {
-        "scenario": control.scenario,
-        "lost": list(control.lost),
-        "sight": control.sight.value,
+        **_fields(control, "scenario", "lost", "sight"),
         "by": [f"{found.metric.id} {found.statistic}" for found in control.by],
-        "blemishes": list(control.blemishes),
+        **_fields(control, "blemishes"),
     }
 
 
@@ -104,10 +95,8 @@ def findings_to_json(result: GateResult, findings: ChangeReview) -> dict[str, An
     """Turn a gate's answer over many scenarios and what it is about into plain values."""
     return {
         "schema_version": REPORT_SCHEMA,
-        "passed": result.passed,
-        "reasons": list(result.reasons),
-        "warnings": list(result.warnings),
-        "judged_at": None if findings.now is None else _time(findings.now),
+        **_fields(result, "passed", "reasons", "warnings"),
+        "judged_at": _plain(findings.now),
         "absent": [_absent(one) for one in findings.absent],
         "left_out": [_absent(one) for one in findings.left_out],
         "reports": [_aged(report, findings) for report in findings.reports],
@@ -131,13 +120,7 @@ def _cause(cause: Cause, report: Report) -> dict[str, Any]:
         "action": cause.action.value,
         "sentence": cause_sentence(cause, report),
         "parts": [
-            {
-                "metric": part.metric,
-                "statistic": part.statistic,
-                "verdict": part.verdict.value,
-                "effect": _number(part.effect),
-                "action": part.action.value,
-            }
+            _fields(part, "metric", "statistic", "verdict", "effect", "action")
             for part in cause.parts
         ],
         "failure": None if death is None else _failure(death),
@@ -145,48 +128,24 @@ def _cause(cause: Cause, report: Report) -> dict[str, Any]:
 
 
 def _failure(death: Death) -> dict[str, Any]:
-    trial = death.trial
-    return {
-        "reason": death.reason,
-        "sides": list(death.sides),
-        "trials": death.trials,
-        "first": {
-            "side": trial.side,
-            "phase": trial.phase.value,
-            "index": trial.index,
-            "reason": trial.reason,
-            "engine_died": trial.engine_died,
-            "log_tail": trial.log_tail,
-        },
-    }
+    named = ("side", "phase", "index", "reason", "engine_died", "log_tail")
+    first = _fields(death.trial, *named)
+    return {**_fields(death, "reason", "sides", "trials"), "first": first}
 
 
 def _absent(absent: Absent) -> dict[str, Any]:
-    return {
-        "scenario": absent.scenario,
-        "reason": absent.reason,
-        "testbed": absent.testbed or None,
-        "started_at": None if absent.started_at is None else _time(absent.started_at),
-        "run_id": absent.run_id or None,
-    }
+    named = _fields(absent, "scenario", "reason", "testbed", "started_at", "run_id")
+    return named | {"testbed": absent.testbed or None, "run_id": absent.run_id or None}
 
 
 def _hours(age: timedelta | None) -> float | None:
     return None if age is None else round(age / timedelta(hours=1), 2)
 
 
-def _time(when: datetime) -> str:
-    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _looks(looks: Looks | None) -> dict[str, Any] | None:
     if looks is None:
         return None
-    return {
-        "planned": list(looks.planned),
-        "made": list(looks.made),
-        "level": level_of(looks),
-    }
+    return {**_fields(looks, "planned", "made"), "level": level_of(looks)}
 
 
 def _side(side: Side) -> dict[str, Any]:
@@ -194,39 +153,25 @@ def _side(side: Side) -> dict[str, Any]:
         "run_id": side.run_id,
         "build": _build(side.build),
         "testbed": _testbed(side.testbed),
-        "started_at": None if side.started_at is None else _time(side.started_at),
+        "started_at": _plain(side.started_at),
     }
 
 
 def _testbed(testbed: Testbed) -> dict[str, Any]:
-    document = {
-        "id": testbed.id,
-        "cpu_model": testbed.cpu_model,
-        "cores": testbed.cores,
-        "memory_bytes": testbed.memory_bytes,
-        "kernel": testbed.kernel,
-        "gpus": list(testbed.gpus),
-        "driver": testbed.driver,
-        "cuda": testbed.cuda,
-    }
+    names = ("id", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "driver", "cuda")
+    document = _fields(testbed, *names)
     if not testbed.gpus:
         # Verdicts stored before these were known are to be had again to the letter.
         return document
-    memory, limits = list(testbed.gpu_memory_bytes), list(testbed.gpu_power_limits_w)
-    return document | {"gpu_memory_bytes": memory, "gpu_power_limits_w": limits}
+    return document | _fields(testbed, "gpu_memory_bytes", "gpu_power_limits_w")
 
 
 def _build(build: EngineBuild) -> dict[str, Any]:
     # Left out where it is not known: verdicts stored before are to be had again to the letter.
-    code = {"code_digest": build.code_digest} if build.code_digest else {}
-    return code | {
-        "label": build.label,
-        "name": build.name,
-        "release": build.release,
-        "accelerator": build.accelerator,
-        "distribution": build.distribution,
-        "lock_digest": build.lock_digest,
-        "wheel_digest": build.wheel_digest,
+    code = ("code_digest",) if build.code_digest else ()
+    names = ("label", "name", "release", "accelerator", "distribution", "lock_digest")
+    return {
+        **_fields(build, *code, *names, "wheel_digest"),
         "fixes": {fix: state.value for fix, state in sorted(build.fixes.items())},
         "flags": dict(sorted(build.flags.items())),
     }
@@ -237,30 +182,17 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     return {
         "metric": metric.id,
         "statistic": comparison.statistic,
-        "unit": metric.unit.value,
-        "better": metric.better.value,
-        "kind": metric.kind.value,
-        "margin": metric.margin,
+        **_fields(metric, "unit", "better", "kind", "margin"),
         "verdict": comparison.verdict.value,
         "bad_news": comparison.verdict.is_bad_news,
-        "test": comparison.test,
-        "design": comparison.design.value,
-        "assumption": comparison.assumption,
+        **_fields(comparison, "test", "design", "assumption"),
         "baseline": _summary(comparison.baseline),
         "contender": _summary(comparison.contender),
-        "effect": _number(comparison.effect),
+        **_fields(comparison, "effect"),
         "interval": _interval(comparison.interval),
-        "pairs": comparison.pairs,
-        "relevance": comparison.relevance,
-        "noise": _number(comparison.noise),
-        "churn": _number(comparison.churn),
-        "p_value": _number(comparison.p_value),
-        "p_adjusted": _number(comparison.p_adjusted),
-        "p_holm": _number(comparison.p_holm),
-        "equivalence_p": _number(comparison.equivalence_p),
-        "minimum_detectable_effect": _number(comparison.minimum_detectable_effect),
-        "trials_needed": comparison.trials_needed,
-        "doubts": list(comparison.doubts),
+        **_fields(comparison, "pairs", "relevance", "noise", "churn"),
+        **_fields(comparison, "p_value", "p_adjusted", "p_holm", "equivalence_p"),
+        **_fields(comparison, "minimum_detectable_effect", "trials_needed", "doubts"),
         "flips": [_flip(flip) for flip in comparison.flips],
         **({"changes": [asdict(one) for one in comparison.changes]} if comparison.changes else {}),
         "family": comparison.family or None,
@@ -271,15 +203,12 @@ def _attribution(attribution: Attribution | None) -> dict[str, Any] | None:
     if attribution is None:
         return None
     return {
-        "metric": attribution.metric,
-        "effect": _number(attribution.effect),
+        **_fields(attribution, "metric", "effect"),
         "factors": [
             {
-                "name": factor.name,
-                "effect": _number(factor.effect),
+                **_fields(factor, "name", "effect"),
                 "interval": _interval(factor.interval),
-                "share": _number(factor.share),
-                "moved": factor.moved,
+                **_fields(factor, "share", "moved"),
             }
             for factor in attribution.factors
         ],
@@ -288,45 +217,44 @@ def _attribution(attribution: Attribution | None) -> dict[str, Any] | None:
 
 
 def _summary(summary: Summary | None) -> dict[str, Any] | None:
-    if summary is None:
-        return None
-    return {
-        "center": _number(summary.center),
-        "n": summary.n,
-        "values": [_number(value) for value in summary.values],
-    }
+    return None if summary is None else _fields(summary, "center", "n", "values")
 
 
 def _interval(interval: Interval | None) -> dict[str, Any] | None:
-    if interval is None:
-        return None
-    return {
-        "low": _number(interval.low),
-        "high": _number(interval.high),
-        "confidence": interval.confidence,
-    }
+    return None if interval is None else _fields(interval, "low", "high", "confidence")
 
 
 def _flip(flip: Flip) -> dict[str, Any]:
+    question = ("task", "task_version", "doc_id", "doc_hash", "prompt", "target")
     return {
-        "task": flip.baseline.task,
-        "task_version": flip.baseline.task_version,
-        "doc_id": flip.baseline.doc_id,
-        "doc_hash": flip.baseline.doc_hash,
-        "prompt": flip.baseline.prompt,
-        "target": flip.baseline.target,
+        **_fields(flip.baseline, *question),
         "baseline": _answer(flip.baseline),
         "contender": _answer(flip.contender),
     }
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
-    return {"response": answer.response, "correct": answer.correct}
+    return _fields(answer, "response", "correct")
 
 
-def _number(value: float | None) -> float | None:
-    # JSON has no word for NaN or infinity; Python would write one all the same.
-    return value if value is not None and math.isfinite(value) else None
+def _fields(value: object, *names: str) -> dict[str, Any]:
+    """Take attributes of a value, under their own names."""
+    return {name: _plain(getattr(value, name)) for name in names}
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case Enum():
+            return value.value
+        case datetime():
+            return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        case tuple():
+            return [_plain(item) for item in value]
+        case float():
+            # JSON has no word for NaN or infinity; Python would write one all the same.
+            return value if math.isfinite(value) else None
+        case _:
+            return value
 
 
 def control_to_json(control: Control) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Whether a stored verdict was had again, and if not, where it differs and what has changed."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,10 +62,7 @@ def replay_to_json(replay: Replay, report: Report, chosen: Sequence[Comparison])
     return {
         "schema_version": REPORT_SCHEMA,
         "same": replay.same,
-        "deviations": [
-            {"path": deviation.path, "stored": deviation.stored, "again": deviation.again}
-            for deviation in replay.deviations
-        ],
+        "deviations": [asdict(deviation) for deviation in replay.deviations],
         "alterations": list(replay.alterations),
         "changes": list(replay.changes),
         "explanations": [

@@ -55,13 +55,7 @@ class Matter:
 
     def facts(self) -> dict[str, str]:
         """Give each part by its name, as texts."""
-        return {
-            "area": self.area.value,
-            "baseline": self.baseline,
-            "contender": self.contender,
-            "scenario": self.scenario,
-            "testbed": self.testbed,
-        }
+        return {**asdict(self), "area": self.area.value}
 
 
 @dataclass(frozen=True, slots=True)

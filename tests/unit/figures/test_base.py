@@ -1,7 +1,7 @@
 import plotly.graph_objects as go
 import pytest
 
-from hybridwatch.figures.base import base_figure, escaped, faint
+from hybridwatch.figures.base import base_figure, escaped, faint, figure_on
 
 TRACE = {"type": "scatter", "x": [1, 2], "y": [3, 4]}
 
@@ -38,3 +38,19 @@ def test_a_title_is_harmless_and_none_leaves_no_room() -> None:
 @pytest.mark.parametrize(("alpha", "told"), [(1, "rgba(255,0,16,1)"), (0.5, "rgba(255,0,16,0.5)")])
 def test_faint_keeps_the_colour(alpha: float, told: str) -> None:
     assert faint("#ff0010", alpha) == told
+
+
+def test_a_figure_on_a_page_has_its_colours_and_is_the_same_to_plotly_when_it_comes_again() -> None:
+    figure = base_figure([TRACE], xaxis={}, yaxis={}, title="x")
+    before = figure.to_dict()
+    drawn = figure_on(figure, "#111111", "#eeeeee").to_dict()
+    layout = drawn["layout"]
+    assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "#111111"
+    assert layout["font"]["color"] == "#eeeeee"
+    # Plotly takes any template, and arrays without a revision, for new ones: it would draw again.
+    assert "template" not in layout
+    assert "datarevision" in layout
+    kept = {key: value for key, value in layout.items() if key in before["layout"]}
+    assert kept == {**before["layout"], "font": layout["font"]}
+    assert figure.to_dict() == before
+    assert drawn["data"] == before["data"]

@@ -48,7 +48,6 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.record.lasting import is_lasting
 from hybridwatch.report import numbers
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural, repeat_command
 from hybridwatch.store import Broken
 from hybridwatch.triage import Alert, Change, Deed, Ruling
@@ -103,7 +102,7 @@ def _own(alert: Alert, entry: Entry | Broken | None) -> Report | None:
 
 def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
     opened = alert.opened_by
-    when = When(opened.started_at, age(opened.started_at, source.now))
+    when = source.ago(opened.started_at)
     last = ("since ", when, ", ", *run_line(opened, source), ".")
     if is_control(alert):
         text = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
@@ -171,7 +170,7 @@ def _again(report: Report | None) -> Iterator[Block]:
 
 def _facts(alert: Alert, source: Source) -> Iterator[tuple[str, Line]]:
     decided, newest = alert.decisions, alert.newest
-    when = When(newest.started_at, age(newest.started_at, source.now))
+    when = source.ago(newest.started_at)
     yield "Status", status_line(alert)
     yield "By the gate's policy it", rank_of(alert)
     yield "Assigned to", decided.assignee or NOBODY
@@ -183,7 +182,7 @@ def _story(alert: Alert, source: Source) -> Iterator[Block]:
     """Tell what the verdicts and the people did, the newest first."""
     happened: list[tuple[When, Line]] = [
         (
-            When(turn.by.started_at, age(turn.by.started_at, source.now)),
+            source.ago(turn.by.started_at),
             (
                 f"{_CHANGED[turn.change]} by ",
                 *run_line(turn.by, source),
@@ -194,7 +193,7 @@ def _story(alert: Alert, source: Source) -> Iterator[Block]:
     ]
     happened += [
         (
-            When(act.at, age(act.at, source.now)),
+            source.ago(act.at),
             _did(act, is_earlier=act in alert.decisions.earlier),
         )
         for act in alert.decisions.all

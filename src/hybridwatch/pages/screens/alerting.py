@@ -7,10 +7,9 @@ from typing import Final
 from hybridwatch.history.alerts import find_alerts, find_stories
 from hybridwatch.index import Index
 from hybridwatch.pages.address import address
-from hybridwatch.pages.document import Cell, Inline, Link, When
+from hybridwatch.pages.document import Cell, Inline, Link
 from hybridwatch.pages.screens.pair import rows_in
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.numbers import age
 from hybridwatch.triage import Alert, Ruling, Story
 
 LONGEST_LINE: Final = 160
@@ -40,7 +39,7 @@ def engine_message(run_id: str, source: Source) -> str:
 
 def since(ruling: Ruling, source: Source) -> Cell:
     """Say when a run was, which it was, and of which release the engine was that it measured."""
-    when = When(ruling.started_at, age(ruling.started_at, source.now))
+    when = source.ago(ruling.started_at)
     return Cell(when, run_line(ruling, source))
 
 

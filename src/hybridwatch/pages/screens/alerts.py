@@ -26,7 +26,6 @@ from hybridwatch.pages.document import (
     Link,
     Paragraph,
     Table,
-    When,
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alert import alert_page
@@ -35,7 +34,6 @@ from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 from hybridwatch.triage import Alert, Entry, Status
 
@@ -136,7 +134,7 @@ def _lead(alerts: Sequence[Alert], source: Source) -> Line:
     newest = max(alert.opened_by.started_at for alert in standing)
     return (
         f"{len(standing)} open, {blocking} of them would block · newest ",
-        When(newest, age(newest, source.now)),
+        source.ago(newest),
     )
 
 
@@ -182,7 +180,7 @@ def _happened(alert: Alert, source: Source) -> str:
 
 
 def _did(entry: Entry, source: Source) -> Cell:
-    return Cell(_short(entry_line(entry)), When(entry.at, age(entry.at, source.now)))
+    return Cell(_short(entry_line(entry)), source.ago(entry.at))
 
 
 def _short(text: str) -> str:

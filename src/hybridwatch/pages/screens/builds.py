@@ -21,13 +21,11 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    When,
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.identity import FixState
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenario.scenario import Scenario
@@ -194,7 +192,7 @@ def _proof(proof: _Proof, source: Source) -> Iterator[Inline]:
         return
     yield Link(proof.scenario, address("run", run=control.run))
     yield f" {control.sight.value} "
-    yield When(control.started_at, age(control.started_at, source.now))
+    yield source.ago(control.started_at)
 
 
 def _state(fix: str, build: Build) -> Cell:
@@ -233,7 +231,7 @@ def _measured(build: Build, source: Source) -> tuple[Cell | Inline, ...]:
         _switched(build),
         Cell(str(build.runs), raw=build.runs),
         Cell(
-            When(build.newest, age(build.newest, source.now)),
+            source.ago(build.newest),
             Link(f"run\N{NO-BREAK SPACE}{build.run}", address("run", run=build.run)),
         ),
     )

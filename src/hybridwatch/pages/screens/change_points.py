@@ -19,11 +19,9 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    When,
 )
 from hybridwatch.pages.screens.histories import Subject
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 
 
@@ -77,7 +75,7 @@ def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[C
         Cell(change_of(point, line, subject.metric), raw=point.effect),
         Cell(
             Link(at["run"], address("run", run=at["run"])),
-            When(when, age(when, source.now)),
+            source.ago(when),
         ),
         _suspects(point, line),
     )

@@ -37,7 +37,6 @@ from hybridwatch.pages.document import (
     Section,
     Short,
     Table,
-    When,
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alerting import alerts_here
@@ -49,7 +48,6 @@ from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.record.role import Role
 from hybridwatch.report import numbers
 from hybridwatch.report.caught import bugs_caught
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 from hybridwatch.triage import Status
 
@@ -114,7 +112,7 @@ def _lead(runs: pd.DataFrame, source: Source) -> Line:
     records = plural(source.index.counts["runs"], "record")
     return (
         f"{records} of {plural(runs['scenario'].nunique(), 'scenario')}, newest ",
-        When(newest, age(newest, source.now)),
+        source.ago(newest),
         " · ",
         Short(source.results.resolve().name, str(source.results.resolve())),
     )
@@ -140,7 +138,7 @@ def _open_alerts(source: Source) -> Iterator[Block]:
         opened = alert.opened_by.started_at
         name = f"{alert.matter.scenario}: {alert_text(alert).what.lower()}"
         line += [", " if nth else "", Link(name, address("alerts", alert=alert.matter.key))]
-        line += [" (opened ", When(opened, age(opened, source.now)), ")"]
+        line += [" (opened ", source.ago(opened), ")"]
     more = f" and {len(alerts) - _NAMED} more" if len(alerts) > _NAMED else ""
     yield Paragraph((*line, f"{more}."))
 
@@ -181,7 +179,7 @@ def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -
             else "not asked",
             Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
             _seen(control),
-            When(control.started_at, age(control.started_at, source.now)),
+            source.ago(control.started_at),
         )
         for control in sorted(newest, key=lambda c: (c.sight is Sight.CAUGHT, c.scenario))
     )

@@ -30,11 +30,9 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    When,
 )
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report import numbers
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 
 _ROWS: Final = 30
@@ -62,10 +60,11 @@ class _Stands:
         gap, loudest = self.gap(row), row.loudest
         if gap is not None:
             since = Grade(Verdict.MISSING, "not measured")
-            when = When(row.newest, age(row.newest, self.source.now))
+            when = self.source.ago(row.newest)
             return Cell(since, ("since ", when, f", then {loudest.verdict.value}"), gap.reason)
-        moment = since_when(self.source.index).get(loudest.question, loudest.started_at)
-        return Cell(loudest.verdict, ("since ", When(moment, age(moment, self.source.now))))
+        measured = loudest.row.started_at.to_pydatetime()
+        moment = since_when(self.source.index).get(loudest.row.question, measured)
+        return Cell(loudest.verdict, ("since ", self.source.ago(moment)))
 
 
 def several(names: Iterable[str]) -> str:
@@ -74,7 +73,7 @@ def several(names: Iterable[str]) -> str:
     return f"{first} and {len(rest)} more" if rest else first
 
 
-def history_of(found: VerdictRow | Standing, names: Sequence[str]) -> Address:
+def history_of(found: VerdictRow, names: Sequence[str]) -> Address:
     """Lead to the history of some metrics of the two builds of a verdict."""
     builds = dict.fromkeys((found.baseline, found.contender))
     return address(
@@ -151,7 +150,7 @@ def _row(row: GridRow, stands: _Stands, *, show_testbed: bool) -> tuple[Cell | I
         stands.cell(row),
         Cell(
             Link(row.scenario, view),
-            (When(row.newest, age(row.newest, stands.source.now)), builds + place),
+            (stands.source.ago(row.newest), builds + place),
             title="\n".join(pairs),
         ),
         *(_cell(row, name) for name in COLUMNS),
@@ -163,15 +162,15 @@ def _cell(row: GridRow, name: str) -> Cell | Inline:
     if standing is None:
         return Cell(numbers.ABSENT, title="not measured")
     alike = row.counted[name]
-    parts = [f"{standing.baseline} → {standing.contender}"]
+    parts = [f"{standing.row.baseline} → {standing.row.contender}"]
     if alike > 1:
         parts.append(f"the loudest of {alike}")
-    if standing.stale:
+    if standing.row.stale:
         parts.append("a later run no longer tells")
-    view = history_of(standing, (standing.name,))
+    view = history_of(standing.row, (standing.name,))
     return Cell(
         Grade(standing.verdict, _effect(standing)),
-        Link(_short(standing, name) + (" (old)" if standing.stale else ""), view),
+        Link(_short(standing, name) + (" (old)" if standing.row.stale else ""), view),
         title="\n".join(parts),
         sparkline=standing.medians if len(standing.medians) > 1 else (),
     )
@@ -187,5 +186,5 @@ def _short(standing: Standing, heading: str) -> str:
 
 def _effect(standing: Standing) -> str:
     metric = standing.metric
-    effect = numbers.effect(standing.effect, metric.kind) if metric else numbers.ABSENT
+    effect = numbers.effect(standing.row.effect, metric.kind) if metric else numbers.ABSENT
     return standing.verdict.value if effect == numbers.ABSENT else effect

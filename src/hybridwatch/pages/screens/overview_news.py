@@ -22,13 +22,11 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    When,
 )
 from hybridwatch.pages.screens.alerting import engine_message
 from hybridwatch.pages.screens.overview_grid import history_of, several
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.cause_text import cause_text
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 
 _SHOWN: Final = 12
@@ -99,7 +97,7 @@ def _row(part: Sequence[_Change], source: Source) -> tuple[Any, ...]:
         Cell(Link(first.scenario, history_of(first, names[:_NAMED])), several(pairs)),
         Cell(_what(rows, names, source), title=", ".join(names)),
         min(earlier, key=ORDER.index) if earlier else "first time",
-        Cell(When(when, age(when, source.now)), Link("run", address("run", run=first.run))),
+        Cell(source.ago(when), Link("run", address("run", run=first.run))),
     )
 
 

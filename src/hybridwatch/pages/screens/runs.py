@@ -21,7 +21,6 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    When,
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
@@ -29,7 +28,6 @@ from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.record.identity import Testbed
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 from hybridwatch.store import read_run
 
@@ -94,7 +92,7 @@ def _lead(rows: Sequence[Row], source: Source) -> Line:
     testbeds = plural(len({row.testbed for row in rows}), "testbed")
     return (
         f"{plural(len(rows), 'run')} on {testbeds}, newest ",
-        When(newest, age(newest, source.now)),
+        source.ago(newest),
         f" · {source.results}",
     )
 
@@ -123,7 +121,7 @@ def _row(row: Row, source: Source) -> tuple[Cell | Inline, ...]:
         Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
         row.headline,
         Cell(str(row.failures) if row.failures else "-", raw=row.failures),
-        Cell(When(row.started_at, age(row.started_at, source.now)), row.run),
+        Cell(source.ago(row.started_at), row.run),
         row.testbed,
     )
 
@@ -146,7 +144,7 @@ def _testbeds(rows: Sequence[Row], source: Source) -> Section:
             Link(name, address("runs", testbed=name)),
             *facts[name],
             str(counts[name]),
-            When(row.started_at, age(row.started_at, source.now)),
+            source.ago(row.started_at),
         )
         for name, row in newest.items()
     ]

@@ -31,7 +31,6 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    When,
 )
 from hybridwatch.pages.document import (
     Line as Words,
@@ -44,7 +43,6 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
 from hybridwatch.report import numbers
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
@@ -251,7 +249,7 @@ def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
     counted = plural(runs["record"].nunique(), "run")
     return (
         f"version {place.version} · {place.testbed} · {counted}, newest ",
-        When(last, age(last, source.now)),
+        source.ago(last),
     )
 
 
@@ -323,7 +321,7 @@ def _table_of_runs(
             verdict_cell(row),
             Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
             row.headline,
-            When(row.started_at, age(row.started_at, source.now)),
+            source.ago(row.started_at),
         )
         for row in wanted[:_RUNS]
     ]

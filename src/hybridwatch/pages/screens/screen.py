@@ -9,8 +9,9 @@ from typing import TypeAlias
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.index import Index
-from hybridwatch.pages.document import Document
+from hybridwatch.pages.document import Document, When
 from hybridwatch.pages.query import ViewQuery
+from hybridwatch.report.numbers import age
 from hybridwatch.store import Broken
 
 
@@ -34,6 +35,10 @@ class Source:
     triage: str = ""
     read: Callable[[Path], Entry | Broken] = entry_of
     checkout: Callable[[], Checkout] = Checkout
+
+    def ago(self, moment: datetime) -> When:
+        """Give a moment with its age."""
+        return When(moment, age(moment, self.now))
 
 
 Show: TypeAlias = Callable[[Source, ViewQuery], Document]

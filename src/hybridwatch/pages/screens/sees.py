@@ -34,14 +34,12 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    When,
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.role import Role
 from hybridwatch.report import numbers
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.scenario import Scenario
 
@@ -152,7 +150,7 @@ def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
         _tells(broken_contracts(control), "no contract broken"),
         _tells(lost_answers(control), "no answers lost"),
         Cell(
-            When(control.started_at, age(control.started_at, source.now)),
+            source.ago(control.started_at),
             f"run\N{NO-BREAK SPACE}{control.run}",
         ),
     )
@@ -200,7 +198,7 @@ def _alarm(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
         control.builds[0],
         ", ".join(f"{alarm.metric} {alarm.statistic}" for alarm in control.alarms),
         Cell(
-            When(control.started_at, age(control.started_at, source.now)),
+            source.ago(control.started_at),
             f"run\N{NO-BREAK SPACE}{control.run}",
         ),
     )

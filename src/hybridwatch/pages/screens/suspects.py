@@ -21,11 +21,9 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    When,
 )
 from hybridwatch.pages.screens.pair import rows_in
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.numbers import age
 from hybridwatch.store import Broken
 from hybridwatch.triage import Alert
 
@@ -115,7 +113,7 @@ def _named(side: OneSide, source: Source) -> Iterator[Inline]:
     yield Link(f"run\N{NO-BREAK SPACE}{run.id}", address("run", run=run.id))
     release = "" if build.release in build.label else f", {build.release}"
     yield f" ({build.label}{release}, "
-    yield When(run.started_at, age(run.started_at, source.now))
+    yield source.ago(run.started_at)
     yield ")"
 
 
