@@ -11,6 +11,7 @@ ruff's.
 
 import re
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -65,10 +66,13 @@ def unused(sources: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 
 def referenced(sources: Iterable[Path]) -> Iterator[str]:
-    """Yield each name that a string gives as ``module:name``."""
+    """Yield each name that a string gives as ``module:name``, or a mutant's table as ``by``."""
     for source in sources:
         for file in sorted(source.rglob("*.py")):
             yield from REFERENCE.findall(file.read_text(encoding="utf-8"))
+        for file in sorted(source.rglob("mutants/*.toml")):
+            mutants = tomllib.loads(file.read_text(encoding="utf-8"))["mutant"].values()
+            yield from (mutant["by"].rpartition(".")[2] for mutant in mutants)
 
 
 def matches(name: str, entry: str) -> bool:
