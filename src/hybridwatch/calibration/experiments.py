@@ -13,6 +13,7 @@ from hybridwatch.calibration import (
     synthetic,
     telling,
     two_modes,
+    two_runs,
 )
 from hybridwatch.calibration.laboratory import Laboratory, Section
 from hybridwatch.calibration.noise import Array
@@ -23,6 +24,7 @@ EXPERIMENTS: Final[tuple[Callable[[Laboratory], Section], ...]] = (
     comparisons.beside_the_field,
     comparisons.over_the_plane,
     comparisons.of_promises,
+    two_runs.of_two_runs,
     sequential_runs.of_repeated_looks,
     accuracy.of_answers,
     online.on_known_noise,
