@@ -33,7 +33,7 @@ _BOUND: Final = at_most(0.05)
 
 def of_two_runs(lab: Laboratory) -> Section:
     """Share of gates that fail between two runs of one engine."""
-    reports = lab.times(2000, 60)
+    reports = lab.times(1000, 60)
     stopped: dict[bool, list[bool]] = {True: [], False: []}
     figures, rows = [], []
     for between in BETWEEN:
