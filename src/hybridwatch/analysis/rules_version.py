@@ -2,7 +2,7 @@
 
 from typing import Final
 
-RULES_VERSION: Final = 2
+RULES_VERSION: Final = 3
 """Raise it when records that exist give another report: another verdict, number, doubt or order.
 
 Stored verdicts name it, and an index of other rules is made again. It takes the place of a digest
@@ -12,4 +12,7 @@ all committed records, and of constructed ones, to the version they were reviewe
 2: Times, rates and counts within blocks are one joint test by flipped signs, one-sided in the
 direction seen, in place of Mann-Whitney below ten blocks and signed ranks from ten on. Between two
 runs a time, rate or count is red or green only beyond five times the noise of 20 earlier runs.
+
+3: On a machine that the run itself calls restless, times and rates of one run are red or green only
+where the engine's processor time changed the same way.
 """

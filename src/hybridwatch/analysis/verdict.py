@@ -126,6 +126,8 @@ class Comparison:
             blocks.
         of_unknown_runs: Whether a time, rate or count is compared between two runs, and nobody
             knows how much runs of it differ; such a change is left open.
+        restless: Whether it is a time or a rate that one run measured on a machine which that run
+            calls restless (``analysis/restless.py``).
     """
 
     metric: Metric
@@ -153,6 +155,7 @@ class Comparison:
     family: str = ""
     ratios: tuple[float, ...] = ()
     of_unknown_runs: bool = False
+    restless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
