@@ -17,7 +17,7 @@ from hybridwatch.calibration.sessions import (
 from hybridwatch.errors import HistoryError
 from hybridwatch.record.run import Failure, Phase, Run, Surroundings
 from tests.builders import BASELINE as BUILD
-from tests.builders import a_run, noisy
+from tests.builders import Trials, a_run, noisy
 
 NAMES = (SAME, BASELINE, "busy-step-10")
 BLOCKS = 6
@@ -26,7 +26,7 @@ BLOCKS = 6
 def a_session(sessions: int = 2) -> Run:
     """A run of three sides in turn; of each request two times to its first token."""
     n = sessions * BLOCKS + 1
-    sides = [
+    sides: list[dict[str, Trials]] = [
         {
             "output_throughput": noisy(100.0, n, seed=side),
             "ttft": [(one, 2 * one) for one in noisy(0.1, n, seed=9 + side)],
