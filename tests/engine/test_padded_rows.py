@@ -1,5 +1,6 @@
 """The fix for padded rows on a live engine: switched, told apart, and leaving nothing behind."""
 
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.one_side import sides_of
+from hybridwatch.analysis.sign_flips import Row, flip_p
 from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
@@ -175,6 +177,28 @@ def test_steps_are_those_that_the_probe_sees_and_make_up_the_throughput(station)
     (work_s,), (steps_per_s,) = samples["engine_cpu_time"], samples["engine_step_rate"]
     # At least a twentieth of a processor's time is work, and no more than all processors gave.
     assert 0.05 < work_s * steps_per_s <= (os.cpu_count() or 1) * 1.05
+
+
+def test_a_tenth_more_work_in_each_step_is_seen_by_processor_time(station):
+    """As many blocks as it takes: what neighbours do to a trial no one trial tells."""
+
+    def work_of(planted: tuple[str, ...]) -> float:
+        ready = station(HEALTHY)
+        ready.engine.control.plant(planted)
+        samples = measure(Phase.PERFORMANCE, ready).samples
+        (seconds,) = next(one.values for one in samples if one.metric == "engine_cpu_time")
+        return seconds
+
+    ratios: list[float] = []
+    for block in range(60):
+        # Either side comes first in every other block, as in a run.
+        order = ((), ("busy-step-10",)) if block % 2 else (("busy-step-10",), ())
+        work = {planted: work_of(planted) for planted in order}
+        ratios.append(math.log(work["busy-step-10",] / work[()]))
+        ((worse, _),) = flip_p([Row(tuple(ratios), lends=False)])
+        if worse.alone < 0.01:
+            return
+    pytest.fail(f"60 blocks show no more work: {ratios}")
 
 
 def test_known_bad_reads_more_on_the_host(station):

@@ -13,8 +13,10 @@ from hybridwatch.analysis import doubt, paired_proportion, power
 from hybridwatch.analysis.answers import Answers, answers_of, pair
 from hybridwatch.analysis.compare_counts import compare_repeated
 from hybridwatch.analysis.compare_trials import compare_trials
+from hybridwatch.analysis.machine_state import is_restless
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.pair import Pair
+from hybridwatch.analysis.restless import hangs_on_the_clock
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
 from hybridwatch.metric import Kind
 
@@ -39,6 +41,8 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
     draft = _draft(pair, None if pair.of_one_run else noise)
     timed = pair.subject.metric.kind.has_noise and not pair.repeats
     draft = replace(draft, of_unknown_runs=timed and not pair.of_one_run and draft.noise is None)
+    if timed and pair.of_one_run and hangs_on_the_clock(draft.metric):
+        draft = replace(draft, restless=is_restless(pair))
     draft = doubt.added(draft, *doubt.about_pair(pair, draft))
     left, right = pair.baseline.summary, pair.contender.summary
     if left is None or right is None:

@@ -57,6 +57,10 @@ def _as_two_groups(draft: Comparison, left: Summary, right: Summary) -> Comparis
     if min(left.n, right.n) < rank.SETTLING_TRIALS:
         # A test that cannot reject would only weaken the others in the control (Tarone 1990).
         return replace(draft, trials_needed=needed or doubt.ADVISED_TRIALS)
+    if draft.restless:
+        # Nothing pairs a trial with what the neighbours did to it, nor to the processor time.
+        interval = rank.ratio_interval(left.values, right.values)
+        return doubt.added(replace(draft, interval=interval, trials_needed=needed), doubt.HELD_BACK)
     return replace(
         draft,
         interval=rank.ratio_interval(left.values, right.values),

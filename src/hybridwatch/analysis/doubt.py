@@ -31,6 +31,11 @@ UNKNOWN_RUNS = (
     "run."
 )
 
+HELD_BACK = (
+    "Held back: on a restless machine a time or a rate is a change only if the engine's processor "
+    "time changed the same way within six blocks or more; repeat on a quiet machine."
+)
+
 NO_ANSWERS = (
     "The answers of a side are not at hand, and unpaired shares prove nothing: "
     "compare the whole records, with the file of answers beside each."

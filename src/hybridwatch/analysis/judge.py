@@ -7,12 +7,14 @@ relevant change is a regression or an improvement, and only a proof of sameness 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.families import family_of
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, holm
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sign_flips import Row, flip_p
+from hybridwatch.analysis.restless import DECIDES, restless_p
+from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metric import Kind, Metric
 
@@ -95,7 +97,8 @@ def _judge(
             return replace(draft, verdict=Verdict.INCONCLUSIVE, trials_needed=None)
         verdict = Verdict.REGRESSION if _is_worse(draft) else Verdict.IMPROVEMENT
         return replace(draft, verdict=verdict, trials_needed=None)
-    if draft.equivalence_p is not None and draft.equivalence_p < FALSE_DISCOVERY_RATE:
+    same = draft.equivalence_p is not None and draft.equivalence_p < FALSE_DISCOVERY_RATE
+    if same and (not draft.restless or draft.metric.id == DECIDES):
         return replace(draft, verdict=Verdict.EQUIVALENT, trials_needed=None)
     doubts = draft.doubts
     if significant and draft.relevance > draft.metric.margin:
@@ -103,6 +106,8 @@ def _judge(
         draft = replace(draft, trials_needed=None)
     elif significant:
         doubts = (*doubts, doubt.about_margin(draft.metric.kind))
+    elif draft.restless and (same or p_value < FALSE_DISCOVERY_RATE):
+        doubts = (*doubts, doubt.HELD_BACK)
     elif p_value < FALSE_DISCOVERY_RATE:
         doubts = (*doubts, doubt.about_multiplicity(p_value, tests, draft.metric.kind))
     return replace(draft, verdict=Verdict.INCONCLUSIVE, doubts=doubts)
@@ -134,15 +139,30 @@ def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
         for at, p in zip(apart, holm(p_values) if apart else (), strict=True):
             p = min(1.0, p * len(drafts) / len(apart))
             found[at] = _PValues(drafts[at].p_value or 0.0, p, p)
-        tails = flip_p([_row(drafts[at]) for at in joint])
-        for at, (worse, better) in zip(joint, tails, strict=True):
-            tail = worse if _is_worse(drafts[at]) else better
-            p = min(1.0, tail.adjusted * len(drafts) / len(joint))
-            found[at] = _PValues(tail.alone, p, p)
+        found |= _within_blocks(drafts, [at for at in joint if not drafts[at].restless], flip_p)
+        restless = [at for at in joint if drafts[at].restless]
+        metrics = [drafts[at].metric for at in restless]
+        found |= _within_blocks(drafts, restless, partial(restless_p, metrics))
     else:
         for at, alone, both in zip(apart, p_values, controlled(p_values), strict=True):
             found[at] = _PValues(alone, *both)
     return tuple(found[at] for at in range(len(drafts)))
+
+
+def _within_blocks(
+    drafts: Sequence[Comparison],
+    part: Sequence[int],
+    test: Callable[[Sequence[Row]], Sequence[tuple[Tail, Tail]]],
+) -> dict[int, _PValues]:
+    """Test a part of a family at its share of the level."""
+    if not part:
+        return {}
+    found = {}
+    for at, (worse, better) in zip(part, test([_row(drafts[at]) for at in part]), strict=True):
+        tail = worse if _is_worse(drafts[at]) else better
+        p = min(1.0, tail.adjusted * len(drafts) / len(part))
+        found[at] = _PValues(tail.alone, p, p)
+    return found
 
 
 def _row(draft: Comparison) -> Row:

@@ -184,19 +184,28 @@ def _drifts(reading: _Reading, left: Sequence[Trial], right: Sequence[Trial]) ->
             )
 
 
-def _restlessness(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bool) -> Iterator[str]:
+def is_restless(pair: Pair) -> bool:
+    """Say whether the machine's own speed changed from trial to trial by more than trials allow."""
+    left, right = pair.baseline.trials, pair.contender.trials
+    return _kernel_spread(left, right, in_turn=pair.blocks is not None) > _SPREAD
+
+
+def _kernel_spread(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bool) -> float:
     """What is left of the machine's own noise: within blocks, or within each side."""
     sides = [np.log(_seen(_KERNEL, trials) or (1.0,)) for trials in (left, right)]
     if in_turn:
         common = min(map(len, sides))
         # A difference of two trials scatters more than one by the root of two.
-        spreads = [_spread(sides[1][:common] - sides[0][:common]) / math.sqrt(2)]
-    else:
-        spreads = [_spread(side) for side in sides]
-    if max(spreads) > _SPREAD:
+        return _spread(sides[1][:common] - sides[0][:common]) / math.sqrt(2)
+    return max(_spread(side) for side in sides)
+
+
+def _restlessness(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bool) -> Iterator[str]:
+    spread = _kernel_spread(left, right, in_turn=in_turn)
+    if spread > _SPREAD:
         yield (
             "The machine was restless: the times of the calibration kernel spread by "
-            f"{max(spreads) * 100:.0f} %{_used_by_others((*left, *right))}; repeat on a quiet "
+            f"{spread * 100:.0f} %{_used_by_others((*left, *right))}; repeat on a quiet "
             "machine."
         )
 

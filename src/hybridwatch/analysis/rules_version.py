@@ -13,5 +13,7 @@ all committed records, and of constructed ones, to the version they were reviewe
 direction seen, in place of Mann-Whitney below ten blocks and signed ranks from ten on. Between two
 runs a time, rate or count is red or green only beyond five times the noise of 20 earlier runs.
 
-3: Tokens are compared across sides (``contract.changed_tokens``) where records hold them.
+3: Tokens are compared across sides (``contract.changed_tokens``) where records hold them. On a
+machine that the run itself calls restless, times and rates of one run are red or green only where
+the engine's processor time changed the same way.
 """

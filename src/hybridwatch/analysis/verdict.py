@@ -156,6 +156,8 @@ class Comparison:
         changes: Requests with other tokens, of ``contract.changed_tokens`` only.
         of_unknown_runs: Whether a time, rate or count is compared between two runs, and nobody
             knows how much runs of it differ; such a change is left open.
+        restless: Whether it is a time or a rate that one run measured on a machine which that run
+            calls restless (``analysis/restless.py``).
     """
 
     metric: Metric
@@ -184,6 +186,7 @@ class Comparison:
     ratios: tuple[float, ...] = ()
     of_unknown_runs: bool = False
     changes: tuple[TokenChange, ...] = ()
+    restless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

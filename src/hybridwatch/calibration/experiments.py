@@ -8,11 +8,13 @@ from hybridwatch.calibration import (
     comparisons,
     online,
     reports,
+    restless,
     sequential_runs,
     speed,
     synthetic,
     telling,
     two_modes,
+    two_runs,
 )
 from hybridwatch.calibration.laboratory import Laboratory, Section
 from hybridwatch.calibration.noise import Array
@@ -23,6 +25,8 @@ EXPERIMENTS: Final[tuple[Callable[[Laboratory], Section], ...]] = (
     comparisons.beside_the_field,
     comparisons.over_the_plane,
     comparisons.of_promises,
+    two_runs.of_two_runs,
+    restless.of_recorded_sessions,
     sequential_runs.of_repeated_looks,
     accuracy.of_answers,
     online.on_known_noise,

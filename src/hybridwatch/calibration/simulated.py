@@ -17,7 +17,7 @@ from hybridwatch.record.run import Answer, Phase, Run, Sample, Trial
 RATE: Final = "output_throughput"
 TASK: Final = "simulated"
 
-_STARTED: Final = datetime(2026, 1, 1, tzinfo=UTC)
+STARTED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _TRIAL_S: Final = 10.0
 _LEVEL: Final = 100.0
 _BUILD: Final = EngineBuild(
@@ -82,7 +82,7 @@ def rates_run(sides: Sequence[Array], session: Session) -> Run:
             index=index,
             side=side,
             phase=Phase.PERFORMANCE,
-            started_at=_STARTED + index * timedelta(seconds=_TRIAL_S),
+            started_at=STARTED + index * timedelta(seconds=_TRIAL_S),
             duration_s=_TRIAL_S,
             samples=tuple(
                 Sample(name, (_LEVEL * float(value),))
@@ -91,7 +91,7 @@ def rates_run(sides: Sequence[Array], session: Session) -> Run:
         )
         for index, (_, side, column) in enumerate(made)
     )
-    return _run(trials)
+    return run_of(trials)
 
 
 def answers_run(sides: Sequence[Sequence[bool]]) -> Run:
@@ -101,21 +101,22 @@ def answers_run(sides: Sequence[Sequence[bool]]) -> Run:
             index=side,
             side=side,
             phase=Phase.ACCURACY,
-            started_at=_STARTED + side * timedelta(seconds=_TRIAL_S),
+            started_at=STARTED + side * timedelta(seconds=_TRIAL_S),
             duration_s=_TRIAL_S,
             samples=(Sample(f"accuracy.{TASK}", tuple(map(float, right))),),
             answers=tuple(_answer(k, bool(correct)) for k, correct in enumerate(right)),
         )
         for side, right in enumerate(sides)
     )
-    return _run(trials)
+    return run_of(trials)
 
 
-def _run(trials: tuple[Trial, ...]) -> Run:
+def run_of(trials: tuple[Trial, ...]) -> Run:
+    """Make a run of two builds that differ in nothing but the side."""
     return Run(
         id="00000000",
-        started_at=_STARTED,
-        finished_at=_STARTED + len(trials) * timedelta(seconds=_TRIAL_S),
+        started_at=STARTED,
+        finished_at=STARTED + len(trials) * timedelta(seconds=_TRIAL_S),
         harness=_HARNESS,
         scenario=_SCENARIO,
         testbed=_TESTBED,

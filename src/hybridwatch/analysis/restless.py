@@ -1,0 +1,66 @@
+"""Times of a machine that its own run calls restless: the engine's processor time decides.
+
+Neighbours stretch every time, and seven blocks do not average that out. What an engine worked they
+stretch far less: waiting for a processor is no part of it. So the processor time is asked first, by
+itself; another time or rate is a change only if the processor time changed the same way. Asked in a
+fixed order, each test may use the whole level (Maurer, Hothorn and Lehmacher 1995), and since
+either direction is news that must not come by chance, the level is that of both together.
+
+What a machine without neighbours would show may be missed by this: an engine that waits longer and
+works as much. The comparison then says that it was held back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
+from hybridwatch.metric import Kind, Metric
+
+DECIDES: Final = "engine_cpu_time"
+"""The metric that neighbours stretch least."""
+
+_OF_TOKENS: Final = ("acceptance_length", "acceptance_rate")
+"""Rates per step or per draft: no clock is in them."""
+_DIRECTIONS: Final = 2
+
+
+def hangs_on_the_clock(metric: Metric) -> bool:
+    """Say whether a restless machine makes a metric uncertain: a time, or a rate per time."""
+    return metric.kind in {Kind.TIME, Kind.RATE} and metric.id.partition(".")[0] not in _OF_TOKENS
+
+
+def restless_p(metrics: Sequence[Metric], rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:
+    """Test whether rows of a restless machine became worse, and whether they became better.
+
+    Args:
+        metrics: Of each row.
+        rows: Of one family.
+
+    Returns:
+        For each row its p-values of being worse and of being better. Without processor time among
+        the rows none is below 1.
+    """
+    first = [at for at, metric in enumerate(metrics) if metric.id == DECIDES]
+    then = [at for at, metric in enumerate(metrics) if metric.id != DECIDES]
+    found: dict[int, tuple[Tail, Tail]] = {}
+    bars = (1.0, 1.0)
+    if first:
+        tails = flip_p([rows[at] for at in first])
+        found.update(zip(first, (_held_to(pair, (0.0, 0.0)) for pair in tails), strict=True))
+        bars = (
+            max(worse.adjusted for worse, _ in tails),
+            max(better.adjusted for _, better in tails),
+        )
+    if then:
+        tails = flip_p([rows[at] for at in then])
+        found.update(zip(then, (_held_to(pair, bars) for pair in tails), strict=True))
+    return tuple(found[at] for at in range(len(rows)))
+
+
+def _held_to(tails: tuple[Tail, Tail], bars: tuple[float, float]) -> tuple[Tail, Tail]:
+    worse, better = (
+        replace(tail, adjusted=min(1.0, _DIRECTIONS * max(tail.adjusted, bar)))
+        for tail, bar in zip(tails, bars, strict=True)
+    )
+    return worse, better
