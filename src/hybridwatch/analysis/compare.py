@@ -16,7 +16,6 @@ from hybridwatch.analysis.compare_trials import compare_trials
 from hybridwatch.analysis.machine_state import is_restless
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.pair import Pair
-from hybridwatch.analysis.restless import hangs_on_the_clock
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
 from hybridwatch.metric import Kind
 
@@ -41,7 +40,7 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
     draft = _draft(pair, None if pair.of_one_run else noise)
     timed = pair.subject.metric.kind.has_noise and not pair.repeats
     draft = replace(draft, of_unknown_runs=timed and not pair.of_one_run and draft.noise is None)
-    if timed and pair.of_one_run and hangs_on_the_clock(draft.metric):
+    if timed and pair.of_one_run and draft.metric.hangs_on_the_clock:
         draft = replace(draft, restless=is_restless(pair))
     draft = doubt.added(draft, *doubt.about_pair(pair, draft))
     left, right = pair.baseline.summary, pair.contender.summary

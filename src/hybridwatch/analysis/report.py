@@ -91,7 +91,9 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
             metric = terms.policy.applied(scenario.id, metric_of(CHANGED_TOKENS))
             draft = compare_tokens(metric, tokens)
             insort(drafts, draft, key=lambda one: place_of(one.metric))
-    level = level_of(looks) if terms.level is None else terms.level
+    level = terms.level
+    if level is None:
+        level = level_of(looks) if looks else FALSE_DISCOVERY_RATE
     comparisons, tests = judge_together(
         drafts, level, lambda metric: terms.policy.action_for(scenario.id, metric)
     )

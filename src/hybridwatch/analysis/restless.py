@@ -15,19 +15,12 @@ from dataclasses import replace
 from typing import Final
 
 from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
-from hybridwatch.metric import Kind, Metric
+from hybridwatch.metric import Metric
 
 DECIDES: Final = "engine_cpu_time"
 """The metric that neighbours stretch least."""
 
-_OF_TOKENS: Final = ("acceptance_length", "acceptance_rate")
-"""Rates per step or per draft: no clock is in them."""
 _DIRECTIONS: Final = 2
-
-
-def hangs_on_the_clock(metric: Metric) -> bool:
-    """Say whether a restless machine makes a metric uncertain: a time, or a rate per time."""
-    return metric.kind in {Kind.TIME, Kind.RATE} and metric.id.partition(".")[0] not in _OF_TOKENS
 
 
 def restless_p(metrics: Sequence[Metric], rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:

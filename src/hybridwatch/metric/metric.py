@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 
 class Unit(Enum):
@@ -81,6 +82,10 @@ class Kind(Enum):
         return "points" if self is Kind.PROPORTION else "%"
 
 
+_OF_TOKENS: Final = ("acceptance_length", "acceptance_rate")
+"""Rates per step or per draft: no clock is in them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A measured quantity.
@@ -108,6 +113,12 @@ class Metric:
     def bound(self) -> float:
         """What a change must exceed to matter."""
         return self.margin if self.relevance is None else self.relevance
+
+    @property
+    def hangs_on_the_clock(self) -> bool:
+        """Whether a restless machine makes it uncertain: a time, or a rate per time."""
+        family = self.id.partition(".")[0]
+        return self.kind in {Kind.TIME, Kind.RATE} and family not in _OF_TOKENS
 
     def label(self, statistic: str) -> str:
         """Name the metric as compared by a statistic, which only a time can have several of."""

@@ -9,7 +9,6 @@ import pytest
 from hybridwatch.analysis import judge
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
-from hybridwatch.analysis.restless import hangs_on_the_clock
 from hybridwatch.analysis.sign_flips import flip_p
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric import metric_of
@@ -129,7 +128,7 @@ def test_two_runs_stand_by_the_noise_that_was_learned() -> None:
     ],
 )
 def test_what_hangs_on_the_clock(metric: str, timed: bool) -> None:
-    assert hangs_on_the_clock(metric_of(metric)) is timed
+    assert metric_of(metric).hangs_on_the_clock is timed
 
 
 def share_changed(reports: int = 100) -> float:
