@@ -1,8 +1,8 @@
 """Rules for a restless machine, held against recorded sessions of a real engine.
 
 The sessions were measured beside noisy neighbours (``hybridwatch.restless``). The shipped rule was
-written before they were judged, and nothing in it was tuned on them. They are shown in two halves,
-by their names alone: how far a figure hangs on the few sessions that there are.
+written when two of them had been looked at, and no constant in it was tuned on any. They are shown
+in two halves, by their names alone: how far a figure hangs on the few sessions that there are.
 """
 
 import zlib
@@ -148,9 +148,10 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> Section:
     text = (
         f"{len(every)} sessions of seven blocks on a real engine, recorded beside noisy neighbours "
         "(`histories/README.md` says how): the engine beside itself, and beside itself with a "
-        "planted tenth more work in each step. The shipped rule was written before they were "
-        "judged, and nothing in it was tuned on them; two halves show how far a figure hangs on "
-        "these few sessions. Sessions of other lengths were drawn from the blocks of a half, with "
+        "planted tenth more work in each step. The shipped rule was written when two of them had "
+        "been looked at, and rules were compared on blocks of both halves before the last were "
+        "recorded; no constant was tuned on any. Two halves show how far a figure hangs on these "
+        "few sessions. Sessions of other lengths were drawn from the blocks of a half, with "
         "replacement; where nothing was changed, which of the two trials of a block is the "
         f"contender was drawn too. Scenarios count {_USUAL} blocks. A report counts once, "
         "whichever of its times and rates is red, better or the same. The two figures of drawn "
