@@ -13,6 +13,9 @@ WANTED: Final[Mapping[str, Any]] = {"logprobs": ALTERNATIVES, "return_tokens_as_
 
 Greedy tokens are the same with and without, and no request more is made."""
 _ID: Final = "token_id:"
+_REFUSED: Final = 400
+_NO_NUMBERS: Final = "Out of range float values"
+"""What vLLM's server says in place of an answer whose logarithms JSON cannot hold."""
 
 
 def completion_of(prompt: Sequence[int], choice: Mapping[str, Any]) -> Completion:
@@ -36,6 +39,24 @@ def completion_of(prompt: Sequence[int], choice: Mapping[str, Any]) -> Completio
         tuple(min(0.0, round(value, DIGITS)) for value in chosen),
         tuple(_close_calls(tokens, chosen, beside)),
     )
+
+
+def is_without_numbers(status: int, text: str) -> bool:
+    """Whether an engine computed an answer, and its logarithms are no numbers.
+
+    A state that was read from the wrong place often gives NaN, so this is what a bug looks like and
+    no failure to measure it.
+
+    Args:
+        status: Of the server's answer.
+        text: Its body.
+    """
+    return status == _REFUSED and _NO_NUMBERS in text
+
+
+def unreadable(prompt: Sequence[int]) -> Completion:
+    """Give what is kept of an answer whose logarithms are no numbers: no token is known."""
+    return Completion(prompt_digest(prompt), ())
 
 
 def prompt_digest(prompt: Sequence[int]) -> str:

@@ -10,7 +10,12 @@ from typing import Any, Final
 import httpx
 
 from hybridwatch.measure.bench import LiveEngine
-from hybridwatch.measure.completions import WANTED, completion_of
+from hybridwatch.measure.completions import (
+    WANTED,
+    completion_of,
+    is_without_numbers,
+    unreadable,
+)
 from hybridwatch.record.completion import Completion
 from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
 
@@ -171,6 +176,8 @@ class _Driver:
             answer = self._http.post("/v1/completions", json=body, headers=headers)
         except httpx.HTTPError as error:
             raise server.error(f"a request was not answered: {error!r}") from error
+        if self._wanted and is_without_numbers(answer.status_code, answer.text):
+            return unreadable(request.prompt)
         if answer.status_code != httpx.codes.OK:
             reason = answer.text[:_LONGEST_REASON]
             raise server.error(f"a request was refused ({answer.status_code}): {reason}")

@@ -130,7 +130,7 @@ def wrong_among(
     if not len(answered) == len(right) == len(fresh):
         return None
     pairs = list(zip(answered, right, strict=True))
-    if any(len(one.tokens) != len(other.tokens) for one, other in pairs) or any(
+    if any(one.tokens and len(one.tokens) != len(other.tokens) for one, other in pairs) or any(
         is_fresh and one.prompt != other.prompt
         for is_fresh, (one, other) in zip(fresh, pairs, strict=True)
     ):
@@ -142,8 +142,8 @@ def wrong_among(
 
 def _is_wrong(one: Completion, right: Completion, bound: float) -> bool:
     at = position_of_parting(one, right)
-    if at is None:
-        return False
+    if at is None or not one.tokens:
+        return at is not None  # without tokens its logarithms are no numbers
     gap = right.gap(at, one.tokens[at])
     return gap is None or gap > bound
 

@@ -38,7 +38,8 @@ class Completion:
     Attributes:
         prompt: First eight hexadecimal digits of the SHA-256 of the prompt's token ids, written in
             decimal with commas between them.
-        tokens: Ids of the answer's tokens.
+        tokens: Ids of the answer's tokens; empty where the engine's logarithms are no numbers, so
+            that its server refused to send them.
         logprobs: Natural logarithm of the probability of each; empty where the engine keeps that to
             itself.
         close_calls: Tokens less than ``CLOSE`` behind, of the five likeliest at each position.

@@ -20,7 +20,8 @@ from tests.live_server import LiveServer, serving
 class FakeEngine:
     """An engine that says the prompt's first token again and again, with its own diary.
 
-    A prompt that starts with 0 is refused, one that starts with 1 gets no token ids.
+    A prompt that starts with 0 is refused, one that starts with 1 gets no token ids, and one that
+    starts with 2 has logarithms that are no numbers.
     """
 
     def __init__(self) -> None:
@@ -71,6 +72,9 @@ class FakeEngine:
         time.sleep(self.busy_s)
         with self._changed:
             self.in_flight -= 1
+        if first == 2 and "logprobs" in body:
+            text = "Out of range float values are not JSON compliant"
+            return 400, {"error": {"message": text}}
         ids = None if first == 1 else [first] * body["max_tokens"]
         return 200, {"choices": [{"token_ids": ids, "logprobs": self.logprobs}]}
 
@@ -158,6 +162,16 @@ def test_an_engine_without_a_logarithm_for_each_token_has_tokens_alone(engine, f
     fake.logprobs = told
     [answer] = drive_whole(engine, [wave(65)])
     assert (answer.tokens, answer.logprobs, answer.close_calls) == ((65, 65), (), ())
+
+
+def test_logarithms_that_are_no_numbers_are_an_answer_without_tokens(engine):
+    """What a state read from the wrong place gives; other requests are measured all the same."""
+    broken, whole = drive_whole(engine, [wave(2, 65)])
+    assert (broken.tokens, broken.logprobs) == ((), ())
+    assert whole.tokens == (65, 65)
+    assert drive(engine, [wave(2)]) == ((2, 2),)
+    with pytest.raises(EngineError, match="no such prompt"):
+        drive_whole(engine, [wave(0)])
 
 
 def test_without_a_rank_the_engine_chooses(engine, fake):

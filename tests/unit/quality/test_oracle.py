@@ -50,6 +50,10 @@ def test_scenario_without_right_answers_has_none(tmp_path) -> None:
     assert load(path_of(tmp_path, "smoke/other")) is None
 
 
+def test_an_answer_without_tokens_is_wrong() -> None:
+    assert wrong(said(), RIGHT[1]) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("change", "place"),
     [
