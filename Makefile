@@ -9,8 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --prog
 LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-')
 READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
 PATIENCE := and not slow
-# The tests of a file share what their fixtures make, an engine or a browser.
-WORKERS := -n logical --maxprocesses 4 --dist loadfile
+# The tests of a file share what their fixtures make, an engine or a browser; tests/conftest.py orders files.
+WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-lock.json tests/github/cut.py | cksum | tr ' ' '-')
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 

@@ -11,7 +11,38 @@ import pytest
 for _wish in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
     os.environ.pop(_wish, None)
 
-_GOLDEN: Final = Path(__file__).parent / "golden"
+TESTS: Final = Path(__file__).parent
+_GOLDEN: Final = TESTS / "golden"
+
+LONGEST_FIRST: Final = (
+    "engine/test_scenarios.py",
+    "e2e/test_nightly.py",
+    "e2e/test_story.py",
+    "engine/test_padded_rows.py",
+    "engine/test_broken_engine.py",
+    "dashboard/test_browser_elements.py",
+    "dashboard/test_browser.py",
+    "unit/watch/test_night.py",
+    "unit/engine/test_install.py",
+    "unit/gpu/test_pack.py",
+    "unit/quality/test_harness.py",
+    "e2e/test_interruption.py",
+)
+"""Files that take a minute or more: begun last, one would keep a worker alone at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first, and last in its file what ends what the others share."""
+    long = {TESTS / name: place for place, name in enumerate(LONGEST_FIRST)}
+    shuffled: dict[Path, int] = {}
+    for place, item in enumerate(items, len(long)):
+        shuffled.setdefault(item.path, place)
+    items.sort(
+        key=lambda item: (
+            long.get(item.path, shuffled[item.path]),
+            item.get_closest_marker("last") is not None,
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ SOURCES: Final = ("src", "engine/src", "dashboard", "benchmarks")
 REFERENCE: Final = re.compile(r'"hybridwatch_engine(?:\.\w+)+:(\w+)"')
 """How a fix names the function that shows it at work, which is loaded by that name."""
 KINDS: Final = frozenset({"class", "function", "method", "property", "unreachable_code"})
-DECORATORS: Final = ["@*.command", "@*.group", "@model_validator", "@field_validator"]
-"""Click and pydantic keep what they decorate and call it."""
+DECORATORS: Final = ["@*.command", "@*.group", "@model_validator", "@field_validator", "@rule"]
+"""Click, pydantic and hypothesis keep what they decorate and call it."""
 
 EXPECTED: Final[Mapping[str, str]] = {
     "WorkerControl": "named to vLLM as the worker's extension class",
@@ -43,6 +43,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "seekable": "io's interface of a raw stream",
     "readinto": "io's interface of a raw stream",
     "load_*": "named in the tasks' YAML for lm-eval",
+    "teardown": "hypothesis ends a story with it",
     "process_bind_param": "SQLAlchemy calls it",
     "process_result_value": "SQLAlchemy calls it",
     "run_href": "a template of a page calls it",

@@ -127,24 +127,29 @@ def test_regression_is_shown_on_the_right_metric(regressed: str, page: Page) -> 
     expect(page.locator("h1")).to_have_text("smoke/padded-graph-rows")
 
 
-def test_healthy_metric_of_a_regressed_run_does_not_show_the_word(
-    page: Page, tmp_path: Path
-) -> None:
-    write_run(tmp_path, run(REGRESSED))
-    with served(tmp_path) as address:
-        page.goto(f"{address}/run")
-        wait_for_verdict(page, "ttft median", "equivalent")
-        with pytest.raises(NotSeenError):
-            wait_for_verdict(page, "ttft median", "regression", UNSEEN_MS)
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a dashboard over a regressed run and one of a build against itself."""
+    results = tmp_path_factory.mktemp("made-up")
+    for plan in (REGRESSED, Plan()):
+        write_run(results, run(plan))
+    with served(results) as address:
+        yield address
 
 
-def test_check_for_the_regression_fails_on_an_a_a_record(page: Page, tmp_path: Path) -> None:
-    write_run(tmp_path, run(Plan()))
-    with served(tmp_path) as address:
-        page.goto(f"{address}/run")
-        page.get_by_role("cell").get_by_text(METRIC, exact=True).wait_for(state="visible")
-        with pytest.raises(NotSeenError):
-            wait_for_verdict(page, METRIC, "regression", UNSEEN_MS)
+def test_healthy_metric_of_a_regressed_run_does_not_show_the_word(page: Page, made_up: str) -> None:
+    page.goto(f"{made_up}/run?run={run(REGRESSED).id}")
+    wait_for_verdict(page, "ttft median", "equivalent")
+    wait_for_verdict(page, METRIC, "regression")
+    with pytest.raises(NotSeenError):
+        wait_for_verdict(page, "ttft median", "regression", UNSEEN_MS)
+
+
+def test_check_for_the_regression_fails_on_an_a_a_record(page: Page, made_up: str) -> None:
+    page.goto(f"{made_up}/run?run={run(Plan()).id}")
+    page.get_by_role("cell").get_by_text(METRIC, exact=True).wait_for(state="visible")
+    with pytest.raises(NotSeenError):
+        wait_for_verdict(page, METRIC, "regression", UNSEEN_MS)
 
 
 def test_link_reopens_the_same_view(regressed: str, page: Page, browser: Browser) -> None:
@@ -175,6 +180,7 @@ def test_the_tab_has_the_title_of_the_page(regressed: str, page: Page) -> None:
     expect(page).to_have_title(re.compile("^smoke/padded-graph-rows \N{MIDDLE DOT} Run"))
 
 
+@pytest.mark.slow  # test_browser_history.py goes back through choices and screens, too
 def test_back_goes_through_choices_and_screens(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/runs")
     page.locator(CONTROL).first.click()
@@ -267,10 +273,18 @@ COLOURS: Final = """[
 """Of the page's type, then of the words around figures."""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (390, "dark"),
+        # Colours come from the scheme and layout from the width, so these two add little.
+        pytest.param(1280, "dark", marks=pytest.mark.slow),
+        pytest.param(390, "light", marks=pytest.mark.slow),
+    ],
+)
 def test_page_is_readable_by_day_and_night_wide_and_narrow(
-    regressed: str, browser: Browser, scheme: Literal["light", "dark"], width: int
+    regressed: str, browser: Browser, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id="Asia/Tokyo"

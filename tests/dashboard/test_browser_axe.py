@@ -1,6 +1,7 @@
 """Everybody can read every page: axe finds nothing wrong with it, by day and night."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Final, Literal
 
@@ -34,6 +35,18 @@ GROUND: Final = "getComputedStyle(document.querySelector('.stApp, body')).backgr
 LIT: Final = f"(scheme) => ({GROUND} === 'rgb(255, 255, 255)') === (scheme === 'light')"
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 WIDTHS: Final = (1400, 390)
+ACROSS: Final = tuple(zip(WIDTHS, SCHEMES, strict=True))
+"""Each width and each scheme once."""
+
+Views = Sequence[tuple[int, Literal["light", "dark"]]]
+IN_VIEWS: Final = pytest.mark.parametrize(
+    "views",
+    [
+        pytest.param(ACROSS, id="across"),
+        # Colours come from the scheme and layout from the width, so the other two add little.
+        pytest.param(tuple(product(WIDTHS, SCHEMES)), id="all", marks=pytest.mark.slow),
+    ],
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,47 +66,50 @@ def violations(page: Page) -> list[str]:
     return found
 
 
-def in_every_light(page: Page) -> list[str]:
+def found_in(views: Views, page: Page) -> list[str]:
     """What axe finds by day and night, on a screen and on a phone."""
     found = []
     grounds = set()
-    for width in WIDTHS:
+    for width, scheme in views:
         page.set_viewport_size({"width": width, "height": 1200})
-        for scheme in SCHEMES:
-            page.emulate_media(color_scheme=scheme)
-            page.wait_for_function(LIT, arg=scheme)  # the theme is changed by Streamlit's script
-            settle(page, share=0.5)
-            grounds.add(page.evaluate(GROUND))
-            found += [f"{scheme}, {width}: {each}" for each in violations(page)]
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(LIT, arg=scheme)  # the theme is changed by Streamlit's script
+        settle(page, share=0.5)
+        grounds.add(page.evaluate(GROUND))
+        found += [f"{scheme}, {width}: {each}" for each in violations(page)]
     assert len(grounds) == len(SCHEMES)
     return found
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_axe_finds_nothing_on_any_page(screen: str, nights: str, page: Page) -> None:
+@IN_VIEWS
+def test_axe_finds_nothing_on_any_page(views: Views, screen: str, nights: str, page: Page) -> None:
     page.goto(f"{nights}/{'' if screen == 'overview' else screen}")
     settle(page)
-    assert in_every_light(page) == []
+    assert found_in(views, page) == []
 
 
-def test_axe_finds_nothing_where_an_alert_is_answered(nights: str, page: Page) -> None:
+@IN_VIEWS
+def test_axe_finds_nothing_where_an_alert_is_answered(
+    views: Views, nights: str, page: Page
+) -> None:
     page.goto(f"{nights}/alerts")
     settle(page)
     page.locator("[data-testid=stHtml] td a.hw-link").first.click()
     page.get_by_role("textbox", name="Your name").wait_for()
-    assert in_every_light(page) == []
+    assert found_in(views, page) == []
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_axe_finds_nothing_on_a_saved_page(
-    scheme: Literal["light", "dark"], nights: str, page: Page, tmp_path: Path
-) -> None:
+def test_axe_finds_nothing_on_a_saved_page(nights: str, page: Page, tmp_path: Path) -> None:
     page.goto(f"{nights}/scenario")
     settle(page)
-    page.emulate_media(color_scheme=scheme)
-    page.goto(saved(page, tmp_path))
-    wait_for_figures(page)
-    assert violations(page) == []
+    file = saved(page, tmp_path)
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        page.goto(file)
+        wait_for_figures(page)
+        assert page.evaluate(LIT, scheme)
+        assert violations(page) == []
 
 
 def test_axe_sees_what_cannot_be_read(nights: str, page: Page) -> None:

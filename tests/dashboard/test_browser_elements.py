@@ -1,7 +1,6 @@
 """Figures, links, copies and folds, live and saved; and what may not run."""
 
 import io
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -28,18 +27,38 @@ pytestmark = pytest.mark.browser
 
 SCENARIO: Final = "scenario?scenario=smoke%2Fpadded-graph-rows&version=2"
 """The version of which there are runs of six releases."""
+RUN: Final = "run?run=dcc7e0b6"
+LOW: Final = 700
+"""Of a window: room for the first figures only."""
 FIGURE: Final = "[data-testid=stPlotlyChart]"
+
+
+@pytest.fixture(scope="module")
+def saved_scenario(
+    regressed: str, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """The scenario's view as a file; gives its address."""
+    with window(browser, LOW) as page:
+        page.goto(f"{regressed}/{SCENARIO}")
+        settle(page)
+        return saved(page, tmp_path_factory.mktemp("scenario"))
+
+
+@pytest.fixture(scope="module")
+def saved_run(regressed: str, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The run's view as a file; gives its address."""
+    with window(browser, LOW) as page:
+        page.goto(f"{regressed}/{RUN}")
+        settle(page)
+        return saved(page, tmp_path_factory.mktemp("run"))
 
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_every_figure_is_drawn(
-    regressed: str, browser: Browser, tmp_path: Path, alone: bool
+    regressed: str, saved_scenario: str, browser: Browser, alone: bool
 ) -> None:
-    with window(browser, 700) as page:  # room for the first figures only
-        page.goto(f"{regressed}/{SCENARIO}")
-        settle(page)
-        if alone:
-            page.goto(saved(page, tmp_path))
+    with window(browser, LOW) as page:
+        page.goto(saved_scenario if alone else f"{regressed}/{SCENARIO}")
         expect(page.locator(".js-plotly-plot .scatterlayer")).to_have_count(4)
 
 
@@ -135,19 +154,21 @@ def test_a_saved_image_has_the_colours_of_the_page(regressed: str, browser: Brow
 
 
 def test_a_figure_offers_nothing_that_leaves_the_page(
-    regressed: str, page: Page, tmp_path: Path
+    regressed: str, saved_scenario: str, page: Page
 ) -> None:
     buttons = "() => [...document.querySelectorAll('.modebar-btn')].map((b) => b.dataset.title)"
     expected = {"Download plot as a PNG", "Zoom", "Pan", "Reset axes", "Fullscreen"}
     page.goto(f"{regressed}/{SCENARIO}")
     settle(page)
     assert set(page.evaluate(buttons)) == expected
-    page.goto(saved(page, tmp_path))
+    page.goto(saved_scenario)
     wait_for_figures(page)
     assert set(page.evaluate(buttons)) == expected
 
 
-def test_a_figure_fills_the_screen_and_returns(regressed: str, page: Page, tmp_path: Path) -> None:
+def test_a_figure_fills_the_screen_and_returns(
+    regressed: str, saved_scenario: str, page: Page
+) -> None:
     page.goto(f"{regressed}/{SCENARIO}")
     settle(page)
     drawn = page.locator(".js-plotly-plot .main-svg").first
@@ -157,7 +178,7 @@ def test_a_figure_fills_the_screen_and_returns(regressed: str, page: Page, tmp_p
     expect(drawn).not_to_have_attribute("height", "350")
     page.locator(".modebar-btn[data-title='Close fullscreen']").first.click()
     expect(drawn).to_have_attribute("height", "350")
-    page.goto(saved(page, tmp_path))
+    page.goto(saved_scenario)
     wait_for_figures(page)
     page.locator(".hw-plot").first.hover()
     page.locator(".modebar-btn[data-title='Fullscreen']").first.click()
@@ -191,7 +212,7 @@ def test_a_link_opens_elsewhere_when_the_reader_wants_so(regressed: str, page: P
 
 def test_a_command_is_copied(regressed: str, page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(f"{regressed}/run?run=dcc7e0b6")
+    page.goto(f"{regressed}/{RUN}")
     settle(page)
     block = page.locator("[data-testid=stCode]").filter(has_text="hybridwatch run").first
     block.hover()
@@ -205,7 +226,7 @@ def test_a_command_is_copied(regressed: str, page: Page) -> None:
 
 def test_a_click_on_a_command_selects_all_of_it(regressed: str, page: Page) -> None:
     # Without https a browser gives a page no clipboard, and Streamlit's button does nothing.
-    page.goto(f"{regressed}/run?run=dcc7e0b6")
+    page.goto(f"{regressed}/{RUN}")
     settle(page)
     code = page.locator("[data-testid=stCode] code").filter(has_text="hybridwatch run").first
     code.click()
@@ -213,17 +234,13 @@ def test_a_click_on_a_command_selects_all_of_it(regressed: str, page: Page) -> N
 
 
 @pytest.mark.parametrize("clipboard", [True, False])
-def test_a_command_of_a_saved_page_is_copied(
-    regressed: str, page: Page, tmp_path: Path, clipboard: bool
-) -> None:
+def test_a_command_of_a_saved_page_is_copied(saved_run: str, page: Page, clipboard: bool) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     if not clipboard:  # as on a page without https
         page.add_init_script(
             "Object.defineProperty(navigator.clipboard, 'writeText', {value: null})"
         )
-    page.goto(f"{regressed}/run?run=dcc7e0b6")
-    settle(page)
-    page.goto(saved(page, tmp_path))
+    page.goto(saved_run)
     block = page.locator(".hw-command").filter(has_text="hybridwatch run").first
     block.get_by_role("button", name="Copy").click()
     block.get_by_role("button", name="Copied").wait_for()

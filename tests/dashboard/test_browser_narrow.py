@@ -51,9 +51,16 @@ def opened(page: Page, document: Document, folder: Path) -> Page:
     return page
 
 
+@pytest.fixture(scope="module")
+def source() -> Source:
+    """The committed records, whose columns all screens read."""
+    return Source(RECORDED, open_index(RECORDED, headline), NOW, checkout=checkout_here)
+
+
 @pytest.mark.parametrize("screen", SCREENS)
-def test_no_saved_view_scrolls_sideways(screen: str, phone: Page, tmp_path: Path) -> None:
-    source = Source(RECORDED, open_index(RECORDED, headline), NOW, checkout=checkout_here)
+def test_no_saved_view_scrolls_sideways(
+    screen: str, source: Source, phone: Page, tmp_path: Path
+) -> None:
     opened(phone, open_view(source, Address(screen, ())), tmp_path)
     assert too_wide(phone, "document.documentElement") == 0
 
@@ -67,6 +74,7 @@ def test_a_long_word_is_broken_wherever_it_stands(phone: Page, tmp_path: Path) -
     assert too_wide(phone, "document.documentElement") > 0  # the check sees it
 
 
+@pytest.mark.slow  # below are the same pages over a store that fills them all
 @pytest.mark.parametrize("screen", SCREENS)
 def test_no_live_page_scrolls_sideways(screen: str, phone: Page, regressed: str) -> None:
     phone.goto(f"{regressed}/{Address(screen, ()).href()}")

@@ -38,7 +38,7 @@ def make_short_home(home: Path, *, pretended: bool = False) -> Path:
 
 
 def make_home_of_a_short_night(home: Path, scenario: str, *, trials: int) -> Path:
-    """Make a checkout whose scenario has all its phases, and each with few trials.
+    """Make a checkout whose scenario has all its phases, and each with few trials that are short.
 
     Args:
         home: A folder, to be made.
@@ -46,10 +46,15 @@ def make_home_of_a_short_night(home: Path, scenario: str, *, trials: int) -> Pat
         trials: How many are timed.
     """
     _link_what_every_home_has(home, pretended=False)
-    text = re.sub(r"(?m)^documents = .*", "documents = 30", _shipped(scenario))
+    text = _shipped(scenario)
     fewer = f"[trials]\ncontract = 1\nperformance = {trials}\nhost_sync = 1\n\n"
-    text, found = re.subn(r"\[trials\][^\[]*", fewer, text)
-    assert found == 1
+    for declared, short in (
+        (r"\[trials\][^\[]*", fewer),
+        (r"(?m)^documents = .*", "documents = 10"),
+        (r"(?m)^prompts = .*", "prompts = 4"),
+    ):
+        text, found = re.subn(declared, short, text)
+        assert found == 1, declared
     _write_scenario(home, scenario, text)
     # asv keeps its numbers by commit.
     git = ("git", "-C", str(home), "-c", "user.name=night", "-c", "user.email=night@example.org")

@@ -66,18 +66,16 @@ def test_record_cut_in_half(home, tmp_path):
         assert "half.json" in complaint(home, verb, half, *flags)
 
 
-def test_results_folder_that_cannot_be_written(home, tmp_path, monkeypatch):
-    """Told before anything is started; a file in the way stops also root."""
+def test_results_folder_that_is_a_file(home, tmp_path):
+    """Refused before anything else is looked at, in the words of every option that is wrong."""
     in_the_way = tmp_path / "results"
     in_the_way.write_text("")
-    environment = ROOT / ".engines"
-    if not environment.exists():
-        pytest.skip("no engine environment: its absence is what would be told")
     done = subprocess.run(
         [sys.executable, "-m", "hybridwatch", "run", "smoke", "--results", str(in_the_way)],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=home, env={"HYBRIDWATCH_HOME": str(home), "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert str(in_the_way) in done.stderr
-    assert "starting engine" not in done.stdout
+    assert "--results" in done.stderr.splitlines()[-1]
+    assert str(in_the_way) in done.stderr.splitlines()[-1]
+    assert done.stdout == ""

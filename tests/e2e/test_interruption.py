@@ -8,19 +8,14 @@ import pytest
 from tests.e2e.interruption import interrupt
 from tests.e2e.short_home import make_short_home
 
+MANY = 50
+"""Tries before a release."""
+
 TRY_S = 120
 """More than a try takes on a busy machine."""
 
 PRETENDED_S, REAL_S = 3.0, 14.0
 """A few trials long, warm-up and pauses between trials included."""
-
-
-def tries(few: int, many: int):
-    """A few in every suite, many before a release."""
-    slow = [pytest.mark.slow, pytest.mark.timeout(many * TRY_S)]
-    return pytest.mark.parametrize(
-        "times", [pytest.param(few, marks=pytest.mark.timeout(600)), pytest.param(many, marks=slow)]
-    )
 
 
 def interrupt_often(folder, home, times, within_s):
@@ -35,7 +30,13 @@ def interrupt_often(folder, home, times, within_s):
     assert [path for path in (folder / "results").rglob("*") if path.is_file()] == []
 
 
-@tries(3, 50)
+@pytest.mark.parametrize(
+    "times",
+    [
+        pytest.param(3, marks=pytest.mark.timeout(600)),
+        pytest.param(MANY, marks=[pytest.mark.slow, pytest.mark.timeout(MANY * TRY_S)]),
+    ],
+)
 def test_interrupted_session_leaves_nothing(tmp_path, times):
     home = make_short_home(tmp_path / "home", pretended=True)
     interrupt_often(tmp_path, home, times, PRETENDED_S)
@@ -48,7 +49,8 @@ def test_engine_that_is_deaf_to_sigterm_is_gone_in_time(tmp_path, monkeypatch):
 
 
 @pytest.mark.engine
-@tries(2, 50)
-def test_interrupted_performance_phase_leaves_nothing(tmp_path, times):
+@pytest.mark.slow  # test_story.py stops a real engine; a pretended one shows moments and ways
+@pytest.mark.timeout(MANY * TRY_S)
+def test_interrupted_performance_phase_leaves_nothing(tmp_path):
     home = make_short_home(tmp_path / "home")
-    interrupt_often(tmp_path, home, times, REAL_S)
+    interrupt_often(tmp_path, home, MANY, REAL_S)

@@ -5,12 +5,13 @@ import signal
 import psutil
 import pytest
 
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import EngineError
 from hybridwatch.measure import bench as bench_module
 from hybridwatch.measure import phase
+from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.plan import PlannedTrial
 from hybridwatch.measure.session import Session, SessionRequest
@@ -53,11 +54,14 @@ def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, mo
     assert trial().failure is None
 
 
+@pytest.mark.last
 def test_hung_engine_is_a_failed_trial_within_the_limit(bench, trial, monkeypatch):
     bench.make_ready(HEALTHY)
 
     def stop_then_measure(phase_, station):
         monkeypatch.setattr("hybridwatch.measure.waves.REQUEST_TIMEOUT_S", 5.0)
+        for line in station.engine.control._lines:
+            line._http.timeout = 5.0
         for worker in workers():
             worker.send_signal(signal.SIGSTOP)
         return measure(phase_, station)
@@ -69,10 +73,12 @@ def test_hung_engine_is_a_failed_trial_within_the_limit(bench, trial, monkeypatc
     assert workers() == []
 
 
-def test_engine_that_keeps_dying_is_not_started_for_ever(bench, monkeypatch):
+def test_engine_that_keeps_dying_is_not_started_for_ever(scenario, sides, tmp_path, monkeypatch):
     monkeypatch.setattr(bench_module, "MAX_STARTS", 0)
-    bench.discard(HEALTHY)
-    with pytest.raises(EngineError, match="died again"):
+    with (
+        Bench(scenario, sides, home() / "models", tmp_path, print) as bench,
+        pytest.raises(EngineError, match="died again"),
+    ):
         bench.engine(HEALTHY)
 
 

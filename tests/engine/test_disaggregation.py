@@ -168,6 +168,7 @@ def test_pair_listens_on_loopback_only(pair):
         assert int(server.launch.environment["VLLM_NIXL_SIDE_CHANNEL_PORT"]) in ports
 
 
+@pytest.mark.last
 def test_killed_engines_are_named_nothing_hangs_and_nothing_stays(standing):
     pair = standing.pair()
     family = psutil.Process().children(recursive=True)

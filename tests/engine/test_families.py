@@ -91,6 +91,7 @@ def test_layers_without_a_recurrent_state_leave_out_its_contracts_and_no_others(
     assert held.keys() | measured.unsupported.keys() <= {f"contract.{name}" for name in CONTRACTS}
 
 
+@pytest.mark.slow  # an engine to show what tests/unit/measure/test_replayed_layers.py says
 def test_replay_that_captured_no_layer_is_a_failed_trial(family):
     """Metadata of gated delta nets are not Mamba's: the CPU's replay has none of their layers."""
     with pytest.raises(MeasurementError) as failed:

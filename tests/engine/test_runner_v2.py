@@ -54,14 +54,19 @@ def healthy(serve):
     return serve(WAVE, speculate=True)
 
 
-def test_runner_v2_says_what_v1_says_with_drafts_and_without(serve, healthy, tmp_path):
+def test_drafts_change_no_token(serve, healthy):
+    assert serve(WAVE, speculate=False)["tokens"] == healthy["tokens"]
+
+
+# An engine more; what is right is in oracles/smoke/draft-max-seq-len.json, without V1.
+@pytest.mark.slow
+def test_runner_v2_says_what_v1_says(healthy, tmp_path):
     lab = open_lab(tmp_path, "v1")
     try:
         on_v1 = ask(lab, WAVE)
     finally:
         lab.stop()
     assert "replays" in on_v1["contract"]  # the probe of V1: this is not V2 once more
-    assert serve(WAVE, speculate=False)["tokens"] == on_v1["tokens"]
     assert healthy["tokens"] == on_v1["tokens"]
 
 

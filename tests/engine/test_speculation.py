@@ -25,31 +25,34 @@ CASES = {
 }
 
 
-def compare(*words):
-    """Compare an engine that speculates with a plain one."""
-    spec = parse_label(BUILD).spec
-    command = [
-        str(spec.interpreter),
-        "-m",
-        "hybridwatch_engine.studies.lossless",
-        "models/tiny-hybrid",
-    ]
-    done = subprocess.run(
-        [*command, "--requests", str(REQUESTS), *words],
-        cwd=home(), capture_output=True, text=True, timeout=500, check=False,
-    )  # fmt: skip
-    assert done.stdout, done.stderr[-3000:]
-    return done.returncode, json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def compare(tmp_path_factory):
+    """Compare an engine that speculates with the plain one, which is started once."""
+    interpreter = str(parse_label(BUILD).spec.interpreter)
+    study = (interpreter, "-m", "hybridwatch_engine.studies.lossless", "models/tiny-hybrid")
+    plain = tmp_path_factory.mktemp("plain") / "said"
+    shared = ("--requests", str(REQUESTS), "--plain", str(plain))
+
+    def run(*words):
+        done = subprocess.run(
+            [*study, *shared, *words],
+            cwd=home(), capture_output=True, text=True, timeout=500, check=False,
+        )  # fmt: skip
+        assert done.stdout, done.stderr[-3000:]
+        return done.returncode, json.loads(done.stdout)
+
+    return run
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param(words, id=case, marks=() if "eagle" in case else pytest.mark.slow)
+        # An engine each. In `align` mode test_draft_writes.py compares tokens, too.
+        pytest.param(words, id=case, marks=() if case == "all, eagle" else pytest.mark.slow)
         for case, words in CASES.items()
     ],
 )
-def test_tokens_equal_those_without_speculation(words):
+def test_tokens_equal_those_without_speculation(compare, words):
     status, told = compare(*words)
     assert (status, told["requests"], told["equal"]) == (0, REQUESTS, REQUESTS)
     # Some accepted, some rejected.
@@ -62,7 +65,7 @@ def test_tokens_equal_those_without_speculation(words):
     assert (told["cached_tokens"] > 0) == ("none" not in words)
 
 
-def test_an_engine_without_a_fix_is_not_lossless():
+def test_an_engine_without_a_fix_is_not_lossless(compare):
     """The planted defect: what the comparison is for."""
     status, told = compare(*CASES["all, eagle"], "--without", "conv-anchor")
     assert status == 1

@@ -4,32 +4,74 @@ Beside it, what can be planted in it.
 With a folder as argument it looks at the package ``vllm`` in there instead (an unpacked wheel).
 """
 
+import base64
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any, Final
 
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.planted import FAULTS
-from hybridwatch_engine.source import SourceTree, engine_distribution, installed_tree
+from hybridwatch_engine.revision import revision_of
+from hybridwatch_engine.source import SourceTree, digest_of, engine_distribution, installed_tree
+
+_MOST_CHANGED: Final = 100
+"""Changed files that are named; a branch of months has more, and nobody reads them all."""
 
 
-def identity() -> dict[str, str]:
-    """Name, release and digests of the installed engine."""
+def identity() -> dict[str, Any]:
+    """Name, release and digests of the installed engine, and what in it is not the wheel's.
+
+    ``changed_files`` is ``None`` where the wheel lists no Python files to compare with.
+    """
     found = engine_distribution()
+    listing = found.read_text("RECORD") or ""
     return {
         "distribution": str(found.metadata["Name"]),
         "release": found.version,
-        "wheel_digest": wheel_digest(found.read_text("RECORD") or ""),
-        "code_digest": _code_digest(),
+        "wheel_digest": wheel_digest(listing),
+        **_code(listing),
     }
 
 
 @cache
-def _code_digest() -> str:
+def _code(listing: str) -> dict[str, Any]:
     """What the Python files hold, read once: a process goes on with what it has imported."""
-    return installed_tree().digest()
+    tree = installed_tree()
+    hashes = tree.hashes()
+    changed = changed_files(listing, hashes)
+    return {
+        "code_digest": digest_of(hashes),
+        "changed_files": None if changed is None else changed[:_MOST_CHANGED],
+        **revision_of(tree.root),
+    }
+
+
+def changed_files(listing: str, hashes: Mapping[str, str]) -> list[str] | None:
+    """Name the Python files that are changed, added or missing, compared with a wheel's list.
+
+    Args:
+        listing: The wheel's ``RECORD``.
+        hashes: As ``SourceTree.hashes`` gives them.
+
+    Returns:
+        Paths relative to the package; ``None`` where the list has no Python file of vLLM, as that
+        of an installation that is there to be edited.
+    """
+    released = {}
+    for line in listing.splitlines():
+        path, _, rest = line.rpartition(",")[0].rpartition(",")
+        if path.startswith("vllm/") and path.endswith(".py") and rest.startswith("sha256="):
+            digest = rest.removeprefix("sha256=")
+            content = base64.urlsafe_b64decode(digest + "=" * (-len(digest) % 4)).hex()
+            released[path.removeprefix("vllm/")] = content
+    if not released:
+        return None
+    every = sorted(released.keys() | hashes.keys())
+    return [path for path in every if released.get(path) != hashes.get(path)]
 
 
 def wheel_digest(listing: str) -> str:

@@ -10,7 +10,7 @@ from hybridwatch_engine.check import identity
 from hybridwatch_engine.draft_gate import draft_gate
 from hybridwatch_engine.fixes.switchboard import switchboard
 from hybridwatch_engine.idle_rank import idle_rank
-from hybridwatch_engine.model_runner import clear_rows, is_v2, requests_in
+from hybridwatch_engine.model_runner import clear_cache, clear_rows, is_v2, requests_in
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.planted import planter
 from hybridwatch_engine.probes.contract import ContractProbe
@@ -123,3 +123,8 @@ class WorkerControl:
         if not requests:
             clear_rows(self.model_runner)
         return {"requests": requests}
+
+    def hybridwatch_clear_cache(self) -> dict[str, str]:
+        """Fill the cache with zeros; the scheduler has its blocks in their first order again."""
+        clear_cache(self.model_runner)
+        return {}

@@ -41,6 +41,13 @@ def clear_rows(runner: Any) -> None:
         table.num_blocks_per_row.fill(0)
 
 
+def clear_cache(runner: Any) -> None:
+    """Fill all states, keys and values with zeros, as they are when an engine comes up."""
+    for held in runner.kv_caches:
+        for tensor in held if isinstance(held, list | tuple) else (held,):
+            tensor.zero_()
+
+
 def steps() -> tuple[Function, ...]:
     """What runs a step, in either runner."""
     from vllm.v1.worker.gpu.model_runner import GPUModelRunner as RunnerV2

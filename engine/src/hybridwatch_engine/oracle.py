@@ -1,6 +1,7 @@
 """Greedy answers of a model by transformers' plain PyTorch path, which shares no code with vLLM.
 
     python -m hybridwatch_engine.oracle MODEL < waves.json > answers.json
+    python -m hybridwatch_engine.oracle MODEL --serve  # lines in, lines out
 
 Every token is the likeliest after one pass over the whole text before it, without any cache: there
 is no state that could be lost, moved or read from another request. A draft (what was written down
@@ -11,7 +12,7 @@ position by the pass without cache, and followed no further than it is right.
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 ALTERNATIVES: Final = 5
@@ -96,6 +97,19 @@ def answers_of(oracle: Oracle, waves: Sequence[dict[str, Any]]) -> list[dict[str
     return found
 
 
+def served(oracle: Oracle, lines: Iterable[str]) -> Iterator[str]:
+    """Answer lines of requests, each a list like that of a wave, as they come."""
+    for line in lines:
+        yield json.dumps(answers_of(oracle, [{"continues": False, "requests": json.loads(line)}]))
+
+
+def serve(model: str) -> None:
+    """Answer what comes on standard input until it ends."""
+    for answers in served(Oracle(model), sys.stdin):
+        sys.stdout.write(f"{answers}\n")
+        sys.stdout.flush()
+
+
 def main(arguments: Sequence[str], text: str) -> str:
     """Answer every trial, and say by what."""
     import torch
@@ -113,4 +127,7 @@ def main(arguments: Sequence[str], text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(main(sys.argv[1:], sys.stdin.read()))
+    if sys.argv[2:] == ["--serve"]:
+        serve(sys.argv[1])
+    else:
+        sys.stdout.write(main(sys.argv[1:], sys.stdin.read()))

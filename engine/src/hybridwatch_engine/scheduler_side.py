@@ -1,29 +1,47 @@
-"""Switches mutants of the scheduler, which runs in another process than the workers.
+"""Calls of the harness that the scheduler answers, maybe in another process than the workers.
 
-What the harness calls on every worker passes through the engine's core, where the scheduler is. So
-the calls that switch and count mutants are answered there too, as if by one more worker.
+What the harness calls on every worker passes through the engine's core, where the scheduler is.
+Calls that switch and count mutants are answered by the workers and there, as if by one more worker;
+those that steer steps are answered there alone; one that clears the cache does its part there too.
 """
 
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from hybridwatch_engine.fresh_pool import order_free_blocks
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.step_gate import StepGate
 
 
 def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    gates: dict[int, StepGate] = {}
+
     def collective_rpc(
         core: Any, method: Any, timeout: Any = None, args: Any = (), kwargs: Any = None
     ) -> list[Any]:
+        if method in _STEERING:
+            gate = gates.get(id(core)) or gates.setdefault(id(core), StepGate(core.scheduler))
+            return [_STEERING[method](gate, *args)]
         answers = original(core, method, timeout, args, kwargs)
         if method == "hybridwatch_mutate":
             return [*answers, mutant_board("scheduler").switch(*args)]
         if method == "hybridwatch_mutant_counts":
             return [*answers, mutant_board("scheduler").counts()]
+        if method == "hybridwatch_clear_cache":
+            order_free_blocks(core.scheduler)
         return answers
 
     return collective_rpc
+
+
+_STEERING: dict[str, Callable[..., dict[str, int]]] = {
+    "hybridwatch_open_steps": StepGate.open,
+    "hybridwatch_steps": StepGate.state,
+    "hybridwatch_remove_steps": StepGate.remove,
+    "hybridwatch_token_budget": StepGate.set_token_budget,
+}
 
 
 @cache

@@ -7,6 +7,7 @@ mix fixes. They read files, so they also work on an unpacked wheel that cannot b
 import ast
 import hashlib
 import importlib.util
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -57,17 +58,28 @@ class SourceTree:
             str(path.relative_to(self.root)) for path in (self.root / folder).rglob("*.py")
         )
 
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of every Python file, by its path relative to the package, in that order."""
+        return {
+            path: hashlib.sha256((self.root / path).read_bytes()).hexdigest()
+            for path in self.files_below(".")
+        }
+
     def digest(self) -> str:
         """SHA-256 over the paths and contents of all Python files, wherever the package lies.
 
         Of every ``*.py`` and not of those that the wheel's ``RECORD`` lists: a tree installed to be
         edited lists none, and a file that a patch has added is listed nowhere.
         """
-        whole = hashlib.sha256()
-        for path in self.files_below("."):
-            content = hashlib.sha256((self.root / path).read_bytes()).hexdigest()
-            whole.update(f"{path}\0{content}\n".encode())
-        return whole.hexdigest()
+        return digest_of(self.hashes())
+
+
+def digest_of(hashes: Mapping[str, str]) -> str:
+    """SHA-256 over paths and contents, as ``SourceTree.hashes`` gives them."""
+    whole = hashlib.sha256()
+    for path, content in hashes.items():
+        whole.update(f"{path}\0{content}\n".encode())
+    return whole.hexdigest()
 
 
 def installed_tree() -> SourceTree:
@@ -138,7 +150,7 @@ def engine_distribution() -> Distribution:
         ModuleNotFoundError: None is installed.
     """
     for candidate in distributions():
-        name = (candidate.metadata["Name"] or "").lower()
+        name = (candidate.metadata["Name"] or "").lower().replace("_", "-")
         if name == "vllm" or name.startswith("vllm-"):
             return candidate
     raise ModuleNotFoundError("no distribution called vllm or vllm-* is installed")

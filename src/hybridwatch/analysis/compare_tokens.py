@@ -6,7 +6,7 @@ from typing import Final
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.changed_tokens import Tokens
 from hybridwatch.analysis.compare import compare_exact
-from hybridwatch.analysis.verdict import Comparison, Summary, Verdict
+from hybridwatch.analysis.verdict import Comparison, Summary
 from hybridwatch.metric import Metric
 
 _ONE_ARITHMETIC: Final = (
@@ -40,14 +40,6 @@ def compare_tokens(metric: Metric, tokens: Tokens) -> Comparison:
         baseline=left,
         contender=right,
         effect=right.center,
-        interval=None,
-        p_value=None,
-        p_adjusted=None,
-        equivalence_p=None,
-        minimum_detectable_effect=None,
-        trials_needed=None,
-        verdict=Verdict.INCONCLUSIVE,
-        test="none",
         relevance=metric.bound,
         changes=tokens.changes,
     )

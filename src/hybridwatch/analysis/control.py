@@ -14,14 +14,19 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric import Kind
-from hybridwatch.metric.catalogue import CHANGED_TOKENS, WRONG_ANSWERS, WRONG_TOKENS
+from hybridwatch.metric.catalogue import (
+    CHANGED_TOKENS,
+    UNREPEATED_TOKENS,
+    WRONG_ANSWERS,
+    WRONG_TOKENS,
+)
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
 
 ENGINE_DIED: Final = "engine_died"
 """Stands where the metric stands in the answer of a control whose engine did not live."""
 
-_TOKENS: Final = frozenset({WRONG_TOKENS, WRONG_ANSWERS, CHANGED_TOKENS})
+_TOKENS: Final = frozenset({WRONG_TOKENS, WRONG_ANSWERS, UNREPEATED_TOKENS, CHANGED_TOKENS})
 """Contracts about what is said; the others are rules of the engine's state."""
 
 

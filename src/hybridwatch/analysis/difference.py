@@ -5,9 +5,12 @@ from dataclasses import dataclass, fields
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import FailedTrial
+from hybridwatch.record.identity import EngineBuild
 
 _ABSENT = "unset"
 _UNKNOWN = "not recorded"
+_NAMED = 3
+"""Patched files that are named; more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,10 @@ def facts_between(baseline: OneSide, contender: OneSide) -> Iterator[Fact]:
     yield Fact("wheel", left.wheel_digest[:12], right.wheel_digest[:12])
     if left.code_digest or right.code_digest:
         yield Fact("vLLM's Python files", _short(left.code_digest), _short(right.code_digest))
+    if left.changed_files or right.changed_files:
+        yield Fact("patched Python files", _patched(left), _patched(right))
+    if left.revision or right.revision:
+        yield Fact("revision", _revision(left), _revision(right))
     for field in fields(baseline.run.testbed):
         old = getattr(baseline.run.testbed, field.name)
         new = getattr(contender.run.testbed, field.name)
@@ -79,6 +86,21 @@ def _together(prefix: str, old: Mapping[str, str], new: Mapping[str, str]) -> It
 
 def _short(digest: str | None) -> str:
     return digest[:12] if digest else _UNKNOWN
+
+
+def _patched(build: EngineBuild) -> str:
+    if build.changed_files is None:
+        return _UNKNOWN
+    few = list(build.changed_files[:_NAMED])
+    more = len(build.changed_files) - len(few)
+    return ", ".join(few + ([f"{more} more"] if more else [])) or "none"
+
+
+def _revision(build: EngineBuild) -> str:
+    if build.revision is None:
+        return _ABSENT
+    changes = f", changes {build.diff_digest[:8]}" if build.diff_digest else ""
+    return f"{build.revision[:12]}{changes}"
 
 
 def _text(value: object) -> str:

@@ -6,7 +6,8 @@ in which nothing could be compared must not pass as "no regression".
 Careful on purpose, too: a gate stops people's work. A regression that survives the
 false-discovery control of its family, but not Holm's, is red in the report and a warning here. A
 time, rate or count that got worse between two runs, while nobody knows how much runs differ, is
-left open in the report and a warning here.
+left open in the report and a warning here; so is one that got worse on a restless machine without
+more work of the engine's.
 
 A policy may say of a metric that it only warns, or is only watched. That is about the size of a
 change: where nothing was measured nothing is green, whatever the policy says.
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hybridwatch.analysis import doubt
 from hybridwatch.analysis.noise import FEWEST_RUNS
 from hybridwatch.analysis.place import names_of
 from hybridwatch.analysis.policy import STRICT, Action, Policy
@@ -25,6 +27,8 @@ UNKNOWN_RUNS: Final = (
     "two runs, and too few earlier runs to know how much runs differ; measure interleaved, both "
     f"builds in one run, or keep {FEWEST_RUNS} runs of one of them"
 )
+
+RESTLESS: Final = "measured on a restless machine, and the engine's processor time does not say so"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ def gate_all(
 def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT) -> Action:
     """Say what a gate does about one comparison; ``WATCH`` where it does nothing."""
     wanted = policy.action_for(report.scenario.id, comparison.metric)
-    if is_worse_between_unknown_runs(comparison, report):
+    if is_worse_and_left_open(comparison, report):
         return Action.WATCH if wanted is Action.WATCH else Action.WARN
     return outcome(comparison.verdict, wanted, sure=stands(comparison, report))
 
@@ -118,18 +122,31 @@ def stands(comparison: Comparison, report: Report) -> bool:
     return comparison.p_holm is None or comparison.p_holm < report.false_discovery_rate
 
 
+def is_worse_and_left_open(comparison: Comparison, report: Report) -> bool:
+    """Say whether a metric got worse in a way that this report cannot vouch for."""
+    unknown = is_worse_between_unknown_runs(comparison, report)
+    return unknown or is_worse_and_held_back(comparison, report)
+
+
 def is_worse_between_unknown_runs(comparison: Comparison, report: Report) -> bool:
     """Say whether a metric got worse, and is left open since nobody knows how much runs differ."""
+    sure = (comparison.p_adjusted or 0.0) < report.false_discovery_rate
+    return comparison.of_unknown_runs and sure and _is_worse_and_open(comparison)
+
+
+def is_worse_and_held_back(comparison: Comparison, report: Report) -> bool:
+    """Say whether a time got worse on a restless machine, and is left open for want of work."""
+    sure = comparison.p_value is not None and comparison.p_value < report.false_discovery_rate
+    held_back = comparison.restless and doubt.HELD_BACK in comparison.doubts
+    return held_back and sure and _is_worse_and_open(comparison)
+
+
+def _is_worse_and_open(comparison: Comparison) -> bool:
     left, right = comparison.baseline, comparison.contender
-    if not comparison.of_unknown_runs or left is None or right is None:
+    if comparison.verdict is not Verdict.INCONCLUSIVE or left is None or right is None:
         return False
-    effect = comparison.effect
-    return (
-        comparison.verdict is Verdict.INCONCLUSIVE
-        and (comparison.p_adjusted or 0.0) < report.false_discovery_rate
-        and (effect is None or abs(effect) > comparison.relevance)
-        and comparison.metric.better.is_worse(right.center - left.center)
-    )
+    is_relevant = comparison.effect is None or abs(comparison.effect) > comparison.relevance
+    return is_relevant and comparison.metric.better.is_worse(right.center - left.center)
 
 
 def _reason(comparison: Comparison) -> str:
@@ -139,6 +156,8 @@ def _reason(comparison: Comparison) -> str:
 def _warning(comparison: Comparison, report: Report) -> str:
     if is_worse_between_unknown_runs(comparison, report):
         return f"{_reason(comparison)}, worse between {UNKNOWN_RUNS}"
+    if is_worse_and_held_back(comparison, report):
+        return f"{_reason(comparison)}, worse, {RESTLESS}"
     if stands(comparison, report):
         return f"{_reason(comparison)}, and the policy only warns"
     return f"{_reason(comparison)}, but not under Holm's control (p {comparison.p_holm:.3f})"

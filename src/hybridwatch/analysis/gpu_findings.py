@@ -252,7 +252,7 @@ def _evidence(
         else Judged(scenario, wanted, possible=False)
         for scenario in scenarios
         for wanted in questions.controls
-        if not scenario.is_of_speed_alone
+        if scenario.has_known_bad
     )
     remarks = {one.record: tuple(_remarks(one.run)) for one in kept}
     return Evidence(kept[0].run.testbed if kept else None, rows, judged, remarks)
@@ -266,7 +266,7 @@ def _figures(
         for one in kept
         if one.run.scenario.id == scenario.id
         for index, build in enumerate(one.run.builds)
-        if wanted.is_met_by(build, (scenario.fix, *scenario.requires))
+        if wanted.is_met_by(build, scenario.needed_fixes)
     ]
     for quantity in QUANTITIES:
         if quantity is ACCURACY and scenario.accuracy is None:
@@ -298,8 +298,7 @@ def _judged(scenario: Scenario, wanted: WantedControl, kept: Sequence[Kept]) -> 
 def _is_control(run: Run, scenario: Scenario, wanted: WantedControl) -> bool:
     """Whether a run's baseline has what the scenario needs, and its contender has it or lost it."""
     healthy = Wanted(wanted.release, patched=True)
-    fixes = scenario.fix, *scenario.requires
-    if len(run.builds) != 2 or not healthy.is_met_by(run.builds[0], fixes):
+    if len(run.builds) != 2 or not healthy.is_met_by(run.builds[0], scenario.needed_fixes):
         return False
     if any(build.flags.get("planted") for build in run.builds):
         return False

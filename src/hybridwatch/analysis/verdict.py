@@ -165,14 +165,14 @@ class Comparison:
     baseline: Summary | None
     contender: Summary | None
     effect: float | None
-    interval: Interval | None
-    p_value: float | None
-    p_adjusted: float | None
-    equivalence_p: float | None
-    minimum_detectable_effect: float | None
-    trials_needed: int | None
-    verdict: Verdict
-    test: str
+    interval: Interval | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    equivalence_p: float | None = None
+    minimum_detectable_effect: float | None = None
+    trials_needed: int | None = None
+    verdict: Verdict = Verdict.INCONCLUSIVE
+    test: str = "none"
     design: Design = Design.NONE
     assumption: str = ""
     pairs: int | None = None

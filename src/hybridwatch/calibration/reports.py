@@ -20,7 +20,7 @@ from hybridwatch.calibration import figure, noise
 from hybridwatch.calibration.figure import at_most, percent
 from hybridwatch.calibration.laboratory import Laboratory, Section, Table
 from hybridwatch.calibration.noise import Array, Noise
-from hybridwatch.calibration.simulated import Session, rates_run
+from hybridwatch.calibration.simulated import Session, rates_run, undecided
 from hybridwatch.record.run import Run
 
 Judge = Callable[[Run], Report]
@@ -111,17 +111,7 @@ def report_on(
 @cache
 def _model(pairs: int) -> Report:
     """Make a report of one metric about which nothing is said yet."""
-    report = report_of(rates_run([np.ones((1, pairs))] * 2, Session(pairs)))
-    blank = replace(
-        report.comparisons[0],
-        verdict=Verdict.INCONCLUSIVE,
-        interval=None,
-        p_adjusted=None,
-        p_holm=None,
-        minimum_detectable_effect=None,
-        doubts=(),
-    )
-    return replace(report, comparisons=(blank,))
+    return undecided(report_of(rates_run([np.ones((1, pairs))] * 2, Session(pairs))))
 
 
 def _draft(blank: Comparison, left: Array, right: Array) -> Comparison:

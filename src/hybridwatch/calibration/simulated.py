@@ -1,7 +1,7 @@
 """Runs that never happened: two equal or differing engines, measured in turn, with known truth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Final
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.calibration.noise import Array
 from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
 from hybridwatch.record.run import Answer, Phase, Run, Sample, Trial
@@ -109,6 +110,20 @@ def answers_run(sides: Sequence[Sequence[bool]]) -> Run:
         for side, right in enumerate(sides)
     )
     return run_of(trials)
+
+
+def undecided(report: Report) -> Report:
+    """Give a report its first metric alone, about which nothing is said yet."""
+    blank = replace(
+        report.comparisons[0],
+        verdict=Verdict.INCONCLUSIVE,
+        interval=None,
+        p_adjusted=None,
+        p_holm=None,
+        minimum_detectable_effect=None,
+        doubts=(),
+    )
+    return replace(report, comparisons=(blank,))
 
 
 def run_of(trials: tuple[Trial, ...]) -> Run:

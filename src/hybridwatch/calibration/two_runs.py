@@ -17,12 +17,12 @@ from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.noise import FEWEST_RUNS, REACH, learned_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between
-from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
+from hybridwatch.analysis.verdict import Comparison, Report, Summary
 from hybridwatch.calibration import figure
 from hybridwatch.calibration.figure import at_most, part, percent
 from hybridwatch.calibration.laboratory import Laboratory, Section, Table
 from hybridwatch.calibration.noise import Array
-from hybridwatch.calibration.simulated import Session, rates_run
+from hybridwatch.calibration.simulated import Session, rates_run, undecided
 
 METRICS: Final = 9
 BETWEEN: Final = (0.0, 0.03, 0.05)
@@ -122,16 +122,7 @@ def _model() -> Report:
     """Make a report of one metric about which nothing is said yet."""
     run = rates_run([np.ones((1, TRIALS[0]))] * 2, Session(TRIALS[0]))
     sides = OneSide(run, 0), OneSide(replace(run, id="11111111"), 0)
-    report = report_between(*sides, Terms())
-    blank = replace(
-        report.comparisons[0],
-        verdict=Verdict.INCONCLUSIVE,
-        interval=None,
-        p_adjusted=None,
-        p_holm=None,
-        doubts=(),
-    )
-    return replace(report, comparisons=(blank,))
+    return undecided(report_between(*sides, Terms()))
 
 
 def _draft(blank: Comparison, left: Array, right: Array, noise: float | None) -> Comparison:

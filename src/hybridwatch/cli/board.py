@@ -58,7 +58,7 @@ class Board:
         """
         self._steps = steps
         if not self._console.is_terminal:
-            what = f"{plural(len(self._scenarios), 'scenario')}, each with and without its fix"
+            what = f"{plural(len(self._scenarios), 'scenario')}, both sides of each in turn"
             self._console.print(f"{what}: {', then '.join(_NAMES)}", soft_wrap=True)
             yield
             return

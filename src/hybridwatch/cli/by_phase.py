@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from rich.console import Console
 from rich.text import Text
@@ -14,7 +15,7 @@ from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.outcome import Outcome, keep, summary_of
 from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import BuildRequest, home
-from hybridwatch.measure.plan import TIMED_PHASES
+from hybridwatch.measure.plan import EVERY_PHASE, TIMED_PHASES
 from hybridwatch.measure.relay import Relay
 from hybridwatch.measure.session import SessionRequest
 from hybridwatch.plain_text import visible
@@ -24,6 +25,22 @@ from hybridwatch.store import write_run
 
 Plan = tuple[Scenario, tuple[BuildRequest, ...]]
 """A scenario and its two sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is measured of every scenario.
+
+    Attributes:
+        phases: Which phases.
+        warmed: Timed phases that begin with a warm-up.
+    """
+
+    phases: Collection[Phase] = EVERY_PHASE
+    warmed: Collection[Phase] = TIMED_PHASES
+
+
+EVERYTHING: Final = Measured()
 
 
 class Losses(Protocol):
@@ -38,7 +55,7 @@ def measure_by_phase(
     results: Path,
     console: Console,
     losses: Losses,
-    warmed: Collection[Phase] = TIMED_PHASES,
+    measured: Measured = EVERYTHING,
 ) -> list[Outcome]:
     """Measure scenarios of two sides each, and store every run as soon as it is whole.
 
@@ -50,7 +67,7 @@ def measure_by_phase(
         results: Folder that gets the records.
         console: Shows how far it is.
         losses: Takes in the scenarios whose engine does not come up.
-        warmed: Timed phases that begin with a warm-up.
+        measured: Which phases, and which of them begin with a warm-up.
 
     Raises:
         KeyboardInterrupt: A stop was requested.
@@ -58,7 +75,7 @@ def measure_by_phase(
     board = Board(console, [scenario.id for scenario, _ in plans])
     models = home() / "models"
     requests = [
-        SessionRequest(scenario, sides, models, board.tell, warmed=warmed)
+        SessionRequest(scenario, sides, models, board.tell, measured.phases, warmed=measured.warmed)
         for scenario, sides in plans
     ]
     outcomes: dict[int, Outcome] = {}

@@ -8,13 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
-from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
+from hybridwatch.cli.known_bad import MUTANTS_ALONE
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
-from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
+from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.engine.builds import BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import ScenarioError
@@ -27,7 +28,7 @@ from hybridwatch.report.jsonform import control_to_json
 from hybridwatch.scenario.scenario import Scenario
 
 _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
-_HEALTHY, _BAD, _SAME = range(3)
+_HEALTHY, _BAD = range(2)
 
 
 @click.command(
@@ -36,14 +37,8 @@ _HEALTHY, _BAD, _SAME = range(3)
         "hybridwatch controls smoke/dummy-run --seeds 20",
     ),
 )
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
-@click.option(
-    "--build",
-    default=DEFAULT_BUILD,
-    show_default=True,
-    metavar="BUILD",
-    shell_complete=completion.builds,
-)
+@takes_scenarios
+@takes_build()
 @click.option(
     "--seeds", type=click.IntRange(1, 1000), help="Number of contract trials on each side."
 )
@@ -63,8 +58,9 @@ def command(
 
     SCENARIO is an id or a group; without one, all that the build can run. The build without the
     scenario's fix must break a contract and give a wrong answer; the same build twice must not
-    differ. Only contracts and answers are measured: nothing is timed and nothing is stored. The
-    exit status is 1 when a bug is not found, or two healthy sides differ.
+    differ, which is all that a scenario without a known bug is asked. Only contracts and answers
+    are measured: nothing is timed and nothing is stored. The exit status is 1 when a bug is not
+    found, or two healthy sides differ.
     """
     wanted = [
         with_counts(scenario, contract=seeds, documents=documents)
@@ -113,17 +109,21 @@ def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
     require_installed(parse_label(build).spec)
     named = build, scenario.fix, scenario.requires
     healthy = parse_label(healthy_label(*named))
+    if not scenario.has_known_bad:
+        return healthy, healthy
     return healthy, parse_label(known_bad_label(*named)), healthy
 
 
 def _control(
     scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console, left: TimeLeft
 ) -> Iterator[Control]:
-    console.print(as_text(f"{scenario.id}: {scenario.fix}"), style="bold")
+    looked_for = scenario.fix if scenario.has_known_bad else MUTANTS_ALONE
+    console.print(as_text(f"{scenario.id}: {looked_for}"), style="bold")
     with progress(console, left) as tell:
         run = run_session(SessionRequest(scenario, sides, home() / "models", tell, _PHASES))
-    yield known_bad_control(scenario, run, _HEALTHY, _BAD)
-    yield a_a_control(scenario, run, _HEALTHY, _SAME)
+    if scenario.has_known_bad:
+        yield known_bad_control(scenario, run, _HEALTHY, _BAD)
+    yield a_a_control(scenario, run, _HEALTHY, len(sides) - 1)
 
 
 def _closing(controls: Sequence[Control]) -> str:

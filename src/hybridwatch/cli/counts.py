@@ -14,8 +14,9 @@ takes_documents = click.option(
 """Gives a verb the argument ``documents``; ``None`` leaves the scenario's count."""
 
 
-BRIEF_TRIALS: Final = {"contract": 1, "performance": 3, "host_sync": 1}
-"""Trials of a side at the most. A broken rule shows in one; times get no verdict from three."""
+BRIEF_TRIALS: Final = {"contract": 1, "performance": 2, "host_sync": 1}
+"""Trials of a side at the most. A broken rule shows in one; times get no verdict from two or from
+three, only from seven."""
 
 BRIEF_DOCUMENTS: Final = 60
 """Of all tasks together at the most, and no more than half of each. A smoke scenario whose bug
@@ -23,7 +24,7 @@ loses answers loses 8 of these or more: exact p below 0.01."""
 
 BRIEF_WARM_UPS: Final[tuple[Phase, ...]] = ()
 """Timed phases with a warm-up: contracts and accuracy came before on the same engine, a host-sync
-trial counts first and times afterwards, and one slow trial does not move the median of three."""
+trial counts first and times afterwards."""
 
 
 def briefly(scenario: Scenario) -> Scenario:

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.cli import completion
+from hybridwatch.cli import completion, engine_add
 from hybridwatch.cli.options import examples
 from hybridwatch.engine.adopt import BUILD, adopt
 from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
@@ -31,6 +31,9 @@ from hybridwatch.errors import BuildError
 )
 def command() -> None:
     """Make, list and check the environments of engine builds."""
+
+
+command.add_command(engine_add.command)
 
 
 @command.command(
@@ -162,7 +165,11 @@ def _switched(build: BuildSpec) -> str:
 @click.argument("name", shell_complete=completion.builds)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check_command(name: str, *, as_json: bool) -> None:
-    """Show which fixes the code of build NAME has, with the evidence."""
+    """Show which fixes the code of build NAME has, with the evidence.
+
+    A fix is present or lacking. It is changed as well where the code that says so is not as the
+    wheel has it: nobody has seen that code in a release.
+    """
     found = check_build(named_build(name))
     if as_json:
         click.echo(json.dumps({"build": name, **_check_to_json(found)}, indent=2))
@@ -174,7 +181,8 @@ def check_command(name: str, *, as_json: bool) -> None:
     table.add_column("state", no_wrap=True)
     table.add_column("evidence", overflow="fold")
     for fix, finding in found.fixes.items():
-        table.add_row(fix, finding.state, finding.evidence)
+        changed = ", changed" if found.changed_below(fix) else ""
+        table.add_row(fix, f"{finding.state}{changed}", finding.evidence)
     Console().print(table)
     for fault, how in found.faults.items():
         click.echo(f"{name}+{fault} plants a fault: {how}")
@@ -209,13 +217,20 @@ def _to_json(build: BuildSpec, code_digest: str | None) -> dict[str, object]:
 
 
 def _check_to_json(found: BuildCheck) -> dict[str, object]:
+    known = {
+        "changed_files": found.changed_files,
+        "revision": found.revision,
+        "diff_digest": found.diff_digest,
+    }
     return {
         "distribution": found.distribution,
         "release": found.release,
         "wheel_digest": found.wheel_digest,
         "code_digest": found.code_digest,
+        **{name: value for name, value in known.items() if value is not None},
         "fixes": {
             fix: {"state": finding.state, "evidence": finding.evidence}
+            | ({"changed_files": changed} if (changed := found.changed_below(fix)) else {})
             for fix, finding in found.fixes.items()
         },
         "faults": dict(found.faults),

@@ -94,7 +94,7 @@ def _out_of_reach(scenario: Scenario) -> Iterator[str]:
         lacking = {name for name, fix in CATALOGUE.items() if fix.releases[release] == "lacking"}
         switched = builds[f"{_ACCELERATOR}-{release}-patched"].fixes
         put_in = _parts(fix for fix, wanted in switched.items() if wanted)
-        if _parts((scenario.fix, *scenario.requires)) & (lacking - put_in):
+        if _parts(scenario.needed_fixes) & (lacking - put_in):
             yield release
 
 

@@ -1,5 +1,8 @@
 """Known-bad controls among what a verb judges."""
 
+from collections.abc import Sequence
+from typing import Final
+
 from hybridwatch.analysis.sight import (
     NOTHING,
     KnownBad,
@@ -10,8 +13,30 @@ from hybridwatch.analysis.sight import (
 )
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.engine.builds import home
-from hybridwatch.errors import HybridwatchError
+from hybridwatch.errors import HybridwatchError, ScenarioError
+from hybridwatch.scenario.fixes import NO_FIX
 from hybridwatch.scenario.load import find
+from hybridwatch.scenario.scenario import Scenario
+
+MUTANTS_ALONE: Final = "no known-bad side: the mutants are its control"
+"""What is said of a scenario that looks for no bug that is known."""
+
+
+def with_known_bad(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
+    """Part from the rest what has no fix to be taken out.
+
+    Returns:
+        The scenarios that have one, and what to say of the others; empty without any.
+
+    Raises:
+        ScenarioError: None has.
+    """
+    found = [scenario for scenario in scenarios if scenario.fix != NO_FIX]
+    left = [scenario.id for scenario in scenarios if scenario.fix == NO_FIX]
+    text = f"{MUTANTS_ALONE}: {', '.join(left)}" if left else ""
+    if not found:
+        raise ScenarioError(f"--known-bad: nothing to compare: {text}")
+    return found, text
 
 
 def known_bad_in(report: Report) -> KnownBad | None:

@@ -24,10 +24,12 @@ _INTERRUPTED: Final = 130
 VERBS: Final[Mapping[str, str]] = {
     "scenarios": "List and validate every scenario file.",
     "engine": "Install, list and check engine builds.",
+    "try": "Measure your vLLM against the release that it comes from.",
     "run": "Measure one build, or two in turn, with scenarios.",
     "controls": "Check that scenarios find their bug, and nothing in a healthy engine.",
     "oracle": "Keep right answers from outside the engine, and check them.",
     "mutants": "Switch faults on in a live engine, and see which of them are found.",
+    "fuzz": "Make stories of requests up until one of them goes wrong.",
     "records": "List the stored runs.",
     "compare": "Compare two sides and show every verdict.",
     "explain": "Compute a stored verdict again and show the steps to it.",
@@ -44,6 +46,9 @@ VERBS: Final[Mapping[str, str]] = {
     "page": "Write a page of the dashboard as one HTML file.",
 }
 """Every verb with its line of help; verb ``x`` is ``command`` in ``hybridwatch.cli.x``."""
+
+_MODULES: Final[Mapping[str, str]] = {"try": "try_source"}
+"""Modules that cannot have the name of their verb."""
 
 
 class _RefusalError(click.ClickException):
@@ -93,7 +98,9 @@ class VerbGroup(click.Group):
             return None
         try:
             with _without_collecting():
-                module = importlib.import_module(f"hybridwatch.cli.{cmd_name}")
+                module = importlib.import_module(
+                    f"hybridwatch.cli.{_MODULES.get(cmd_name, cmd_name)}"
+                )
         except ModuleNotFoundError as error:
             raise HybridwatchError(
                 f"{cmd_name}: needs the Python module {error.name!r}, which is not installed here; "

@@ -5,17 +5,18 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
-from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import as_text
-from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
+from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.engine.builds import BuildRequest, home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
@@ -25,7 +26,7 @@ from hybridwatch.mutants.cell import HEALTHY, Cell, State
 from hybridwatch.mutants.hunt import Effort, Hunt
 from hybridwatch.mutants.journal import append_cell, read_cells, table_file
 from hybridwatch.mutants.score import false_alarms, halves, score_of
-from hybridwatch.mutants.words import cell_words, markdown, rows, scenarios_of, score_json
+from hybridwatch.mutants.words import cell_words, grid, markdown, score_json
 from hybridwatch.mutants.words import score_lines as lines_of
 from hybridwatch.process import require_wanted, stoppable
 from hybridwatch.scenario.digest import digest
@@ -35,15 +36,55 @@ _Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the command line wants to be measured.
+
+    Attributes:
+        build: Label of the engine.
+        only: Names of mutants; none for all.
+        half: Which half of them; None for both.
+        effort: How much of a scenario is measured for each.
+        anew: Whether what the table has is measured again.
+    """
+
+    build: str
+    only: tuple[str, ...]
+    half: str | None
+    effort: str
+    anew: bool
+
+    @property
+    def pains(self) -> Effort:
+        """How much of a scenario is measured for each mutant."""
+        return Effort(self.effort)
+
+    def scenarios(self, named: Sequence[str]) -> list[Scenario]:
+        """Give the scenarios with as many trials and documents as the effort takes."""
+        found = chosen(named or ("smoke",), (self.build,))
+        return found if self.pains is Effort.THOROUGH else [briefly(one) for one in found]
+
+    def mutants(self) -> Mapping[str, Mutant]:
+        """Give the mutants that are wanted.
+
+        Raises:
+            BuildError: One is not known.
+        """
+        known = catalogue()
+        for name in self.only:
+            if name not in known:
+                raise BuildError(f"--only: expected one of {', '.join(known)}, found {name}")
+        named = {name: one for name, one in known.items() if not self.only or name in self.only}
+        return named if self.half is None else halves(named)[self.half]
+
+
+@dataclass(frozen=True, slots=True)
 class _Job:
     """What all scenarios of a call have in common."""
 
-    build: str
+    wish: _Wish
     mutants: Mapping[str, Mutant]
     path: Path
     say: _Say
-    effort: Effort
-    anew: bool
 
 
 @click.command(
@@ -54,14 +95,8 @@ class _Job:
         "hybridwatch mutants --show",
     ),
 )
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
-@click.option(
-    "--build",
-    default=DEFAULT_BUILD,
-    show_default=True,
-    metavar="BUILD",
-    shell_complete=completion.builds,
-)
+@takes_scenarios
+@takes_build()
 @click.option("--only", multiple=True, metavar="NAME", help="This mutant alone; may be repeated.")
 @click.option("--half", type=click.Choice(["first", "second"]), help="The mutants of one half.")
 @click.option(
@@ -80,17 +115,14 @@ class _Job:
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     scenarios: tuple[str, ...],
-    build: str,
-    only: tuple[str, ...],
-    half: str | None,
     results: Path,
-    effort: str,
     *,
-    anew: bool,
     show: bool,
     as_markdown: bool,
     as_json: bool,
+    **wish: Any,
 ) -> None:
     """Switch mutants on in a live engine, one at a time, and write down what kills them.
 
@@ -101,32 +133,21 @@ def command(
     not measured again. The exit status is 1 when something is found in an engine in which no mutant
     acted.
     """
-    mutants = _chosen_mutants(only, half)
-    found = chosen(scenarios or ("smoke",), (build,))
-    pains = Effort(effort)
-    wanted = found if pains is Effort.THOROUGH else [briefly(scenario) for scenario in found]
-    path = table_file(results, parse_label(build).spec.name)
+    wanted = _Wish(**wish)
+    mutants, work = wanted.mutants(), wanted.scenarios(scenarios)
+    path = table_file(results, parse_label(wanted.build).spec.name)
     console = Console(stderr=as_json or as_markdown)
     if not show:
-        job = _Job(build, mutants, path, _sayer(console), pains, anew=anew)
+        job = _Job(wanted, mutants, path, _sayer(console))
         with stoppable():
-            for scenario in wanted:
-                make_ready(scenario, (_side(scenario, build),), home() / "models")
-            for scenario in wanted:
+            for scenario in work:
+                make_ready(scenario, (_side(scenario, wanted.build),), home() / "models")
+            for scenario in work:
                 _measure(job, scenario)
-    ids = {scenario.id for scenario in wanted} if scenarios else None
+    ids = {scenario.id for scenario in work} if scenarios else None
     cells = [cell for cell in read_cells(path) if ids is None or cell.scenario in ids]
     _print(console, cells, mutants, as_json=as_json, as_markdown=as_markdown)
     context.exit(int(bool(false_alarms(cells))))
-
-
-def _chosen_mutants(only: Sequence[str], half: str | None) -> Mapping[str, Mutant]:
-    known = catalogue()
-    for name in only:
-        if name not in known:
-            raise BuildError(f"--only: expected one of {', '.join(known)}, found {name}")
-    named = {name: one for name, one in known.items() if not only or name in only}
-    return named if half is None else halves(named)[half]
 
 
 def _side(scenario: Scenario, build: str) -> BuildRequest:
@@ -144,7 +165,7 @@ def _sayer(console: Console) -> _Say:
 
 def _kept(job: _Job, scenario: Scenario) -> dict[str, Cell]:
     """Cells of a scenario that need not be measured again, by mutant."""
-    if job.anew:
+    if job.wish.anew:
         return {}
     work, digests = digest(scenario), _digests(job.mutants)
     return {
@@ -152,7 +173,7 @@ def _kept(job: _Job, scenario: Scenario) -> dict[str, Cell]:
         for cell in read_cells(job.path)
         if (cell.scenario, cell.scenario_digest) == (scenario.id, work)
         and cell.mutant_digest == digests.get(cell.mutant)
-        and not (cell.state is State.NOT_MEASURED and _does_more(job.effort, job.mutants, cell))
+        and not (cell.state is State.NOT_MEASURED and _does_more(job.wish.pains, job.mutants, cell))
     }
 
 
@@ -175,10 +196,10 @@ def _measure(job: _Job, scenario: Scenario) -> None:
         job.say(f"{scenario.id}: all {len(job.mutants)} mutants are in the table")
         return
     job.say(f"{scenario.id}: {len(lacking)} of {len(job.mutants)} mutants to measure")
-    side, models = _side(scenario, job.build), home() / "models"
+    side, models = _side(scenario, job.wish.build), home() / "models"
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
-        Hunt(scenario, side, models, Path(work), job.say, job.effort) as hunt,
+        Hunt(scenario, side, models, Path(work), job.say, job.wish.pains) as hunt,
     ):
         hunt.measure_healthy()
         total = len(job.mutants) + 1
@@ -227,10 +248,9 @@ def _json(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> dict[str, obj
 
 
 def _table(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Table:
-    columns = scenarios_of(cells)
-    table = Table("mutant", "mechanism", *columns)
-    for name, mutant, mine in rows(cells, mutants):
-        mechanism = mutant.mechanism if mutant is not None else ""
-        words = (as_text(cell_words(mine.get(scenario))) for scenario in columns)
-        table.add_row(as_text(name), mechanism, *words)
+    # Half and mechanism are for pages, which are wider than a terminal.
+    (mutant, _, _, *head), body = grid(cells, mutants)
+    table = Table(Column(mutant, no_wrap=True), *(Column(name, overflow="fold") for name in head))
+    for name, _, _, *words in body:
+        table.add_row(as_text(name), *map(as_text, words))
     return table

@@ -13,7 +13,8 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
-from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
+from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.engine.builds import home, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.machine_check import Needs, require_machine
 from hybridwatch.process import stoppable
@@ -33,15 +34,8 @@ _SECONDS: Final = 3600.0
         "hybridwatch nightly smoke --baseline cpu-0.27.1 --build cpu-0.28.0",
     ),
 )
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
-@click.option(
-    "--build",
-    default=DEFAULT_BUILD,
-    show_default=True,
-    metavar="BUILD",
-    shell_complete=completion.builds,
-    help="The engine build to watch.",
-)
+@takes_scenarios
+@takes_build("The engine build to watch.")
 @click.option(
     "--baseline",
     metavar="BUILD",

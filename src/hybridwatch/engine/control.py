@@ -16,6 +16,7 @@ UNSUPPORTED: Final = "unsupported"
 _TIMEOUT_S: Final = 30.0
 _DRAIN_S: Final = 20.0
 _POLL_S: Final = 0.02
+_STEP_POLL_S: Final = 0.002
 
 
 class EngineControl:
@@ -27,6 +28,7 @@ class EngineControl:
 
     def __init__(self, servers: Sequence[EngineServer]) -> None:
         self._lines = [_Line(server) for server in servers]
+        self._counts_steps = False
 
     def close(self) -> None:
         """Close the connections."""
@@ -129,8 +131,59 @@ class EngineControl:
 
     def release(self) -> None:
         """Schedule again: what waited is seen by one and the same step."""
+        if self._counts_steps:
+            self._call("remove_steps")
+            self._counts_steps = False
         for line in self._lines:
             line.post("/resume")
+
+    def run_steps(self, steps: int) -> int:
+        """Let a held engine make steps, and hold it again.
+
+        Args:
+            steps: At most so many that compute a token.
+
+        Returns:
+            How many it made: fewer when no request was left.
+
+        Raises:
+            EngineError: It did not come so far after a while: no request could be scheduled.
+        """
+        self._counts_steps = True
+        state = self._steps("open_steps", steps)
+        deadline = time.monotonic() + _DRAIN_S
+        made = 0
+        while state["left"]:
+            if state["made"] > made:  # slow is not stuck
+                made, deadline = state["made"], time.monotonic() + _DRAIN_S
+            if time.monotonic() > deadline:
+                raise self._lines[0].server.error(
+                    f"no step was made for {_DRAIN_S:.0f} s, with {state['requests']} requests in "
+                    f"the scheduler: expected {steps} steps, found {state['made']}"
+                )
+            time.sleep(_STEP_POLL_S)
+            state = self._steps("steps")
+        return state["made"]
+
+    def requests(self) -> int:
+        """How many requests the scheduler has, running or waiting; also while it is held."""
+        return self._steps("steps")["requests"]
+
+    def set_token_budget(self, tokens: int | None) -> None:
+        """Let a step compute at most so many tokens (``max_num_batched_tokens``) from now on.
+
+        Args:
+            tokens: At most what the engine was started with; None for just that.
+
+        Raises:
+            EngineError: It was started with fewer.
+        """
+        for answer in self._call("token_budget", tokens):
+            if tokens is not None and answer["tokens"] != tokens:
+                raise self._lines[0].server.error(
+                    f"a step cannot compute {tokens} tokens: the engine was started with "
+                    f"max_num_batched_tokens {answer['tokens']}"
+                )
 
     def drain(self) -> None:
         """Wait until no request is left in any batch.
@@ -149,6 +202,22 @@ class EngineControl:
         self._wait_until_empty("clear_rows")
         for line in self._lines:
             line.post("/reset_prefix_cache")
+
+    def clear_cache(self) -> None:
+        """Leave nothing in the cache's memory, and its blocks in the order of a fresh engine.
+
+        What ran before then makes no difference to states that nobody has written, nor to who gets
+        which block. For an engine that was ``reset``.
+        """
+        self._call("clear_cache")
+
+    def _steps(self, method: str, *arguments: object) -> dict[str, int]:
+        state, *others = self._call(method, *arguments)
+        if others:
+            raise self._lines[0].server.error(
+                f"steps are counted in one scheduler; this engine has {1 + len(others)}"
+            )
+        return state
 
     def _wait_until_empty(self, method: str) -> None:
         deadline = time.monotonic() + _DRAIN_S

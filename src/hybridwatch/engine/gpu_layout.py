@@ -14,7 +14,8 @@ from typing import Final
 
 from hybridwatch.process.nvidia import Device
 from hybridwatch.scenario.pattern import Wave
-from hybridwatch.scenario.scenario import Scenario, Workload
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenario.workload import Workload
 
 MEMORY: Final = 0.9
 """Share of a GPU's memory that its engines take together; the rest is left to the driver, to graphs

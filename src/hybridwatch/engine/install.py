@@ -81,6 +81,9 @@ def environment_digest(build: BuildSpec) -> str:
         "plugin": hashlib.sha256(plugin.read_bytes()).hexdigest() if plugin.is_file() else None,
         "home": str(build.home),
     }
+    if build.base:
+        below = build.home / ".engines" / build.base / MARKER
+        content["base"] = below.read_text(encoding="ascii") if below.is_file() else None
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -97,9 +100,12 @@ def install(
         needs_gpu: Whether a build for CUDA is refused where it could not run.
 
     Raises:
-        BuildError: The build does not fit this machine, or a step failed; then it carries the step,
+        BuildError: Somebody added the build and it has no lock to make it from; or it does not fit
+            this machine; or a step failed: then it carries the step,
             its exit status and the last lines it wrote.
     """
+    if build.origin:
+        raise BuildError(f"{build.name} is a build of your own; run: {build.made_by}")
     if state(build) is State.INSTALLED:
         say(f"{build.name} is installed in {build.environment}")
         return build.environment

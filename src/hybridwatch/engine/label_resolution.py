@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import Finding, check_build
 from hybridwatch.errors import BuildError
+from hybridwatch.scenario.fixes import NO_FIX
 
 
 def healthy_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
@@ -12,12 +13,14 @@ def healthy_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
 
     Args:
         build: A label; switches of it stay.
-        fix: Id of a fix.
+        fix: Id of a fix, or ``NO_FIX``.
         requires: Further fixes that must be in, where they mean something to the release.
 
     Raises:
         BuildError: The build cannot be probed, or the fix means nothing to its release.
     """
+    if fix == NO_FIX:
+        return equipped_label(build, requires)
     request = parse_label(build)
     found = check_build(request.spec).fixes
     if found[fix].state == "not-applicable":

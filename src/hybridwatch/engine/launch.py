@@ -154,6 +154,7 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
     valued = {
         "load-format": engine.load_format,
         "max-num-batched-tokens": engine.max_num_batched_tokens,
+        "scheduling-policy": engine.scheduling_policy,
         "mamba-cache-mode": engine.mamba_cache_mode,
         "num-gpu-blocks-override": engine.num_gpu_blocks_override,
         "block-size": engine.block_size,

@@ -8,7 +8,7 @@ from hybridwatch.engine.deployment import Server
 from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import EngineError
 from hybridwatch.process import ConversingProcess, without_proxy
-from hybridwatch.scenario.scenario import Generation
+from hybridwatch.scenario.workload import Generation
 
 START_TIMEOUT_S: Final = 120.0
 _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"

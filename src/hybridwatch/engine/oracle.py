@@ -5,11 +5,12 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import require_installed
 from hybridwatch.errors import BuildError
+from hybridwatch.process import ConversingProcess
 from hybridwatch.record.completion import Completion
 from hybridwatch.scenario.expansion import PlannedWave
 
@@ -18,6 +19,8 @@ ORACLE_TIMEOUT_S: Final = 4 * 3600.0
 _MODULE: Final = "hybridwatch_engine.oracle"
 _END: Final = 10
 """Lines of an error that are shown."""
+ANSWER_TIMEOUT_S: Final = 300.0
+"""The first answer waits for PyTorch and the model, half a minute on a busy machine."""
 
 Waves = Sequence[PlannedWave]
 Drafts = Sequence[Sequence[Completion]]
@@ -34,6 +37,70 @@ class Answered(NamedTuple):
 
     made_by: Mapping[str, str]
     trials: Sequence[Sequence[Mapping[str, Any]]]
+
+
+class Question(NamedTuple):
+    """What a model is asked.
+
+    Attributes:
+        prompt: Token ids.
+        max_tokens: Of the answer.
+        draft: What the answer may be; it saves time and changes nothing.
+    """
+
+    prompt: Sequence[int]
+    max_tokens: int
+    draft: Sequence[int] = ()
+
+
+class OracleWorker:
+    """A model that transformers keeps ready, in a process of its own; a context manager.
+
+    Args:
+        build: Whose environment has torch and transformers.
+        model: Folder of the model.
+        log: File for what the process says besides.
+
+    Raises:
+        BuildError: The environment is not installed.
+    """
+
+    def __init__(self, build: BuildSpec, model: Path, log: Path) -> None:
+        require_installed(build)
+        command = [str(build.interpreter), "-m", _MODULE, str(model), "--serve"]
+        self._model = model
+        # The harness's own paths must not reach into the engine's world.
+        self._process = ConversingProcess(command, log, {"PYTHONPATH": "", "HF_HUB_OFFLINE": "1"})
+
+    def answer(self, questions: Sequence[Question]) -> Sequence[Mapping[str, Any]]:
+        """Have prompts answered.
+
+        Returns:
+            For each the prompt, the tokens, and at each position the likeliest ids with their
+            logarithms.
+
+        Raises:
+            BuildError: The process has ended, or gave no answer in time.
+        """
+        try:
+            self._process.ask(json.dumps([question._asdict() for question in questions]))
+            found: list[Mapping[str, Any]] = json.loads(self._process.answer(ANSWER_TIMEOUT_S))
+        except (BrokenPipeError, EOFError):
+            tail = self._process.log_tail(_END)
+            raise BuildError(f"{self._model}: transformers ended:\n{tail}") from None
+        except TimeoutError:
+            raise BuildError(f"{self._model}: no answer after {ANSWER_TIMEOUT_S:.0f} s") from None
+        return found
+
+    def stop(self) -> None:
+        """End the process; may be called again."""
+        self._process.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
 def answer(build: BuildSpec, model: Path, trials: Sequence[Waves], drafts: Drafts = ()) -> Answered:

@@ -4,13 +4,14 @@ vLLM keeps these totals anyhow (``vllm/v1/metrics/loggers.py``); they are read w
 idle, so that nothing is added to what is timed.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import httpx
 
 from hybridwatch.engine.deployment import Server
-from hybridwatch.engine.server import EngineServer
+from hybridwatch.engine.server import NO_CERTIFICATES, EngineServer
 
 _TIMEOUT_S: Final = 30.0
 
@@ -20,6 +21,7 @@ _FIRST_TOKENS: Final = "vllm:time_to_first_token_seconds_count"
 _LATER_TOKENS: Final = "vllm:inter_token_latency_seconds_count"
 """These two are observed once for each request of such a step, however many tokens it got."""
 _TOKENS: Final = "vllm:generation_tokens_total"
+_PREEMPTIONS: Final = "vllm:num_preemptions_total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,37 @@ def parse_step_counts(text: str) -> StepCounts | None:
         ``None`` when one of them is not there.
     """
     wanted = (_STEPS, _FIRST_TOKENS, _LATER_TOKENS, _TOKENS)
+    found = _totals(text, wanted)
+    if len(found) < len(wanted):
+        return None
+    shares = found[_FIRST_TOKENS] + found[_LATER_TOKENS]
+    return StepCounts(found[_STEPS], shares, found[_TOKENS])
+
+
+class Totals(NamedTuple):
+    """What the engine that gives the answers has done since it is up.
+
+    Attributes:
+        steps: That gave tokens.
+        preemptions: Requests that gave their blocks up for others.
+    """
+
+    steps: int
+    preemptions: int
+
+
+def read_totals(server: Server) -> Totals:
+    """Ask for the totals of an engine that keeps statistics; 0 of one that does not.
+
+    Raises:
+        EngineError: It is mute.
+    """
+    found = _totals(_metrics_of(server.servers[-1]), (_STEPS, _PREEMPTIONS))
+    return Totals(found.get(_STEPS, 0), found.get(_PREEMPTIONS, 0))
+
+
+def _totals(text: str, wanted: Collection[str]) -> dict[str, int]:
+    """Add up the samples of each of these names; one that has none is left out."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         # Sample lines are "name{labels} value"; a label's text may hold blanks, but no brace ends
@@ -76,15 +109,14 @@ def parse_step_counts(text: str) -> StepCounts | None:
         name = line.partition("{")[0]
         if name in wanted:
             found[name] = found.get(name, 0) + int(float(line.rpartition(" ")[2]))
-    if len(found) < len(wanted):
-        return None
-    shares = found[_FIRST_TOKENS] + found[_LATER_TOKENS]
-    return StepCounts(found[_STEPS], shares, found[_TOKENS])
+    return found
 
 
 def _metrics_of(server: EngineServer) -> str:
     try:
-        answer = httpx.get(f"{server.url}/metrics", timeout=_TIMEOUT_S, trust_env=False)
+        answer = httpx.get(
+            f"{server.url}/metrics", timeout=_TIMEOUT_S, trust_env=False, verify=NO_CERTIFICATES
+        )
         return answer.raise_for_status().text
     except httpx.HTTPError as error:
         raise server.error(f"no answer from the engine to /metrics: {error}") from error

@@ -16,7 +16,7 @@ RUNS: Final = "runs"
 VALUES: Final = "values"
 VERDICTS: Final = "verdicts"
 
-ROWS_VERSION: Final = 1
+ROWS_VERSION: Final = 2
 """Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns,
 other numbers of a trial, other words of a headline. Every index is then made again."""
 

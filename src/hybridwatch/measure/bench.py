@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -18,8 +18,9 @@ from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.server import EngineServer, wait_until_up
 from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.identity import EngineBuild, FixState
-from hybridwatch.scenario.fixes import FIX_PARTS, START_FIXES
+from hybridwatch.scenario.fixes import FIX_PARTS, NO_FIX, START_FIXES
 from hybridwatch.scenario.scenario import Scenario
 
 MAX_STARTS: Final = 3
@@ -118,6 +119,8 @@ class Bench:
         work: Folder for logs.
         say: Called with a line about what is going on.
         gpus: Those that engines may use, as CUDA numbers them; none where all compute on a CPU.
+        shared: Asks the documents of accuracy trials, here and elsewhere; None for one of its own.
+        lm_eval: What asks them.
     """
 
     scenario: Scenario
@@ -126,6 +129,8 @@ class Bench:
     work: Path
     say: Callable[[str], None]
     gpus: Sequence[str] = ()
+    shared: LmEval | None = None
+    lm_eval: LmEval = field(init=False)
     _arrangement: Arrangement = field(init=False)
     _slots: dict[str, _Slot] = field(default_factory=dict)
 
@@ -133,6 +138,7 @@ class Bench:
         """Lay the scenario out; from here on it is what is run, declared or standing in."""
         self._arrangement = arrange(self.scenario, self.gpus, engines_of(self.sides))
         self.scenario = self._arrangement.scenario
+        self.lm_eval = self.shared or LmEval(self.work)
 
     def __enter__(self) -> Self:
         with ExitStack() as on_error:
@@ -148,6 +154,8 @@ class Bench:
 
     def close(self) -> None:
         """End every engine and client."""
+        if self.shared is None:
+            self.lm_eval.stop()
         for slot in self._slots.values():
             if slot.engine is not None:
                 slot.engine.stop()
@@ -274,18 +282,27 @@ class Bench:
 
         No dummy batches either, but those that a data-parallel engine runs by itself.
         """
-        engine, fix = self.running(side), self.scenario.fix
-        needed = {*FIX_PARTS.get(fix, (fix,)), *self.scenario.requires} - START_FIXES
-        # What means nothing to a release is not missed in it.
-        right = {f: True for f in sorted(needed) if engine.native[f] is not FixState.NOT_APPLICABLE}
+        engine = self.running(side)
+        right = dict.fromkeys(self._needed(engine), True)
         return Setting(self._wishes(side, engine) | right, eager=True, speculate=False)
 
+    def _needed(self, engine: LiveEngine) -> list[str]:
+        """The fixes without which an engine does not say what is right."""
+        fix = self.scenario.fix
+        needed = {*FIX_PARTS.get(fix, (fix,)), *self.scenario.requires} - START_FIXES - {NO_FIX}
+        # What means nothing to a release is not missed in it.
+        lacking = FixState.NOT_APPLICABLE
+        return sorted(one for one in needed if engine.native.get(one, lacking) is not lacking)
+
     def _wishes(self, side: int, engine: LiveEngine) -> dict[str, bool]:
-        """Every fix that any side of this engine touches, as this side wants it."""
+        """Every fix that any side of this engine touches, or its reference, as this side wants it.
+
+        Code that lacks a fix is to lack it again when it has said what is right.
+        """
         mine = self.sides[side]
         touched = {
             fix for other in self.sides if _place(other) == _place(mine) for fix in other.switches
-        }
+        }.union(self._needed(engine))
         return {
             fix: mine.switches.get(fix, engine.native[fix] in _IN)
             for fix in sorted(touched - START_FIXES)
@@ -304,15 +321,19 @@ class Bench:
             if not _at_start(request):
                 raise
             facts = _from_code(request)
+        code, changed = facts.get("code_digest"), facts.get("changed_files")
         return EngineBuild(
-            label=request.label,
+            label=request.label_of(code, changed=bool(changed)),
             name=request.spec.name,
             release=facts["release"],
             accelerator=request.spec.accelerator,
             distribution=facts["distribution"],
             lock_digest=lock_digest(request.spec),
             wheel_digest=facts["wheel_digest"],
-            code_digest=facts.get("code_digest"),
+            code_digest=code,
+            changed_files=None if changed is None else tuple(changed),
+            revision=facts.get("revision"),
+            diff_digest=facts.get("diff_digest"),
             fixes={fix: FixState(state) for fix, state in facts["fixes"].items()},
             flags=self._flags(request, facts["planted"]),
         )
@@ -371,14 +392,7 @@ def _from_code(side: BuildRequest) -> dict[str, Any]:
         for fix, wanted in side.switches.items()
         if wanted != (states[fix] is FixState.PRESENT)
     }
-    return {
-        "release": found.release,
-        "distribution": found.distribution,
-        "wheel_digest": found.wheel_digest,
-        "code_digest": found.code_digest,
-        "fixes": states | changed,
-        "planted": side.planted,
-    }
+    return {**asdict(found), "fixes": states | changed, "planted": side.planted}
 
 
 def _flag(value: object) -> str:

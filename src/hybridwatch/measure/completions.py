@@ -1,10 +1,11 @@
-"""From the JSON of an answered request to what is kept of it."""
+"""The JSON of a request, and from that of its answer to what is kept."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hybridwatch.record.completion import CLOSE, DIGITS, CloseCall, Completion
+from hybridwatch.scenario.expansion import PlannedRequest
 
 ALTERNATIVES: Final = 5
 """Likeliest tokens that the engine names at each position, the chosen one among them."""
@@ -18,12 +19,53 @@ _NO_NUMBERS: Final = "Out of range float values"
 """What vLLM's server says in place of an answer whose logarithms JSON cannot hold."""
 
 
+def body_of(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a request down for ``/v1/completions``.
+
+    Args:
+        request: What is asked.
+        model: Name under which the engine serves it.
+        wanted: What it says besides, such as ``WANTED``.
+    """
+    body: dict[str, Any] = {
+        "model": model,
+        "prompt": request.prompt,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature or 0,
+        "ignore_eos": True,
+        "return_token_ids": True,
+        **wanted,
+    }
+    if request.sampling_seed is not None:
+        body["seed"] = request.sampling_seed
+    if request.n > 1:
+        body["n"] = request.n
+    if request.priority:
+        body["priority"] = request.priority
+    return body
+
+
+def joined(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Make one choice of several answers to a request, one behind the other."""
+    if len(choices) == 1:
+        return choices[0]
+    ordered = sorted(choices, key=lambda choice: int(choice["index"]))
+    logprobs = [choice.get("logprobs") or {} for choice in ordered]
+    return {
+        "token_ids": [token for choice in ordered for token in choice.get("token_ids") or ()],
+        "logprobs": {
+            key: [value for part in logprobs for value in part.get(key) or ()]
+            for key in ("token_logprobs", "top_logprobs")
+        },
+    }
+
+
 def completion_of(prompt: Sequence[int], choice: Mapping[str, Any]) -> Completion:
     """Read an answer.
 
     Args:
         prompt: Token ids that were sent.
-        choice: The first of the answer's ``choices``.
+        choice: The only one of the answer's ``choices``, or all of them ``joined``.
 
     Returns:
         Without logarithms where the engine gave none, or not one for each token.
@@ -54,8 +96,11 @@ def is_without_numbers(status: int, text: str) -> bool:
     return status == _REFUSED and _NO_NUMBERS in text
 
 
-def unreadable(prompt: Sequence[int]) -> Completion:
-    """Give what is kept of an answer whose logarithms are no numbers: no token is known."""
+def without_tokens(prompt: Sequence[int]) -> Completion:
+    """Give what is kept where no token is known.
+
+    Either the logarithms are no numbers, or the client went away before it was answered.
+    """
     return Completion(prompt_digest(prompt), ())
 
 

@@ -1,14 +1,15 @@
 """Writes right answers down, once: by transformers, or by an engine that is trusted."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.oracle import Drafts, Waves, answer
 from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.completions import completion_of
+from hybridwatch.measure.completions import completion_of, without_tokens
 from hybridwatch.measure.waves import drive_whole
 from hybridwatch.quality.oracle import Oracle, model_digest
 from hybridwatch.record.completion import Completion
@@ -42,9 +43,28 @@ def by_transformers(
     Raises:
         BuildError: The environment is not installed, or transformers cannot serve the model.
     """
-    found = answer(build.spec, model, trials_of(scenario, count), drafts)
-    trials = tuple(tuple(map(_completion_of, trial)) for trial in found.trials)
+    planned = trials_of(scenario, count)
+    known = [[one for one in trial if one.tokens] for trial in drafts]
+    found = answer(build.spec, model, [_with_right_answers(waves) for waves in planned], known)
+    pairs = zip(planned, found.trials, strict=True)
+    trials = tuple(tuple(_in_place(waves, map(read_answered, trial))) for waves, trial in pairs)
     return found.made_by, trials
+
+
+def _with_right_answers(waves: Waves) -> Waves:
+    """Leave out what has no answer that is the only right one."""
+    return [
+        replace(wave, requests=tuple(one for one in wave.requests if one.has_right_answer))
+        for wave in waves
+    ]
+
+
+def _in_place(waves: Waves, answers: Iterator[Completion]) -> Iterator[Completion]:
+    """Put answers beside the requests that have one; the others have none."""
+    for wave in waves:
+        for request in wave.requests:
+            right = request.has_right_answer
+            yield next(answers) if right else without_tokens(request.prompt)
 
 
 def by_engine(
@@ -70,7 +90,10 @@ def answered_by(bench: Bench, waves: Waves) -> tuple[Completion, ...]:
     """Have one trial answered by the first side of a bench: fixed, no graphs, no drafts."""
     engine = bench.make_ready(0)
     engine.settle(bench.reference(0))
-    return drive_whole(engine, waves, can_hold=not bench.scenario.engine.disaggregated)
+    answered = drive_whole(engine, waves, can_hold=not bench.scenario.engine.disaggregated)
+    requests = (request for wave in waves for request in wave.requests)
+    known = (one for one, r in zip(answered, requests, strict=True) if r.has_right_answer)
+    return tuple(_in_place(waves, known))
 
 
 def oracle_of(
@@ -89,7 +112,7 @@ def oracle_of(
     )
 
 
-def _completion_of(answered: Mapping[str, Any]) -> Completion:
+def read_answered(answered: Mapping[str, Any]) -> Completion:
     """Read an answer of the plugin as one of an engine, whose ids are texts."""
     top: Sequence[Sequence[tuple[int, float]]] = answered["top"]
     choice = {

@@ -14,15 +14,16 @@ from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.measure.occasions import first_of, require_occasion, require_replayed_layers
+from hybridwatch.measure.repeats import unrepeated
 from hybridwatch.measure.right_answers import checked
 from hybridwatch.measure.waves import Tokens, drive, drive_whole
-from hybridwatch.metric.catalogue import WRONG_TOKENS
-from hybridwatch.quality.harness import TaskRequest, run_tasks
+from hybridwatch.metric.catalogue import UNREPEATED_TOKENS, WRONG_TOKENS
+from hybridwatch.quality.harness import TaskRequest
 from hybridwatch.record.client import CLOCK_DIGITS, accepted_drafts, latencies
 from hybridwatch.record.completion import Completion
 from hybridwatch.record.run import Answer, CallSite, HostWork, Phase, Sample, StepPhase
 from hybridwatch.scenario.expansion import PlannedWave, expand
-from hybridwatch.scenario.fixes import CATALOGUE
 from hybridwatch.scenario.scenario import Scenario
 
 LOAD_TIMEOUT_S: Final = 120.0
@@ -47,9 +48,6 @@ CONTRACTS: Final = (
 )
 """Counters of the contract probe that must stay 0; each is the metric ``contract.<name>``. A probe
 has those that mean something on the engine's model runner."""
-
-OCCASIONS: Final[Mapping[str, str]] = {fix_id: fix.occasion for fix_id, fix in CATALOGUE.items()}
-"""Counters without which a fix had nothing to mend: a rule never put to the test proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ def measure(phase: Phase, station: Station) -> Measured:
             return _host_sync(station)
 
 
-def _prelude(station: Station) -> None:
+def run_prelude(station: Station) -> None:
     """Let the requests come and go whose batch rows every trial begins with."""
     workload = station.scenario.workload
     station.ask(expand(workload.prelude, workload.seed + station.number, "prelude"))
@@ -148,7 +146,7 @@ def _load(station: Station) -> dict[str, Any]:
 
 def _probed(station: Station, probe: str) -> dict[str, Any]:
     """Run the timed load under one probe."""
-    _prelude(station)
+    run_prelude(station)
     with _watching(station, probe) as seen:
         _load(station)
     return seen
@@ -172,17 +170,12 @@ def _contract(station: Station) -> Measured:
     right = _right_tokens(station, waves)
     # The prelude is watched too: what finished in it may be written to before the first wave.
     with _watching(station, "contract") as counts:
-        _prelude(station)
+        run_prelude(station)
         answered = station.complete(waves)
     unwatched = counts.get(UNSUPPORTED, {})
     if station.engine.server.launch.graph_replay:
-        _require_replayed_layers(counts, unwatched)
-    fix, occasions = station.scenario.fix, OCCASIONS.get(station.scenario.fix, "replays")
-    if occasions not in unwatched and not counts[occasions]:
-        raise MeasurementError(
-            f"the waves gave no occasion to break what {fix} mends: expected {occasions} above 0, "
-            f"found {counts}; look at workload.waves and engine.cudagraph_capture_sizes"
-        )
+        require_replayed_layers(counts, unwatched)
+    require_occasion(station.scenario.fix, counts, unwatched)
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     if right is not None:
         pairs = zip(answered, right, strict=True)
@@ -190,36 +183,20 @@ def _contract(station: Station) -> Measured:
         values[WRONG_TOKENS] = sum(bool(one.is_wrong) for one in answered)
     unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
     if not values:
-        raise MeasurementError(f"no contract can be watched: {_first_of(unwatched)}")
+        raise MeasurementError(f"no contract can be watched: {first_of(unwatched)}")
     samples = tuple(Sample(name, (float(value),)) for name, value in values.items())
     # What made-up weights say is as good one way as another, also beside another engine.
     if station.engine.server.launch.engine.load_format == "dummy":
         return Measured(samples, unsupported=unsupported)
+    repeated = unrepeated(waves, answered, station.scenario.engine.dtype)
+    if repeated is not None:
+        samples = (*samples, Sample(UNREPEATED_TOKENS, (float(repeated),)))
     found = checked(home(), station.scenario, station.number, waves, answered)
     return Measured(
         (*samples, *found.samples),
         unsupported=unsupported | found.unsupported,
         completions=found.answered,
     )
-
-
-def _require_replayed_layers(counts: Mapping[str, Any], unwatched: Mapping[str, str]) -> None:
-    """Refuse tokens of replays that are none: on a CPU only captured layers are replayed.
-
-    Raises:
-        MeasurementError: Graphs were replayed, and no layer in any.
-    """
-    graphs, layers = counts.get("graphs_replayed", 0), counts.get("layers_replayed", 0)
-    if graphs and not layers:
-        reason = f": {_first_of(unwatched)}" if unwatched else ""
-        raise MeasurementError(
-            f"the replay captured 0 recurrent layers, so each of its {graphs} graphs ran as "
-            f"without graphs, and equal tokens would prove nothing{reason}"
-        )
-
-
-def _first_of(unwatched: Mapping[str, str]) -> str:
-    return next(iter(unwatched.values()), "the probe counts none")
 
 
 def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:
@@ -244,8 +221,8 @@ def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Token
 def _accuracy(station: Station) -> Measured:
     accuracy, server = station.scenario.accuracy, station.engine.server
     assert accuracy is not None  # noqa: S101 - plan.phases_of leaves the phase out without tasks
-    _prelude(station)
-    answers = run_tasks(
+    run_prelude(station)
+    answers = station.bench.lm_eval.run_tasks(
         TaskRequest(
             base_url=f"{server.url}/v1/completions",
             model=server.launch.served_name,
@@ -267,7 +244,7 @@ def _accuracy(station: Station) -> Measured:
 
 
 def _performance(station: Station) -> Measured:
-    _prelude(station)
+    run_prelude(station)
     server = station.engine.server
     before, worked_before = read_step_counts(server), _processor_seconds(server)
     result = _load(station)

@@ -18,6 +18,7 @@ from hybridwatch.measure.bench import engines_of
 from hybridwatch.measure.plan import TIMED_PHASES, phases_of
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.process import require_wanted
+from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.run import Phase, Run
 
 STAGES: Final[tuple[tuple[Phase, ...], ...]] = (
@@ -133,6 +134,9 @@ class Relay:
         """Make room for logs; no engine is started yet."""
         folder = tempfile.TemporaryDirectory(prefix="hybridwatch-")
         self._work = Path(self._folders.enter_context(folder))
+        self._lm_eval = self._folders.enter_context(LmEval(self._work))
+        if any(Phase.ACCURACY in step.phases for step in self.steps):
+            self._lm_eval.start_ahead()  # the first engine takes longer to come up
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -192,7 +196,7 @@ class Relay:
         if number not in self._sessions:
             work = self._work / str(number)
             work.mkdir(exist_ok=True)
-            session = Session(self._requests[number], work)
+            session = Session(self._requests[number], work, self._lm_eval)
             with ExitStack() as on_error:
                 on_error.enter_context(session)
                 self._open[number] = on_error.pop_all()

@@ -53,9 +53,7 @@ def checked(
     oracle = load(path_of(home, scenario.id))
     if oracle is None or number >= len(oracle.trials):
         return Checked(answered)
-    fresh = [not wave.continues for wave in waves for _ in wave.requests]
-    bound = near_tie_within({scenario.engine.dtype})
-    wrong = wrong_among(answered, oracle.trials[number], fresh, bound)
+    wrong = _wrong(waves, answered, oracle.trials[number], scenario.engine.dtype)
     if wrong is None:
         why = _OUTDATED.format(model=scenario.model, scenario=scenario.id)
         return Checked(answered, unsupported={WRONG_ANSWERS: why})
@@ -64,3 +62,26 @@ def checked(
         for one, is_wrong in zip(answered, wrong, strict=True)
     )
     return Checked(marked, (Sample(WRONG_ANSWERS, (float(sum(wrong)),)),))
+
+
+def _wrong(
+    waves: Sequence[PlannedWave],
+    answered: Sequence[Completion],
+    right: Sequence[Completion],
+    dtype: str,
+) -> tuple[bool, ...] | None:
+    """Say of each answer whether it is wrong; of one that no oracle can know, it is not."""
+    planned = [(wave, request) for wave in waves for request in wave.requests]
+    if not len(planned) == len(answered) == len(right):
+        return None
+    known = [at for at, (_, request) in enumerate(planned) if request.has_right_answer]
+    found = wrong_among(
+        [answered[at] for at in known],
+        [right[at] for at in known],
+        [not planned[at][0].continues for at in known],
+        near_tie_within({dtype}),
+    )
+    if found is None:
+        return None
+    wrong = {at for at, is_wrong in zip(known, found, strict=True) if is_wrong}
+    return tuple(at in wrong for at in range(len(answered)))

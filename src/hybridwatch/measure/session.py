@@ -31,6 +31,7 @@ from hybridwatch.measure.plan import (
 )
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.process import require_wanted
+from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.record.identity import EngineBuild, ScenarioRef
 from hybridwatch.record.run import Failure, Phase, Run, Trial
@@ -110,9 +111,10 @@ class Session:
     Args:
         request: What to measure.
         work: Folder of its own, for logs and the files of clients.
+        lm_eval: Asks the documents of several sessions; None for one of its own.
     """
 
-    def __init__(self, request: SessionRequest, work: Path) -> None:
+    def __init__(self, request: SessionRequest, work: Path, lm_eval: LmEval | None = None) -> None:
         self.request = request
         self._work = work
         self._started = datetime.now(UTC)
@@ -133,6 +135,7 @@ class Session:
             work,
             self._say,
             cuda_numbers(self._gpus.devices),
+            lm_eval,
         )
 
     def __enter__(self) -> Self:

@@ -9,12 +9,17 @@ from typing import Any, Final
 
 import httpx
 
+from hybridwatch.engine.control import EngineControl
+from hybridwatch.engine.server import NO_CERTIFICATES
 from hybridwatch.measure.bench import LiveEngine
+from hybridwatch.measure.by_steps import COMPLETIONS, Ways, serve_by_steps
 from hybridwatch.measure.completions import (
     WANTED,
+    body_of,
     completion_of,
     is_without_numbers,
-    unreadable,
+    joined,
+    without_tokens,
 )
 from hybridwatch.record.completion import Completion
 from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
@@ -71,6 +76,7 @@ def _served(
         timeout=REQUEST_TIMEOUT_S,
         limits=httpx.Limits(max_connections=None),
         trust_env=False,
+        verify=NO_CERTIFICATES,
     ) as http:
         driver = _Driver(engine, http, wanted)
         before: list[Tokens] = []
@@ -101,7 +107,14 @@ class _Driver:
 
     def serve(self, wave: PlannedWave, *, can_hold: bool) -> list[Completion]:
         requests = wave.requests
-        with _senders(wave.max_concurrency or len(requests)) as senders:
+        time.sleep(wave.idle_s)
+        with (
+            _budgeted(self._engine.control, wave.token_budget),
+            _senders(wave.max_concurrency or len(requests)) as senders,
+        ):
+            if wave.arrival == "steps":
+                ways = Ways(lambda request: senders.submit(self._ask, request), self._body)
+                return serve_by_steps(self._engine, requests, ways)
             if wave.arrival == "together" and can_hold:
                 sent = self._send_together(requests, senders)
             else:
@@ -163,34 +176,44 @@ class _Driver:
     def _ask(self, request: PlannedRequest) -> Completion:
         server = self._engine.server
         headers = {} if request.rank is None else {RANK_HEADER: str(request.rank)}
-        body = {
-            "model": server.launch.served_name,
-            "prompt": request.prompt,
-            "max_tokens": request.max_tokens,
-            "temperature": 0,
-            "ignore_eos": True,
-            "return_token_ids": True,
-            **self._wanted,
-        }
         try:
-            answer = self._http.post("/v1/completions", json=body, headers=headers)
+            answer = self._http.post(COMPLETIONS, json=self._body(request), headers=headers)
         except httpx.HTTPError as error:
             raise server.error(f"a request was not answered: {error!r}") from error
         if self._wanted and is_without_numbers(answer.status_code, answer.text):
-            return unreadable(request.prompt)
+            return without_tokens(request.prompt)
         if answer.status_code != httpx.codes.OK:
             reason = answer.text[:_LONGEST_REASON]
             raise server.error(f"a request was refused ({answer.status_code}): {reason}")
         return self._completion_of(answer.json(), request)
 
     def _completion_of(self, answer: dict[str, Any], request: PlannedRequest) -> Completion:
-        choice = answer["choices"][0]
-        tokens = choice.get("token_ids") or ()
-        if len(tokens) != request.max_tokens:
+        choices = answer["choices"]
+        found = [len(choice.get("token_ids") or ()) for choice in choices]
+        if found != [request.max_tokens] * request.n:
+            wanted = f"an answer of {request.max_tokens} token ids"
+            if request.n > 1:
+                wanted = f"{request.n} answers of {request.max_tokens} token ids"
             raise self._engine.server.error(
-                f"expected an answer of {request.max_tokens} token ids, found {len(tokens)}"
+                f"expected {wanted}, found {', '.join(map(str, found))}"
             )
-        return completion_of(request.prompt, choice)
+        return completion_of(request.prompt, joined(choices))
+
+    def _body(self, request: PlannedRequest) -> dict[str, Any]:
+        return body_of(request, self._engine.server.launch.served_name, self._wanted)
+
+
+@contextmanager
+def _budgeted(control: EngineControl, tokens: int | None) -> Iterator[None]:
+    """Let engine steps have at most so many tokens for a while."""
+    if tokens is None:
+        yield
+        return
+    control.set_token_budget(tokens)
+    try:
+        yield
+    finally:
+        control.set_token_budget(None)
 
 
 @contextmanager

@@ -214,7 +214,11 @@ WRONG_TOKENS: Final = "contract.wrong_tokens"
 """Requests whose greedy tokens differ from those of the same engine without graphs."""
 
 WRONG_ANSWERS: Final = "contract.wrong_answers"
-"""Requests whose greedy tokens differ from those of an oracle outside the engine."""
+"""Requests whose greedy tokens, or their probabilities, differ from those of an oracle outside the
+engine."""
+
+UNREPEATED_TOKENS: Final = "contract.unrepeated_tokens"
+"""Requests that were asked twice in one trial, and whose tokens differ from the first time."""
 
 CHANGED_TOKENS: Final = "contract.changed_tokens"
 """Requests whose greedy tokens differ between baseline and contender. No trial has a sample of it:

@@ -1,9 +1,8 @@
 """Measures mutants, one after the other, on the live engine of one scenario."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -13,6 +12,7 @@ from typing import Final, Self
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.measure.deadline import ended_after
 from hybridwatch.measure.harness_version import harness_identity
 from hybridwatch.measure.phase import Measured, Station, measure
 from hybridwatch.measure.plan import phases_of
@@ -60,6 +60,17 @@ class _Count:
         self.changed += counts["changed"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the trials of a cell found."""
+
+    kill: Kill
+    state: State
+    count: _Count
+    seconds: float
+    trials: int
+
+
 @dataclass(slots=True)
 class Hunt:
     """One scenario on one build; a context manager, within which the engine lives.
@@ -91,11 +102,10 @@ class Hunt:
             EngineError: It does not come up.
         """
         self._open()
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(self._bench.close)
             self._run = self._begun()
-        except BaseException:
-            self._bench.close()
-            raise
+            on_error.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -125,7 +135,7 @@ class Hunt:
         seconds = time.monotonic() - begin
         quiet = State.SURVIVED if self._can_show(None) else State.NOT_MEASURED
         state = State.KILLED if kill else quiet
-        return self._cell(HEALTHY, "", kill, state, _Count(), seconds, len(again))
+        return self._cell(HEALTHY, "", _Found(kill, state, _Count(), seconds, len(again)))
 
     def hunt(self, name: str, mutant: Mutant) -> Cell:
         """Measure the engine with a mutant, until something shows it or nothing is left.
@@ -151,7 +161,7 @@ class Hunt:
         if count.changed != 0 and not self._is_healthy():
             self.say(f"{self.scenario.id}: {name} left the engine unwell; starting another one")
             self._open_anew()
-        return self._cell(name, mutant.digest, kill, state, count, seconds, len(mutated))
+        return self._cell(name, mutant.digest, _Found(kill, state, count, seconds, len(mutated)))
 
     def _open(self) -> None:
         self._bench = Bench(self.scenario, (self.build,), self.models, self.work, self.say)
@@ -221,7 +231,7 @@ class Hunt:
         usual = self._healthy.get((phase, number))
         limit = max(SHORTEST_LIMIT_S, SLOWEST * usual.duration_s) if usual else None
         got, failure = Measured(()), None
-        with _ended_after(engine, limit) as expired:
+        with ended_after(engine, limit) as expired:
             try:
                 engine.control.mutate(mutant)
                 got = measure(phase, Station(self._bench, _SIDE, self.work, number))
@@ -266,29 +276,20 @@ class Hunt:
         except MeasurementError:
             return False
 
-    def _cell(
-        self,
-        name: str,
-        digest: str,
-        kill: Kill,
-        state: State,
-        count: _Count,
-        seconds: float,
-        trials: int,
-    ) -> Cell:
+    def _cell(self, name: str, digest: str, found: _Found) -> Cell:
         return Cell(
             mutant=name,
             scenario=self.scenario.id,
             build=self.build.label,
             mutant_digest=digest,
             scenario_digest=self._run.scenario.digest,
-            state=state,
-            metrics=kill.metrics,
-            detail=kill.detail,
-            seconds=round(seconds, 1),
-            reached=count.reached,
-            changed=count.changed,
-            trials=trials,
+            state=found.state,
+            metrics=found.kill.metrics,
+            detail=found.kill.detail,
+            seconds=round(found.seconds, 1),
+            reached=found.count.reached,
+            changed=found.count.changed,
+            trials=found.trials,
             measured_at=datetime.now(UTC).replace(microsecond=0),
             release=self._run.builds[0].release,
             revision=self._run.harness.revision,
@@ -302,25 +303,3 @@ def _numbered(trials: list[Trial]) -> Iterator[tuple[int, Trial]]:
         number = seen.get(trial.phase, 0)
         seen[trial.phase] = number + 1
         yield number, trial
-
-
-@contextmanager
-def _ended_after(engine: LiveEngine, limit_s: float | None) -> Iterator[threading.Event]:
-    """End an engine that is not done in time; the event then is set."""
-    expired = threading.Event()
-
-    def end() -> None:
-        expired.set()
-        for server in engine.server.servers:
-            server.stop()
-
-    timer = threading.Timer(limit_s, end) if limit_s is not None else None
-    if timer is not None:
-        timer.start()
-    try:
-        yield expired
-    finally:
-        if timer is not None:
-            timer.cancel()
-            if expired.is_set():
-                timer.join()

@@ -2,9 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hybridwatch.mutants.catalogue import Mutant
 from hybridwatch.mutants.cell import HEALTHY, Cell, State
+
+ORDER: Final = (
+    *(State.KILLED, State.SURVIVED, State.NOT_MEASURED),
+    *(State.EQUIVALENT, State.NOT_REACHED),
+)
+"""What a mutant counts as that different things became of: the first one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +54,13 @@ def score_of(cells: Iterable[Cell], mutants: Mapping[str, Mutant]) -> Score:
         cells: The table; cells of mutants that are not in ``mutants`` are left out.
         mutants: The catalogue, or a half of it.
     """
-    order = (
-        *(State.KILLED, State.SURVIVED, State.NOT_MEASURED),
-        *(State.EQUIVALENT, State.NOT_REACHED),
-    )
-    found: dict[State, list[str]] = {state: [] for state in order}
+    found: dict[State, list[str]] = {state: [] for state in ORDER}
     by_mutant: dict[str, set[State]] = {}
     for cell in cells:
         by_mutant.setdefault(cell.mutant, set()).add(cell.state)
     for name in mutants:
         if name in by_mutant:
-            found[next(state for state in order if state in by_mutant[name])].append(name)
+            found[next(state for state in ORDER if state in by_mutant[name])].append(name)
     return Score(
         killed=tuple(found[State.KILLED]),
         survivors=tuple(found[State.SURVIVED]),

@@ -1,10 +1,14 @@
 """The kill table and its score as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from hybridwatch.mutants.catalogue import Mutant
 from hybridwatch.mutants.cell import HEALTHY, Cell, State
-from hybridwatch.mutants.score import Score, false_alarms, halves, score_of
+from hybridwatch.mutants.score import ORDER, Score, false_alarms, halves, score_of
+
+MOST_COLUMNS: Final = 5
+"""Scenarios that a table has room for."""
 
 
 def cell_words(cell: Cell | None) -> str:
@@ -33,15 +37,42 @@ def scenarios_of(cells: Sequence[Cell]) -> list[str]:
     return sorted({cell.scenario for cell in cells})
 
 
+def grid(
+    cells: Sequence[Cell], mutants: Mapping[str, Mutant]
+) -> tuple[list[str], Iterator[list[str]]]:
+    """Head and rows of the table for a reader.
+
+    A column for each scenario; where these are more than ``MOST_COLUMNS``, the quickest kill of
+    each mutant, and how many of the scenarios that reach it kill it.
+    """
+    columns = scenarios_of(cells)
+    is_wide = len(columns) > MOST_COLUMNS
+    head = ["found", "in", "killed in"] if is_wide else columns
+    words = _shortened if is_wide else lambda mine: [cell_words(mine.get(one)) for one in columns]
+    body = (
+        [name, mutant.half if mutant else "", mutant.mechanism if mutant else "", *words(mine)]
+        for name, mutant, mine in rows(cells, mutants)
+    )
+    return ["mutant", "half", "mechanism", *head], body
+
+
+def _shortened(mine: Mapping[str, Cell]) -> list[str]:
+    alarms = [cell for cell in mine.values() if cell.mutant == HEALTHY and cell.metrics]
+    if HEALTHY in {cell.mutant for cell in mine.values()}:
+        return [cell_words(next(iter(alarms or mine.values()))), f"{len(mine)} scenarios", ""]
+    clearest = min(mine.values(), key=lambda cell: (ORDER.index(cell.state), cell.seconds))
+    killed = sum(cell.state is State.KILLED for cell in mine.values())
+    reached = killed + sum(cell.state is State.SURVIVED for cell in mine.values())
+    share = f"{killed} of {reached}" if reached else ""
+    return [cell_words(clearest), clearest.scenario if reached else "", share]
+
+
 def markdown(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> str:
     """The table for a page."""
-    columns = scenarios_of(cells)
-    head = ["mutant", "half", "mechanism", *columns]
+    head, body = grid(cells, mutants)
     lines = [_line(head), _line(["---"] * len(head))]
-    for name, mutant, mine in rows(cells, mutants):
-        facts = ["", ""] if mutant is None else [mutant.half, mutant.mechanism]
-        words = [cell_words(mine.get(scenario)) for scenario in columns]
-        lines.append(_line([f"`{name}`" if mutant else "healthy engine", *facts, *words]))
+    for name, *words in body:
+        lines.append(_line([f"`{name}`" if name in mutants else "healthy engine", *words]))
     return "\n".join(lines)
 
 

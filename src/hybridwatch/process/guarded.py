@@ -154,6 +154,7 @@ class ConversingProcess:
         self._questions = os.fdopen(questions, "w", encoding="utf-8")
         self._answers = os.fdopen(answers, encoding="utf-8")
         self.log_tail = self._process.log_tail
+        self.wait = self._process.wait
 
     def ask(self, line: str) -> None:
         """Send one line.

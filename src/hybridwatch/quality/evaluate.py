@@ -1,12 +1,16 @@
-"""``python -m hybridwatch.quality.evaluate REQUEST ANSWER``: one lm-eval evaluation, JSON to JSON.
+"""``python -m hybridwatch.quality.evaluate``: lm-eval, one evaluation after the other.
 
-The harness starts this in a process of its own, which it can bound and kill. It does what
-``python -m lm_eval`` does but for one thing: lm-eval's command line reads the thousands of task
-files it ships before it looks for ours, 8 s of 11 s for 400 answers of a fast engine. Here they
-are read only when a task is asked for that is not ours.
+Each line on standard input names two files, a request and the answer to be written, as a JSON list;
+``done`` on standard output follows when the answer is there. An evaluation that fails ends the
+process with lm-eval's own error. The harness can bound and kill it.
+
+Two things differ from ``python -m lm_eval``. lm-eval's command line reads the thousands of task
+files it ships before it looks for ours, 8 s of 11 s for 400 answers of a fast engine; here they are
+read only when a task is asked for that is not ours. And its imports are paid for once.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any, TypedDict
@@ -32,7 +36,7 @@ class Request(TypedDict):
 
 def evaluate(request: Request) -> dict[str, Any]:
     """Run the tasks and return lm-eval's ``versions``, ``n-samples`` and ``samples``."""
-    # Here, because the harness imports this module for its types and lm-eval takes a second.
+    # Here, because the harness imports this module for its types and lm-eval takes two seconds.
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager
 
@@ -51,13 +55,19 @@ def evaluate(request: Request) -> dict[str, Any]:
     return {key: found[key] for key in ("versions", "n-samples", "samples")}
 
 
-def main(request_path: str, answer_path: str) -> int:
-    """Read a request, evaluate, write the answer."""
-    request: Request = json.loads(Path(request_path).read_text(encoding="utf-8"))
-    answer = evaluate(request)
-    Path(answer_path).write_text(json.dumps(answer, default=str), encoding="utf-8")
-    return 0
+def main() -> None:
+    """Serve until standard input ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what lm-eval prints goes to the log
+    import lm_eval  # noqa: F401 - before anything is asked for
+
+    for line in sys.stdin:
+        request, answer = map(Path, json.loads(line))
+        found = evaluate(json.loads(request.read_text(encoding="utf-8")))
+        answer.write_text(json.dumps(found, default=str), encoding="utf-8")
+        answers.write("done\n")
+        answers.flush()
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main()

@@ -7,12 +7,13 @@ hung, or when the harness was interrupted.
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from hybridwatch.errors import MeasurementError, ScenarioError
-from hybridwatch.process import GuardedProcess, without_proxy
+from hybridwatch.process import ConversingProcess, GuardedProcess, without_proxy
 from hybridwatch.quality.answers import NO_TEXT, read_answers
 from hybridwatch.quality.evaluate import Request
 from hybridwatch.record.run import Answer
@@ -23,6 +24,8 @@ TASKS: Final = Path(__file__).parent / "tasks"
 FETCH_TIMEOUT_S: Final = 600.0
 """lm-eval's own data sets are small; the hub's client takes a minute to say that it has no line."""
 
+_END_S: Final = 10.0
+"""Limit for a process that has closed its output to end."""
 _TAIL_LINES: Final = 20
 _LOG: Final = "lm-eval.log"
 
@@ -37,8 +40,8 @@ class TaskRequest:
         tasks: Ours (``recall``) or lm-eval's own (``gsm8k``), which may need the hub.
         documents: How many of each task, from the first.
         max_concurrency: Requests in flight at once.
-        timeout_s: Seconds for everything, the start of lm-eval (2 s) included.
-        work_dir: Existing folder for the request, lm-eval's output and its log.
+        timeout_s: Seconds for everything, the start of lm-eval (2 s) included where it is needed.
+        work_dir: Existing folder for the request and lm-eval's answer.
     """
 
     base_url: str
@@ -50,35 +53,86 @@ class TaskRequest:
     work_dir: Path
 
 
-def run_tasks(request: TaskRequest) -> tuple[Answer, ...]:
-    """Ask every document and read what came back.
+class LmEval:
+    """lm-eval in a process of its own, started when it is first needed; a context manager.
 
-    Returns:
-        Answers by task in the order of the request, then by document; every document is there.
+    One process serves every trial, so that its imports are paid for once. One that failed or gave
+    no answer in time has ended, and the next trial gets a new one.
 
-    Raises:
-        MeasurementError: lm-eval failed, did not end in time, or left a document out. The first
-            line says what happened, the lines after it are the end of lm-eval's output.
+    Args:
+        work_dir: Existing folder for its log, in which it works.
     """
-    names = {name: _eval_name(name) for name in request.tasks}
-    request_file = request.work_dir / "lm-eval-request.json"
-    answered = request.work_dir / "lm-eval-answer.json"
-    request_file.write_text(json.dumps(_evaluation(request, names)), encoding="utf-8")
-    answered.unlink(missing_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "hybridwatch.quality.evaluate",
-        str(request_file),
-        str(answered),
-    ]
-    offline = all(name != eval_name for name, eval_name in names.items())
-    _finish(command, request.work_dir, _environment(offline=offline), request.timeout_s)
-    try:
-        evaluation: Mapping[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise MeasurementError(f"lm-eval left no readable answer: {error}") from error
-    return read_answers(evaluation, names, request.documents)
+
+    def __init__(self, work_dir: Path) -> None:
+        self._work_dir = work_dir
+        self._process: ConversingProcess | None = None
+        self._offline = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start_ahead(self) -> None:
+        """Start it when it is not there, for tasks of ours, and leave it to its imports."""
+        self._started(offline=True)
+
+    def run_tasks(self, request: TaskRequest) -> tuple[Answer, ...]:
+        """Ask every document and read what came back.
+
+        Returns:
+            Answers by task in the order of the request, then by document; every document is there.
+
+        Raises:
+            MeasurementError: lm-eval failed, did not end in time, or left a document out. The first
+                line says what happened, the lines after it are the end of lm-eval's output.
+        """
+        names = {name: _eval_name(name) for name in request.tasks}
+        request_file = request.work_dir / "lm-eval-request.json"
+        answered = request.work_dir / "lm-eval-answer.json"
+        request_file.write_text(json.dumps(_evaluation(request, names)), encoding="utf-8")
+        answered.unlink(missing_ok=True)
+        offline = all(name != eval_name for name, eval_name in names.items())
+        process = self._started(offline=offline)
+        with ExitStack() as on_error:
+            on_error.callback(self.stop)
+            self._evaluate(process, [str(request_file), str(answered)], request.timeout_s)
+            on_error.pop_all()
+        try:
+            evaluation: Mapping[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise MeasurementError(f"lm-eval left no readable answer: {error}") from error
+        return read_answers(evaluation, names, request.documents)
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def _started(self, *, offline: bool) -> ConversingProcess:
+        if self._process is None or self._offline != offline:
+            self.stop()
+            self._offline = offline
+            self._process = ConversingProcess(
+                [sys.executable, "-m", "hybridwatch.quality.evaluate"],
+                self._work_dir / _LOG,
+                _environment(offline=offline),
+                folder=self._work_dir,
+            )
+        return self._process
+
+    def _evaluate(self, process: ConversingProcess, files: list[str], timeout_s: float) -> None:
+        try:
+            # It has ended after an error that nobody waited for; what it answers says so.
+            with suppress(BrokenPipeError):
+                process.ask(json.dumps(files))
+            process.answer(timeout_s)
+        except TimeoutError:
+            raise _not_in_time(timeout_s, self._work_dir / _LOG) from None
+        except EOFError:
+            raise _ended(process.wait(_END_S), self._work_dir / _LOG) from None
 
 
 def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
@@ -135,24 +189,30 @@ def _environment(*, offline: bool) -> dict[str, str]:
 def _finish(
     command: list[str], work_dir: Path, environment: dict[str, str], timeout_s: float
 ) -> None:
-    """Run lm-eval to its end."""
+    """Run a command of lm-eval's to its end."""
     log = work_dir / _LOG
     log.unlink(missing_ok=True)
     process = GuardedProcess(command, log, environment, folder=work_dir)
     try:
         status = process.wait(timeout_s)
     except TimeoutError:
-        raise MeasurementError(
-            f"lm-eval did not end in {timeout_s:g} s; its last lines:\n{_tail(log)}"
-        ) from None
+        raise _not_in_time(timeout_s, log) from None
     finally:
         process.stop()
     if status != 0:
-        tail = _tail(log)
-        cause = tail.rpartition("\n")[2] or "no output"
-        raise MeasurementError(
-            f"lm-eval ended with status {status}: {cause}; its last lines:\n{tail}"
-        )
+        raise _ended(status, log)
+
+
+def _not_in_time(timeout_s: float, log: Path) -> MeasurementError:
+    return MeasurementError(
+        f"lm-eval did not end in {timeout_s:g} s; its last lines:\n{_tail(log)}"
+    )
+
+
+def _ended(status: int, log: Path) -> MeasurementError:
+    tail = _tail(log)
+    cause = tail.rpartition("\n")[2] or "no output"
+    return MeasurementError(f"lm-eval ended with status {status}: {cause}; its last lines:\n{tail}")
 
 
 def _tail(log: Path) -> str:

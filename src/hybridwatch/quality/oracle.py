@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,6 +21,8 @@ from hybridwatch.record.wire_completion import WireCompletion
 
 ORACLES: Final = "oracles"
 """Folder of a home."""
+NO_NUMBERS: Final = "its logarithms are no numbers"
+"""What is wrong with an answer without tokens."""
 
 
 class _File(BaseModel):
@@ -107,6 +109,18 @@ def _parsed(path: Path, text: bytes) -> Oracle:
     return Oracle(**{**plain, "trials": trials})
 
 
+class Error(NamedTuple):
+    """What is wrong with an answer.
+
+    Attributes:
+        position: Of the first token that is not right, from 0.
+        why: In words.
+    """
+
+    position: int
+    why: str
+
+
 def wrong_among(
     answered: Sequence[Completion],
     right: Sequence[Completion],
@@ -122,7 +136,7 @@ def wrong_among(
         answered: By the engine.
         right: By the oracle, to the same requests.
         fresh: Of each request, whether its prompt hangs on no answer before it.
-        bound: Nats that a token may lie behind the oracle's for the choice to be rounding.
+        bound: Nats that rounding may account for, as for ``error_in``.
 
     Returns:
         ``None`` when the oracle was asked something else: its file is older than the scenario.
@@ -136,16 +150,38 @@ def wrong_among(
     ):
         return None
     return tuple(
-        one.prompt == other.prompt and _is_wrong(one, other, bound) for one, other in pairs
+        one.prompt == other.prompt and error_in(one, other, bound) is not None
+        for one, other in pairs
     )
 
 
-def _is_wrong(one: Completion, right: Completion, bound: float) -> bool:
-    at = position_of_parting(one, right)
-    if at is None or not one.tokens:
-        return at is not None  # without tokens its logarithms are no numbers
-    gap = right.gap(at, one.tokens[at])
-    return gap is None or gap > bound
+def error_in(answer: Completion, right: Completion, bound: float) -> Error | None:
+    """Find the first token of an answer that is not right; ``None`` where there is none.
+
+    Args:
+        answer: Of the engine.
+        right: Of the oracle, to the same prompt and as long.
+        bound: Nats that rounding may account for, in which token is chosen and in its probability.
+    """
+    if not answer.tokens:
+        return Error(0, NO_NUMBERS) if right.tokens else None
+    at = position_of_parting(answer, right)
+    same = len(right.tokens) if at is None else at
+    pairs = list(zip(answer.logprobs, right.logprobs, strict=False))[:same]
+    for place, (found, expected) in enumerate(pairs):
+        if abs(found - expected) > bound:
+            why = f"token {place}: expected logprob {expected:g}, found {found:g}"
+            return Error(place, why)
+    if at is None:
+        return None
+    if at == min(len(answer.tokens), len(right.tokens)):
+        return Error(at, f"expected {len(right.tokens)} tokens, found {len(answer.tokens)}")
+    gap = right.gap(at, answer.tokens[at])
+    if gap is not None and gap <= bound:
+        return None
+    behind = "far" if gap is None else f"{gap:g} nats"
+    tokens = f"expected {right.tokens[at]}, found {answer.tokens[at]}"
+    return Error(at, f"token {at}: {tokens}, which is {behind} behind")
 
 
 def deviations_of(
@@ -164,19 +200,11 @@ def deviations_of(
                 yield f"trial {trial}: request {request}: {why}"
 
 
-def _deviation(one: Completion, other: Completion) -> str:
-    if one.prompt != other.prompt:
-        return f"prompt: expected {other.prompt}, found {one.prompt}"
-    at = position_of_parting(one, other)
-    if at is not None:
-        near = at < min(len(one.tokens), len(other.tokens)) and not _is_wrong(
-            one, other, NEAR_TIE_FLOAT32
-        )
-        return "" if near else f"tokens: the answers part at position {at}"
-    apart = max(
-        (abs(old - new) for old, new in zip(one.logprobs, other.logprobs, strict=True)), default=0.0
-    )
-    return f"logprobs: up to {apart:g} nats apart" if apart > NEAR_TIE_FLOAT32 else ""
+def _deviation(kept: Completion, fresh: Completion) -> str:
+    if kept.prompt != fresh.prompt:
+        return f"prompt: expected {kept.prompt}, found {fresh.prompt}"
+    error = error_in(fresh, kept, NEAR_TIE_FLOAT32)
+    return error.why if error else ""
 
 
 def model_digest(folder: Path) -> str:

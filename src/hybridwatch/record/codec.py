@@ -237,12 +237,8 @@ def _check_consistent(wire: WireRecord) -> None:
 def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     for trial in run.trials:
         for number, answer in enumerate(trial.answers):
-            try:
-                wire = WireAnswer.model_validate(answer, from_attributes=True)
-            except ValidationError as error:
-                path = f"trials[{trial.index}].answers[{number}].{_first(error)}"
-                raise RecordError(f"run {run.id} cannot be kept: {path}") from error
             where = f"trials[{trial.index}].answers[{number}]"
+            wire = _wire(run, where, WireAnswer, answer)
             yield where, {"trial": trial.index, "answer": wire.model_dump(mode="json")}
         if trial.client_result is not None:
             where = f"trials[{trial.index}].client_result"
@@ -257,15 +253,20 @@ def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _completions_line(run: Run, trial: Trial) -> tuple[str, dict[str, Any]]:
     where = f"trials[{trial.index}].completions"
-    wires: list[dict[str, Any]] = []
-    for number, one in enumerate(trial.completions):
-        try:
-            wire = WireCompletion.model_validate(one, from_attributes=True)
-        except ValidationError as error:
-            path = f"{where}[{number}].{_first(error)}"
-            raise RecordError(f"run {run.id} cannot be kept: {path}") from error
-        wires.append(wire.model_dump(mode="json", exclude_defaults=True))
-    return where, {"trial": trial.index, "completions": wires}
+    wires = [
+        _wire(run, f"{where}[{number}]", WireCompletion, one)
+        for number, one in enumerate(trial.completions)
+    ]
+    kept = [wire.model_dump(mode="json", exclude_defaults=True) for wire in wires]
+    return where, {"trial": trial.index, "completions": kept}
+
+
+def _wire(run: Run, where: str, form: type[_Model], value: object) -> _Model:
+    """Give a value the form of the file, or say what of it cannot be kept."""
+    try:
+        return form.model_validate(value, from_attributes=True)
+    except ValidationError as error:
+        raise RecordError(f"run {run.id} cannot be kept: {where}.{_first(error)}") from error
 
 
 def _line(where: str, content: Mapping[str, Any]) -> bytes:

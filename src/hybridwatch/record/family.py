@@ -1,6 +1,7 @@
 """Which builds are one series, of which the newest takes the place of the others.
 
-A night gives every build a label of its own. Who asks how the nightly stands means the last one.
+A night gives every build a label of its own, and so does an edit of a patched tree. Who asks how
+the nightly, or the patch, stands means the last one.
 """
 
 import re
@@ -10,6 +11,7 @@ _NIGHT: Final = re.compile(
     r"(?<![0-9A-Za-z])(?:"
     r"20\d{6}|20\d\d-\d\d-\d\d"  # a date
     r"|\d+(?:\.\d+)*[.-]?dev\d+"  # a version under development
+    r"|(?<=@)[0-9a-f]{8,64}"  # the code of a build that is no release's
     r"|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}"  # a commit
     r")(?![0-9A-Za-z])"
 )

@@ -41,6 +41,11 @@ class EngineBuild:
         code_digest: SHA-256 over the paths and contents of vLLM's Python files as the engine found
             them at its start, which distinguishes a patched tree from a restored one. ``None``
             where it is not known: in records made before it was kept, and in ingested ones.
+        changed_files: vLLM's Python files that are not as the installed wheel lists them: changed,
+            added or missing; no more than the first hundred. ``None`` where it is not known.
+        revision: Git commit of the tree that the Python files are from; ``None`` where they are
+            not kept in git.
+        diff_digest: SHA-256 of what differs from that commit; ``None`` where nothing does.
     """
 
     label: str
@@ -53,6 +58,9 @@ class EngineBuild:
     fixes: Mapping[str, FixState]
     flags: Mapping[str, str]
     code_digest: str | None = None
+    changed_files: tuple[str, ...] | None = None
+    revision: str | None = None
+    diff_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,16 @@ from typing import Final
 from hybridwatch.record.identity import EngineBuild
 
 _NUMBERED: Final = re.compile(r"\d+\.\d+")
+_CODE: Final = "@"
 _RELEASE: Final = re.compile(r"\d+(\.\d+)+((rc|\.post)\d+)?")
 
 
 def is_lasting(build: EngineBuild) -> bool:
-    """Whether the build's name holds a version; ``adopted`` or ``nightly`` is another each day."""
-    return _NUMBERED.search(build.name) is not None
+    """Whether the label holds a version or the code; ``adopted`` is another build each day.
+
+    A label that holds the code is refused once the code is another.
+    """
+    return _CODE in build.label or _NUMBERED.search(build.name) is not None
 
 
 def lasting_label(build: EngineBuild) -> str:

@@ -168,6 +168,11 @@ class _Build(_Wire):
     fixes: Annotated[dict[Name, FixState], _Few]
     flags: Annotated[dict[Name, Text], _Few]
     code_digest: Digest | None = Field(default=None, exclude_if=_is_absent)
+    changed_files: Annotated[tuple[Name, ...], _Few] | None = Field(
+        default=None, exclude_if=_is_absent
+    )
+    revision: Name | None = Field(default=None, exclude_if=_is_absent)
+    diff_digest: Digest | None = Field(default=None, exclude_if=_is_absent)
 
 
 class _Sample(_Wire):

@@ -168,10 +168,11 @@ def _testbed(testbed: Testbed) -> dict[str, Any]:
 
 def _build(build: EngineBuild) -> dict[str, Any]:
     # Left out where it is not known: verdicts stored before are to be had again to the letter.
-    code = ("code_digest",) if build.code_digest else ()
+    late = ("code_digest", "changed_files", "revision", "diff_digest")
+    known = [name for name in late if getattr(build, name)]
     names = ("label", "name", "release", "accelerator", "distribution", "lock_digest")
     return {
-        **_fields(build, *code, *names, "wheel_digest"),
+        **_fields(build, *known, *names, "wheel_digest"),
         "fixes": {fix: state.value for fix, state in sorted(build.fixes.items())},
         "flags": dict(sorted(build.flags.items())),
     }

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from hybridwatch.analysis.cause import causes_in
-from hybridwatch.analysis.gate import UNKNOWN_RUNS, is_worse_between_unknown_runs, stands
+from hybridwatch.analysis.gate import (
+    RESTLESS,
+    UNKNOWN_RUNS,
+    is_worse_and_held_back,
+    is_worse_between_unknown_runs,
+    stands,
+)
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.metric import Kind
@@ -164,6 +170,9 @@ def unsure(report: Report) -> str:
     if apart:
         named = ", ".join(map(name_of, apart))
         parts.append(f"A gate only warns of {named}: {UNKNOWN_RUNS}.")
+    if held_back := [c for c in report.comparisons if is_worse_and_held_back(c, report)]:
+        named = ", ".join(map(name_of, held_back))
+        parts.append(f"A gate only warns of {named}: {RESTLESS}.")
     return " ".join(parts)
 
 

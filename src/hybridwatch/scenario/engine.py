@@ -29,6 +29,8 @@ class EngineArgs(Part):
             of a model need; None leaves it as it is.
         max_num_batched_tokens: Most tokens of one step. This and what follows up to
             ``async_scheduling``: None leaves it to the engine.
+        scheduling_policy: Who goes first, and who is preempted when blocks run out: by arrival, or
+            by the priority that a request names.
         enable_prefix_caching: Whether prompts start from what others left in the cache.
         mamba_cache_mode: Which Mamba states the prefix cache keeps.
         num_gpu_blocks_override: Blocks of the cache; few of them make requests wait for others.
@@ -51,6 +53,7 @@ class EngineArgs(Part):
     cudagraph_capture_sizes: tuple[Concurrency, ...] = Field(strict=False)
     compilation_mode: Literal[3] | None = None
     max_num_batched_tokens: Tokens | None = None
+    scheduling_policy: Literal["fcfs", "priority"] | None = None
     enable_prefix_caching: bool | None = None
     mamba_cache_mode: Literal["none", "align", "all"] | None = None
     num_gpu_blocks_override: Count | None = None

@@ -4,7 +4,7 @@ import hashlib
 import math
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, cycle
 from typing import Final, Literal
 
@@ -33,12 +33,29 @@ class PlannedRequest:
         max_tokens: Length of its answer.
         rank: Data-parallel rank that gets it; None when the engine shall choose.
         delay_s: Seconds from the start of the wave to its arrival; 0 but for poisson arrivals.
+        at_step: Engine step of the wave before which it comes, when the wave arrives by steps.
+        abort_at_step: The one before which its client goes away; None for one that is answered.
+        temperature: Of a sampled answer; 0 for the likeliest tokens.
+        sampling_seed: What a sampled answer is drawn from.
+        n: Answers to it.
+        priority: Lower numbers go first in an engine that schedules by priority.
     """
 
     prompt: tuple[int, ...]
     max_tokens: int
     rank: int | None = None
     delay_s: float = 0.0
+    at_step: int = 0
+    abort_at_step: int | None = None
+    temperature: float = 0.0
+    sampling_seed: int | None = None
+    n: int = 1
+    priority: int = 0
+
+    @property
+    def has_right_answer(self) -> bool:
+        """Whether an oracle can say what the answer is: it is greedy, and somebody waits for it."""
+        return not self.temperature and self.abort_at_step is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +67,18 @@ class PlannedWave:
         arrival: How they arrive.
         max_concurrency: Requests in flight at once, for a queue.
         continues: Prompts begin with prompt and answer of the same place in the wave before.
+        again: The requests are those of the wave before.
+        token_budget: Most tokens of an engine step; None for the engine's own.
+        idle_s: Seconds without a request before it.
     """
 
     requests: tuple[PlannedRequest, ...]
     arrival: Arrival = "together"
     max_concurrency: int | None = None
     continues: bool = False
+    again: bool = False
+    token_budget: int | None = None
+    idle_s: float = 0.0
 
 
 def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tuple[PlannedWave, ...]:
@@ -71,14 +94,44 @@ def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tupl
         section: Where the waves are declared, so that prelude and waves get different texts. Shared
             prefixes are those of the whole workload.
     """
-    planned = []
+    planned: list[PlannedWave] = []
     earlier: Sequence[_Prompt] = ()
+    begin = 0  # step of the last planned wave at which the wave before began
     for number, wave in enumerate(waves):
         for turn in range(wave.repeat):
             place = _Place(seed, f"{section}/{number}/{turn}", earlier if wave.continues else ())
-            made, earlier = _planned(wave, place)
-            planned.append(made)
+            made, prompts = _planned(wave, place)
+            if wave.again:
+                made = _asked_again(planned[-1], made)
+            else:
+                earlier = prompts
+            if wave.overlap_after_steps is None:
+                begin = 0
+                planned.append(made)
+            else:
+                begin += wave.overlap_after_steps
+                planned[-1] = _overlaid(planned[-1], made, begin)
     return tuple(planned)
+
+
+def _asked_again(before: PlannedWave, made: PlannedWave) -> PlannedWave:
+    """What was asked before, at the times and priorities that the wave says for itself."""
+    pairs = zip(before.requests, made.requests, strict=True)
+    requests = (replace(new, prompt=old.prompt, max_tokens=old.max_tokens) for old, new in pairs)
+    return replace(made, requests=tuple(requests))
+
+
+def _overlaid(below: PlannedWave, above: PlannedWave, begin: int) -> PlannedWave:
+    """One wave that is both, the second from an engine step of the first on."""
+    later = (
+        replace(
+            request,
+            at_step=begin + request.at_step,
+            abort_at_step=None if request.abort_at_step is None else begin + request.abort_at_step,
+        )
+        for request in above.requests
+    )
+    return replace(below, requests=(*below.requests, *later), arrival="steps")
 
 
 class _Draws:
@@ -119,20 +172,35 @@ def _planned(wave: Wave, place: _Place) -> tuple[PlannedWave, Sequence[_Prompt]]
     streams = [_Draws(f"{place.seed}/{place.name}/{request}") for request in range(wave.requests)]
     # A request draws in this order, whether the wave needs the number or not: input length, output
     # length, turn to end early, early length, gap, text. So its text depends on its length alone.
-    inputs = [wave.input_tokens.at(stream.unit()) for stream in streams]
+    inputs = [wave.input_tokens.of(at, stream.unit()) for at, stream in enumerate(streams)]
     outputs = _outputs(wave, streams)
     delays = _delays(wave, streams)
     prompts = _prompts(wave, place, streams, inputs)
+    aborts = {abort.request: abort.step for abort in wave.aborts}
     requests = (
-        PlannedRequest(prompt.tokens, output, wave.rank, delay)
-        for prompt, output, delay in zip(prompts, outputs, delays, strict=True)
+        PlannedRequest(
+            *(prompt.tokens, output, wave.rank, delay),
+            at_step=wave.at_step[at] if wave.at_step else 0,
+            abort_at_step=aborts.get(at),
+            temperature=wave.temperature,
+            sampling_seed=None if wave.sampling_seed is None else wave.sampling_seed + at,
+            n=wave.n,
+            priority=wave.priority_of(at),
+        )
+        for at, (prompt, output, delay) in enumerate(zip(prompts, outputs, delays, strict=True))
     )
-    planned = PlannedWave(tuple(requests), wave.arrival, wave.max_concurrency, wave.continues)
+    planned = PlannedWave(
+        *(tuple(requests), "steps" if wave.counts_steps else wave.arrival, wave.max_concurrency),
+        continues=wave.continues,
+        again=wave.again,
+        token_budget=wave.token_budget,
+        idle_s=wave.idle_s,
+    )
     return planned, prompts
 
 
 def _outputs(wave: Wave, streams: Sequence[_Draws]) -> list[int]:
-    whole = [wave.output_tokens.at(stream.unit()) for stream in streams]
+    whole = [wave.output_tokens.of(at, stream.unit()) for at, stream in enumerate(streams)]
     turns = [stream.unit() for stream in streams]
     early = [1 + int(stream.unit() * most) for stream, most in zip(streams, whole, strict=True)]
     count = math.floor(wave.early_finish * wave.requests + 0.5)
@@ -155,7 +223,8 @@ def _prompts(
     starts = _starts(wave, place)
     taken: set[tuple[int, ...]] = set()
     prompts = []
-    for stream, start, length in zip(streams, starts, lengths, strict=False):
+    for at, (stream, whole, length) in enumerate(zip(streams, starts, lengths, strict=False)):
+        start = _cut(whole, wave.prefix_of(at))
         prompt = _prompt(wave, stream, start, length)
         for _ in range(_REDRAWS):
             if prompt.tokens not in taken:
@@ -176,8 +245,13 @@ def _starts(wave: Wave, place: _Place) -> Iterable[Listing]:
 
 def _prefix(wave: Wave, draws: _Draws) -> Listing:
     if wave.text == "recall":
-        return listing(draws.unit, wave.shared_prefix_tokens)
-    return Listing(random_text(draws.unit, wave.shared_prefix_tokens))
+        return listing(draws.unit, wave.longest_prefix)
+    return Listing(random_text(draws.unit, wave.longest_prefix))
+
+
+def _cut(start: Listing, tokens: int) -> Listing:
+    """As much of a start as a request shares; a listing is shared whole."""
+    return start if len(start.tokens) <= tokens else Listing(start.tokens[:tokens])
 
 
 def _prompt(wave: Wave, draws: _Draws, start: Listing, length: int) -> _Prompt:

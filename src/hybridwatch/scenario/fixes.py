@@ -63,11 +63,16 @@ CATALOGUE: Final[Mapping[str, Fix]] = load_fixes(_FILE)
 FIXES: Final[tuple[str, ...]] = tuple(CATALOGUE)
 """Ids of the fixes that can be applied or reverted; each is some scenario's known-bad control."""
 
+NO_FIX: Final = "none"
+"""What a scenario names that looks for no bug that is known."""
+
 if TYPE_CHECKING:
     FixId = str
+    GuardedFix = str
 else:
     # A file that names another fix is refused with the known ones, as for any other choice.
     FixId = Literal[FIXES]
+    GuardedFix = Literal[(*FIXES, NO_FIX)]
 
 FIX_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     fix_id: fix.parts for fix_id, fix in CATALOGUE.items() if fix.parts

@@ -13,10 +13,10 @@ from pydantic_core import PydanticCustomError
 
 from hybridwatch.metric import Direction, Kind, Metric, metric_of
 from hybridwatch.scenario.engine import EngineArgs, contradictions_of_graphs
-from hybridwatch.scenario.fixes import FixId
-from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, Seed, Tokens, refuse
-from hybridwatch.scenario.pattern import Wave
+from hybridwatch.scenario.fixes import NO_FIX, FixId, GuardedFix
+from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, refuse
 from hybridwatch.scenario.validation_text import quoted
+from hybridwatch.scenario.workload import Workload, contradictions_of_waves
 
 MIN_PERFORMANCE_TRIALS: Final = 7
 """Per side. An exact rank test of 7 against 7 can reach p = 2/3432, so a verdict survives the
@@ -44,43 +44,6 @@ TaskName = Annotated[
         pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$", description="lower-case words joined by underscores"
     ),
 ]
-
-
-class Generation(Part):
-    """The load under which everything is timed.
-
-    Attributes:
-        prompts: Requests of one trial.
-        input_tokens: Length of each prompt.
-        output_tokens: Length of each answer; the end-of-text token is ignored.
-        max_concurrency: Requests in flight at once.
-        seed: Of the prompts; the same seed gives the same prompts.
-    """
-
-    prompts: Count
-    input_tokens: Tokens
-    output_tokens: Tokens
-    max_concurrency: Concurrency
-    seed: Seed
-
-
-class Workload(Part):
-    """The work that an engine gets.
-
-    Attributes:
-        seed: Of prelude and waves; contract trial k takes ``seed + k``.
-        idle_dummy_batches: Dummy batches that the engine runs each time it has run out of
-            requests, as a data-parallel rank does while others are at work.
-        prelude: Comes and goes before each trial of each phase; its batch rows stay behind.
-        waves: The requests of a contract trial, after the prelude.
-        generation: The load under which everything is timed.
-    """
-
-    seed: Seed
-    idle_dummy_batches: Annotated[int, Field(ge=0, le=4096)] = 0
-    prelude: tuple[Wave, ...] = Field(default=(), strict=False)
-    waves: tuple[Wave, ...] = Field(strict=False, min_length=1)
-    generation: Generation
 
 
 class Accuracy(Part):
@@ -130,7 +93,8 @@ class Scenario(Part):
         id: Path below the scenario folder without suffix; given by the loader, not by the file.
         why: What goes wrong in the world that this scenario looks for.
         version: Raised by hand when numbers stop being comparable.
-        fix: The fix whose removal is the known-bad control.
+        fix: The fix whose removal is the known-bad control; ``none`` where no bug is known that it
+            finds, and mutants alone show what it sees.
         requires: Fixes without which there is nothing to see, because the engine dies or is wrong
             for another reason; both sides of a control have them.
         harm: How far the fault reaches here. ``answers``: a contract is broken, and tokens or
@@ -151,7 +115,7 @@ class Scenario(Part):
     id: str
     why: Annotated[str, Field(pattern=r"\S", description="a text")]
     version: Annotated[int, Field(ge=1)]
-    fix: FixId
+    fix: GuardedFix
     requires: tuple[FixId, ...] = Field(default=(), strict=False)
     harm: Literal["answers", "state", "death"] = "answers"
     accelerator: Accelerator | None = None
@@ -194,6 +158,16 @@ class Scenario(Part):
         """Whether nothing that can be right or wrong is looked at, so that no control shows it."""
         return self.trials.contract == 0 and self.accuracy is None
 
+    @property
+    def has_known_bad(self) -> bool:
+        """Whether there is a fix whose removal it must see."""
+        return self.fix != NO_FIX and not self.is_of_speed_alone
+
+    @property
+    def needed_fixes(self) -> tuple[str, ...]:
+        """The fixes that a healthy engine has: its own, if it has one, and what it requires."""
+        return tuple(fix for fix in (self.fix, *self.requires) if fix != NO_FIX)
+
     def fits(self, accelerator: str) -> bool:
         """Whether a build for an accelerator can run it."""
         return self.accelerator in {None, accelerator}
@@ -217,42 +191,22 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     """Yield each broken rule as the key at fault and what is wrong with it."""
-    yield from _contradictions_of_turns(scenario.workload)
+    yield from contradictions_of_waves(scenario.workload)
     yield from _contradictions_of_lengths(scenario)
     yield from contradictions_of_graphs(scenario.engine)
     yield from _contradictions_of_model(scenario)
     yield from _contradictions_of_batches(scenario)
     yield from _contradictions_of_ranks(scenario)
+    yield from _contradictions_of_scheduling(scenario)
     yield from _contradictions_of_expectations(scenario)
-
-
-def _waves(workload: Workload) -> Iterator[tuple[str, Wave]]:
-    """Every wave with its key."""
-    for section, waves in (("prelude", workload.prelude), ("waves", workload.waves)):
-        for at, wave in enumerate(waves):
-            yield f"workload.{section}[{at}]", wave
-
-
-def _contradictions_of_turns(workload: Workload) -> Iterator[Contradiction]:
-    for section, waves in (("prelude", workload.prelude), ("waves", workload.waves)):
-        for at, wave in enumerate(waves):
-            if not wave.continues:
-                continue
-            key = f"workload.{section}[{at}]"
-            if at == 0:
-                yield f"{key}.continues", "expected a wave before it, found none"
-            elif wave.requests != waves[at - 1].requests:
-                expected = f"as many as the wave that it continues ({waves[at - 1].requests})"
-                yield f"{key}.requests", f"expected {expected}, found {wave.requests}"
 
 
 def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
     room, load = scenario.engine.max_model_len, scenario.workload.generation
     totals = {"workload.generation": load.input_tokens + load.output_tokens}
     before = 0
-    for key, wave in _waves(scenario.workload):
-        own = wave.input_tokens.lengths[-1] + wave.output_tokens.lengths[-1]
-        before = totals[key] = own + (before if wave.continues else 0)
+    for key, wave in scenario.workload.all_waves:
+        before = totals[key] = wave.longest_request + (before if wave.continues else 0)
     for key, total in totals.items():
         if total > room:
             most = f"at most engine.max_model_len ({room})"
@@ -304,7 +258,7 @@ def _contradictions_of_ranks(scenario: Scenario) -> Iterator[Contradiction]:
             "workload.idle_dummy_batches",
             f"expected 0 with engine.data_parallel_size {ranks}, found {idle}",
         )
-    for key, wave in _waves(scenario.workload):
+    for key, wave in scenario.workload.all_waves:
         if wave.rank is None:
             continue
         if ranks == 1:
@@ -315,6 +269,26 @@ def _contradictions_of_ranks(scenario: Scenario) -> Iterator[Contradiction]:
         elif wave.rank >= ranks:
             most = f"less than engine.data_parallel_size ({ranks})"
             yield f"{key}.rank", f"expected {most}, found {wave.rank}"
+
+
+def _contradictions_of_scheduling(scenario: Scenario) -> Iterator[Contradiction]:
+    engine = scenario.engine
+    several = engine.disaggregated or engine.data_parallel_size > 1
+    own = engine.max_num_batched_tokens
+    for key, wave in scenario.workload.all_waves:
+        for name, wanted in (
+            ("arrival", wave.arrival == "steps"),
+            ("aborts", bool(wave.aborts)),
+            ("overlap_after_steps", wave.overlap_after_steps is not None),
+            ("token_budget", wave.token_budget is not None),
+        ):
+            if several and wanted:
+                yield f"{key}.{name}", "expected an engine with one scheduler, whose steps count"
+        if own is not None and (wave.token_budget or 0) > own:
+            most = f"at most engine.max_num_batched_tokens ({own})"
+            yield f"{key}.token_budget", f"expected {most}, found {wave.token_budget}"
+        if wave.priority != 0 and engine.scheduling_policy != "priority":
+            yield f"{key}.priority", 'expected only with engine.scheduling_policy "priority"'
 
 
 def _contradictions_of_expectations(scenario: Scenario) -> Iterator[Contradiction]:

@@ -542,6 +542,17 @@ def test_patched_and_restored_trees_of_one_label_are_told_apart() -> None:
     )
 
 
+def test_patched_files_and_commits_of_the_sides_are_differences() -> None:
+    run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
+    named = tuple(f"{letter}.py" for letter in "abcde")
+    patched = a_build(changed_files=named, revision="1" * 40, diff_digest="e" * 64)
+    released = a_build(changed_files=())
+    assert report_of(replace(run, builds=(released, patched))).differences == (
+        "patched Python files: none -> a.py, b.py, c.py, 2 more",
+        "revision: unset -> 111111111111, changes eeeeeeee",
+    )
+
+
 def test_order_of_comparisons() -> None:
     side: Mapping[str, Trials] = {
         "host_syncs_per_step": (1.0,),

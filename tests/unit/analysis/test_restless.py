@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis import judge
+from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.sign_flips import flip_p
@@ -53,6 +54,18 @@ def test_a_time_alone_is_held_back_and_says_so() -> None:
     assert found.restless
     assert found.verdict is Verdict.INCONCLUSIVE
     assert any(doubt.startswith("Held back: on a restless machine") for doubt in found.doubts)
+
+
+def test_a_gate_warns_of_a_time_that_was_held_back() -> None:
+    result = gate(report_of(session({"tpot": 1.2, WORK: 1.0})))
+    assert result.passed
+    (warning,) = result.warnings
+    assert warning.startswith("tpot median: inconclusive, worse, measured on a restless machine")
+
+
+def test_a_gate_is_silent_about_what_became_better_or_stayed_there() -> None:
+    assert not gate(report_of(session({"tpot": 0.8, WORK: 1.0}))).warnings
+    assert not gate(report_of(session({"tpot": 1.0, WORK: 1.0}))).warnings
 
 
 def test_the_same_on_a_quiet_machine_is_a_regression() -> None:

@@ -7,10 +7,12 @@ from click.testing import CliRunner, Result
 
 from hybridwatch.cli import controls, run
 from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.known_bad import with_known_bad
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measure.session import SessionRequest
 from hybridwatch.record.run import Run
+from hybridwatch.scenario.load import find
 from tests.builders import BASELINE, CONTENDER, a_run
 from tests.checkout import BUILDS, EXAMPLE, make_checkout
 
@@ -104,6 +106,27 @@ def test_speed_alone_has_no_control_and_is_left_out_aloud(speed):
     result = CliRunner().invoke(cli, ["controls", "smoke", "--build", "tiny-1.0"])
     assert "left out: no control, only speed is measured: smoke/speed" in result.output
     assert [request.scenario.id for request in speed] == ["smoke/padded"]
+
+
+def test_a_scenario_without_a_fix_is_controlled_by_two_healthy_sides(speed, checkout):
+    text = EXAMPLE.replace('fix = "padded-rows-prefilling"', 'fix = "none"')
+    (checkout / "scenarios" / "smoke" / "speed.toml").write_text(text)
+    result = CliRunner().invoke(cli, ["controls", "smoke/speed", "--build", "tiny-1.0"])
+    assert "smoke/speed: no known-bad side: the mutants are its control" in result.output
+    assert [len(request.sides) for request in speed] == [2]
+    assert (result.output.count("a-a"), result.output.count("known-bad")) == (1, 1)
+
+
+@pytest.mark.usefixtures("checkout")
+def test_what_has_no_fix_to_take_out_is_left_out_of_known_bad(checkout):
+    text = EXAMPLE.replace('fix = "padded-rows-prefilling"', 'fix = "none"')
+    (checkout / "scenarios" / "smoke" / "bare.toml").write_text(text)
+    scenarios = find(checkout / "scenarios", ["smoke"])
+    kept, said = with_known_bad(scenarios)
+    assert [scenario.id for scenario in kept] == ["smoke/padded"]
+    assert said == "no known-bad side: the mutants are its control: smoke/bare"
+    with pytest.raises(ScenarioError, match="nothing to compare: no known-bad side"):
+        with_known_bad([one for one in scenarios if one.id == "smoke/bare"])
 
 
 def test_nothing_but_speed_is_a_wrong_call(speed):

@@ -119,6 +119,15 @@ def test_contracts_and_accuracy_are_measured_once(checkout, monkeypatch):
     assert [phase for phase, _ in untimed].count(Phase.ACCURACY) == 2
 
 
+def test_phases_choose_what_is_measured_and_what_is_expected(checkout, monkeypatch):
+    """Nothing is missing of a phase that nobody wanted."""
+    machine = Machine()
+    result = call(checkout, machine, *TWO, "--phases", "contract", monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    assert {trial.phase for trial in record_of(checkout).trials} == {Phase.CONTRACT}
+    assert "accuracy" not in result.output
+
+
 def test_trials_set_the_first_look(checkout, monkeypatch):
     words = (*TWO, "--until-decided", "--trials", "20")
     call(checkout, Machine(), *words, monkeypatch=monkeypatch)
@@ -209,6 +218,14 @@ def test_a_trial_that_fails_leaves_no_watch_behind(checkout, monkeypatch):
     [
         ((*TWO[:2], "--until-decided"), "--until-decided: expected two builds to decide between"),
         ((*TWO, "--max-minutes", "5"), "--max-minutes: only --until-decided has a budget"),
+        (
+            (*TWO, "--until-decided", "--phases", "contract"),
+            "--phases leaves nothing that is timed",
+        ),
+        (
+            (*TWO, "--phases", "contracts"),
+            "expected contract, accuracy, performance, host-sync, found",
+        ),
         ((*TWO, "--until-decided", "--max-minutes", "0"), "0.0 is not in the range x>0"),
     ],
 )

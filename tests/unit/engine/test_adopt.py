@@ -141,5 +141,5 @@ def test_home_with_another_file_of_builds_is_refused(environment, packages, tmp_
     file.write_text(text)
     done = adopt(environment, tmp_path / "home", seen=packages)
     assert done.returncode == 2
-    assert "builds.toml: expected builds, as an earlier adopt wrote them" in done.stderr
+    assert "builds.toml: expected builds, as an earlier call wrote them" in done.stderr
     assert file.read_text() == text

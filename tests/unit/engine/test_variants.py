@@ -40,7 +40,7 @@ def wanted(states: Mapping[str, str], kind: str) -> dict[str, bool]:
         if states[fix_id] == ("lacking" if patched else "present")
         and (fix.apply if patched else fix.revert) is not None
         and not fix.parts
-        and not fix_id.startswith("cpu-")  # its kernel serves no GPU
+        and CATALOGUE[fix_id].accelerator != "cpu"
     }
 
 

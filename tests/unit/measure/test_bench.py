@@ -115,6 +115,51 @@ def test_a_fault_is_planted_for_its_side_alone_and_stands_in_the_record(
     assert healthy == again
 
 
+@pytest.mark.parametrize(
+    ("native", "wanted"), [(FixState.LACKING, False), (FixState.PRESENT, True)]
+)
+def test_code_that_lacks_the_fix_lacks_it_again_after_it_has_said_what_is_right(
+    scenario, tmp_path, monkeypatch, native, wanted
+):
+    control = Control()
+    switched: dict[str, bool] = {}
+    monkeypatch.setattr(control, "switch", switched.update, raising=False)
+    server = SimpleNamespace(launch=SimpleNamespace(engine=scenario.engine))
+    live = LiveEngine(server, control, {scenario.fix: native})  # type: ignore[arg-type]
+    monkeypatch.setattr(Bench, "engine", lambda *_: live)
+    monkeypatch.setattr(Bench, "running", lambda *_: live)
+    sides = (parse_label("cpu-0.27.1"),)
+    with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
+        live.settle(bench.reference(0))
+        assert switched == {scenario.fix: True}
+        bench.make_ready(0)
+        assert switched == {scenario.fix: wanted}
+
+
+class PatchedControl(Control):
+    """That of an engine whose code is not as its wheel lists it."""
+
+    def identity(self):
+        patched = {"changed_files": ["v1/worker.py"], "code_digest": "1a2b3c4d" * 8}
+        kept = {"revision": "abc", "diff_digest": "d" * 64}
+        return {**super().identity(), **patched, **kept}
+
+
+def test_engine_with_patched_files_is_recorded_under_a_label_with_its_code(
+    scenario, tmp_path, monkeypatch
+):
+    server = SimpleNamespace(launch=SimpleNamespace(engine=scenario.engine))
+    native = {scenario.fix: FixState.PRESENT}
+    live = LiveEngine(server, PatchedControl(), native)  # type: ignore[arg-type]
+    monkeypatch.setattr(Bench, "engine", lambda *_: live)
+    sides = (parse_label("cpu-0.27.1+slow-step"),)
+    with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
+        build = bench.identify(0)
+    assert build.label == "cpu-0.27.1@1a2b3c4d+slow-step"
+    assert (build.name, build.changed_files) == ("cpu-0.27.1", ("v1/worker.py",))
+    assert (build.revision, build.diff_digest) == ("abc", "d" * 64)
+
+
 def test_engine_that_dies_within_a_trial_is_not_replaced_by_the_reference(scenario, tmp_path):
     """A new engine there would hide the death and leave the trial with a closed connection."""
     sides = (parse_label("cpu-0.27.1"),)

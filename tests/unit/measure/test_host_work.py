@@ -76,7 +76,7 @@ def probes(monkeypatch):
         "output_lens": [2],
     }  # fmt: skip
     monkeypatch.setattr(phase, "_watching", watching)
-    monkeypatch.setattr(phase, "_prelude", lambda _station: None)
+    monkeypatch.setattr(phase, "run_prelude", lambda _station: None)
     monkeypatch.setattr(phase, "_load", lambda _station: load)
     monkeypatch.setattr(phase, "read_step_counts", lambda _server: None)
     return started

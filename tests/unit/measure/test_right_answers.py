@@ -74,6 +74,22 @@ def test_oracle_of_other_requests_is_no_silence() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["aborts", "sampled-seeds"])
+def test_answers_that_no_oracle_knows_are_passed_over(name) -> None:
+    """Sampled ones, and those whose client went away."""
+    scenario = load_scenario(ROOT / "curated" / f"{name}.toml", ROOT)
+    oracle = load(path_of(home(), scenario.id))
+    assert oracle is not None
+    (waves,) = trials_of(scenario, 1)
+    right = oracle.trials[0]
+    unknown = [at for at, one in enumerate(right) if not one.tokens]
+    assert unknown
+    answered = tuple(one if one.tokens else replace(one, tokens=(7, 7)) for one in right)
+    found = checked(home(), scenario, 0, waves, answered)
+    assert found.samples == (Sample(WRONG_ANSWERS, (0.0,)),)
+    assert not any(one.is_wrong for one in found.answered)
+
+
 @pytest.mark.parametrize("name", WITH_ORACLES)
 def test_every_oracle_answers_what_its_scenario_asks(name) -> None:
     scenario = load_scenario(ROOT / f"{name}.toml", ROOT)
@@ -84,5 +100,5 @@ def test_every_oracle_answers_what_its_scenario_asks(name) -> None:
         asked = [(wave.continues, one) for wave in waves for one in wave.requests]
         assert len(asked) == len(trial)
         for (follows, request), right in zip(asked, trial, strict=True):
-            assert len(right.tokens) == request.max_tokens
+            assert len(right.tokens) == request.max_tokens * request.has_right_answer
             assert follows or right.prompt == prompt_digest(request.prompt)

@@ -1,10 +1,8 @@
 """How planned requests are sent, watched from the server's end."""
 
-import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from hybridwatch.measure import waves
 from hybridwatch.measure.waves import drive, drive_whole
 from hybridwatch.record.completion import CloseCall, Completion
 from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
-from tests.live_server import LiveServer, serving
+from tests.unit.measure.fake_engines import JsonHandler, behind_server
 
 
 class FakeEngine:
@@ -80,25 +78,14 @@ class FakeEngine:
 
 
 def handler_of(engine: FakeEngine) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(JsonHandler):
+        def do_GET(self) -> None:  # noqa: N802 - a name of http.server
             assert self.path == "/load"
             self.say(200, {"server_load": engine.load()})
 
-        def do_POST(self) -> None:
+        def do_POST(self) -> None:  # noqa: N802 - a name of http.server
             assert self.path == "/v1/completions"
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self.say(*engine.answer(body, self.headers))
-
-        def say(self, status: int, answer: dict[str, Any]) -> None:
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Stay silent."""
+            self.say(*engine.answer(self.body(), self.headers))
 
     return Handler
 
@@ -111,13 +98,8 @@ def fake():
 @pytest.fixture
 def engine(fake):
     """The fake behind a live HTTP server, as ``drive`` expects it."""
-    with serving(LiveServer(handler_of(fake))) as http:
-        server = SimpleNamespace(
-            url=http.url,
-            launch=SimpleNamespace(served_name="tiny"),
-            error=lambda message: EngineError(message, "the log"),
-        )
-        yield SimpleNamespace(server=server, control=fake)
+    with behind_server(handler_of(fake), fake) as live:
+        yield live
 
 
 def wave(*firsts: int, tokens: int = 2, **changes: Any) -> PlannedWave:

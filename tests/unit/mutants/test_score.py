@@ -5,7 +5,7 @@ import pytest
 from hybridwatch.mutants.cell import HEALTHY, State
 from hybridwatch.mutants.judging import Kill, state_of
 from hybridwatch.mutants.score import false_alarms, score_of
-from hybridwatch.mutants.words import cell_words, markdown, score_lines
+from hybridwatch.mutants.words import MOST_COLUMNS, cell_words, markdown, score_lines
 from tests.unit.mutants.cells import a_cell, a_mutant
 
 MUTANTS = {name: a_mutant() for name in "abcde"}
@@ -100,3 +100,28 @@ def test_the_page_has_a_row_for_each_measured_mutant():
         "| healthy engine",
         "| `b`",
     ]
+
+
+def test_a_table_of_many_scenarios_has_the_quickest_kill_of_each_mutant():
+    columns = [f"smoke/s{number}" for number in range(MOST_COLUMNS + 1)]
+    cells = [
+        *(a_cell(HEALTHY, State.SURVIVED, scenario=name) for name in columns),
+        a_cell("a", scenario=columns[0], seconds=9.0),
+        a_cell("a", scenario=columns[1], seconds=4.0),
+        a_cell("a", State.SURVIVED, scenario=columns[2]),
+        a_cell("a", State.NOT_REACHED, scenario=columns[3]),
+        a_cell("b", State.NOT_REACHED, scenario=columns[0]),
+    ]
+    healthy, killed, idle = (
+        line.strip("| ").split(" | ") for line in markdown(cells, MUTANTS).splitlines()[2:]
+    )
+    assert healthy[-2:] == ["nothing found", "6 scenarios"]
+    assert killed[-3:] == ["wrong_tokens, 4 s", "smoke/s1", "2 of 3"]
+    assert idle[3:4] == ["not reached"]
+
+
+def test_a_false_alarm_in_one_of_many_scenarios_is_what_the_table_shows():
+    columns = [f"smoke/s{number}" for number in range(MOST_COLUMNS + 1)]
+    cells = [a_cell(HEALTHY, State.SURVIVED, scenario=name) for name in columns]
+    alarm = a_cell(HEALTHY, scenario=columns[-1])
+    assert "FALSE ALARM: contract.wrong_tokens" in markdown([*cells[:-1], alarm], MUTANTS)

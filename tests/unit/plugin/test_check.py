@@ -1,6 +1,9 @@
 """The identity of an installed wheel."""
 
-from hybridwatch_engine.check import wheel_digest
+import base64
+import hashlib
+
+from hybridwatch_engine.check import changed_files, wheel_digest
 from hybridwatch_engine.source import SourceTree
 
 WHEEL = "vllm/__init__.py,sha256=aa,10\nvllm/engine.py,sha256=bb,20\n"
@@ -45,3 +48,32 @@ def test_file_that_a_patch_adds_or_moves_changes_the_digest(tmp_path):
     assert tree(tmp_path / "added", added="") != released
     (tmp_path / "released" / "engine.py").rename(tmp_path / "released" / "moved.py")
     assert SourceTree(tmp_path / "released").digest() != released
+
+
+def record_of(root):
+    """The list that a wheel of this tree has."""
+    lines = ["../../../bin/vllm,sha256=11,9", "vllm/_C.abi3.so,sha256=aa,1"]
+    for path in sorted(root.rglob("*.py")):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).decode()
+        lines.append(f"vllm/{path.relative_to(root)},sha256={digest.rstrip('=')},7")
+    return "\n".join(lines)
+
+
+def test_tree_as_its_wheel_lists_it_has_no_changed_file(tmp_path):
+    tree(tmp_path)
+    assert changed_files(record_of(tmp_path), SourceTree(tmp_path).hashes()) == []
+
+
+def test_changed_added_and_missing_files_are_named(tmp_path):
+    tree(tmp_path)
+    listing = record_of(tmp_path)
+    tree(tmp_path, engine="a = 3\n", added="")
+    (tmp_path / "v1" / "worker.py").unlink()
+    found = changed_files(listing, SourceTree(tmp_path).hashes())
+    assert found == ["added.py", "engine.py", "v1/worker.py"]
+
+
+def test_installation_that_lists_no_code_cannot_say_what_changed(tmp_path):
+    tree(tmp_path)
+    listing = "__editable__.vllm-1.pth,sha256=aa,10\n"
+    assert changed_files(listing, SourceTree(tmp_path).hashes()) is None

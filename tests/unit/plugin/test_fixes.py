@@ -29,11 +29,23 @@ TABLE = "v1/worker/block_table.py"
 HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
 DRAFT = "v1/worker/gpu/spec_decode/speculator.py"
 PROPOSER = "v1/spec_decode/draft_model.py"
+SAMPLER = "v1/sample/ops/topk_topp_sampler.py"
 
 SPLITS_BY_FLAG = """
 class BaseMambaAttentionMetadataBuilder:
     def _compute_common_metadata(self, common):
         split_decodes_and_prefills(common, treat_short_extends_as_decodes=False)
+"""
+
+
+def sampler(condition: str) -> str:
+    """A sampler for CPUs that leaves early, without seeds, under a condition."""
+    return f"""
+class TopKTopPSampler:
+    def forward_cpu(self, logits, generators, rows):
+        if {condition}:
+            return drawn(logits)
+        return drawn_with(generators)
 """
 
 
@@ -188,6 +200,9 @@ class BaseMambaAttentionMetadataBuilder:
     ("draft-model-cache-group", "present", drafters("EagleProposer | DraftModelProposer")),
     ("draft-model-cache-group", "present", drafters("SpecDecodeBaseProposer")),
     ("draft-model-cache-group", "not-applicable", {RUNNER: drafters("EagleProposer")[RUNNER]}),
+    ("seeds-beside-others", "lacking", {SAMPLER: sampler("len(generators) != rows")}),
+    ("seeds-beside-others", "present", {SAMPLER: sampler("not generators")}),
+    ("seeds-beside-others", "not-applicable", {SAMPLER: "class TopKTopPSampler: ..."}),
     *speculation_sources.cases(),
 ]  # fmt: skip
 

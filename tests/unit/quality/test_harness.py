@@ -14,7 +14,7 @@ import pytest
 
 from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.quality.answers import read_answers
-from hybridwatch.quality.harness import TASKS, TaskRequest, fetch_tasks, run_tasks
+from hybridwatch.quality.harness import TASKS, LmEval, TaskRequest, fetch_tasks
 from tests.live_server import LiveServer, serving
 
 TASK_NAMES = ("recall", "word_problems")
@@ -96,14 +96,21 @@ def request(server: Server, work_dir: Path, **changes: Any) -> TaskRequest:
     return TaskRequest(**{**fields, **changes})
 
 
-def processes_in(work_dir: Path) -> list[int]:
-    found = psutil.process_iter(["cmdline"])
-    return [p.pid for p in found if any(str(work_dir) in word for word in p.info["cmdline"] or ())]
+@pytest.fixture
+def lm_eval(tmp_path) -> Iterator[LmEval]:
+    with LmEval(tmp_path) as running:
+        yield running
+
+
+def processes_of(work_dir: Path) -> list[int]:
+    """Whatever works in a folder."""
+    found = psutil.process_iter(["cwd"])
+    return [p.pid for p in found if p.info["cwd"] == str(work_dir)]
 
 
 @pytest.mark.parametrize("max_concurrency", [1, 3])
-def test_answers_show_exactly_the_planned_pattern(server, tmp_path, max_concurrency):
-    answers = run_tasks(request(server, tmp_path, max_concurrency=max_concurrency))
+def test_answers_show_exactly_the_planned_pattern(server, tmp_path, lm_eval, max_concurrency):
+    answers = lm_eval.run_tasks(request(server, tmp_path, max_concurrency=max_concurrency))
     order = [(task, number) for task in TASK_NAMES for number in range(DOCUMENTS)]
     assert [(answer.task, answer.doc_id) for answer in answers] == order
     for answer in answers:
@@ -117,15 +124,31 @@ def test_answers_show_exactly_the_planned_pattern(server, tmp_path, max_concurre
     assert len(server.seen) == 2 * DOCUMENTS
     assert {sent["path"] for sent in server.seen} == {"/v1/completions"}
     assert {(sent["model"], sent["temperature"]) for sent in server.seen} == {("tiny-hybrid", 0.0)}
-    assert processes_in(tmp_path) == []
+    assert processes_of(tmp_path)
+    lm_eval.stop()
+    assert processes_of(tmp_path) == []
 
 
-def test_two_passes_give_the_same_hashes(server, tmp_path):
+def lm_eval_processes(work_dir: Path) -> list[int]:
+    """The one behind the guard."""
+    return [pid for pid in processes_of(work_dir) if not psutil.Process(pid).children()]
+
+
+def test_two_passes_of_one_process_give_the_same_hashes(server, tmp_path, lm_eval):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    one = run_tasks(request(server, tmp_path / "a", tasks=("recall",)))
-    two = run_tasks(request(server, tmp_path / "b", tasks=("recall",)))
+    one = lm_eval.run_tasks(request(server, tmp_path / "a", tasks=("recall",)))
+    (process,) = lm_eval_processes(tmp_path)
+    two = lm_eval.run_tasks(request(server, tmp_path / "b", tasks=("recall",)))
     assert one == two
+    assert lm_eval_processes(tmp_path) == [process]
+
+
+def test_tasks_of_other_numbers_of_documents_follow_one_another(server, tmp_path, lm_eval):
+    few, many = (
+        lm_eval.run_tasks(request(server, tmp_path, documents=documents)) for documents in (2, 5)
+    )
+    assert (len(few), len(many)) == (2 * len(TASK_NAMES), 5 * len(TASK_NAMES))
 
 
 @pytest.mark.parametrize(
@@ -138,43 +161,48 @@ def test_two_passes_give_the_same_hashes(server, tmp_path):
     ],
     ids=["status-500", "no-json", "no-choices", "null-text"],
 )
-def test_a_broken_server_is_a_failed_measurement(server, tmp_path, reply, message):
-    server.reply = lambda _: reply
+def test_a_broken_server_is_a_failed_measurement(server, tmp_path, lm_eval, reply, message):
+    right, server.reply = server.reply, lambda _: reply
     with pytest.raises(MeasurementError) as caught:
         # One at a time: of two that fail together, the second would report only the disconnection.
-        run_tasks(request(server, tmp_path, tasks=("recall",), documents=1, max_concurrency=1))
+        lm_eval.run_tasks(
+            request(server, tmp_path, tasks=("recall",), documents=1, max_concurrency=1)
+        )
     first_line = str(caught.value).splitlines()[0]
     assert re.match(message, first_line), first_line
-    assert processes_in(tmp_path) == []
+    server.reply = right
+    assert len(lm_eval.run_tasks(request(server, tmp_path, tasks=("recall",), documents=1))) == 1
 
 
-def test_a_hanging_server_is_given_up_in_time(server, tmp_path):
+def test_a_hanging_server_is_given_up_in_time(server, tmp_path, lm_eval):
     release = threading.Event()
 
     def hang(_: str) -> tuple[int, bytes]:
         release.wait(180)
         return completion("late")
 
+    lm_eval.run_tasks(request(server, tmp_path, documents=1))  # it has imported all it needs
+    answered = len(server.seen)
     server.reply = hang
     began = time.monotonic()
-    with pytest.raises(MeasurementError, match=r"^lm-eval did not end in 20 s; its last lines:"):
-        run_tasks(request(server, tmp_path, timeout_s=20.0))
+    with pytest.raises(MeasurementError, match=r"^lm-eval did not end in 10 s; its last lines:"):
+        lm_eval.run_tasks(request(server, tmp_path, timeout_s=10.0))
     release.set()
     assert time.monotonic() - began < 120
-    assert server.seen, "lm-eval never got as far as the server"
-    assert processes_in(tmp_path) == []
+    assert len(server.seen) > answered, "lm-eval never got as far as the server"
+    assert processes_of(tmp_path) == []
 
 
-def test_nobody_listening_is_a_failed_measurement(server, tmp_path):
+def test_nobody_listening_is_a_failed_measurement(server, tmp_path, lm_eval):
     nowhere = "http://127.0.0.1:9/v1/completions"  # the discard port, which nobody serves
     with pytest.raises(MeasurementError, match=r"^lm-eval ended with status 1"):
-        run_tasks(request(server, tmp_path, documents=1, base_url=nowhere))
+        lm_eval.run_tasks(request(server, tmp_path, documents=1, base_url=nowhere))
 
 
-def test_more_documents_than_the_task_has_are_refused(server, tmp_path):
+def test_more_documents_than_the_task_has_are_refused(server, tmp_path, lm_eval):
     server.reply = lambda _: completion("x")
     with pytest.raises(MeasurementError, match="task recall has 250 documents, 251 were asked for"):
-        run_tasks(request(server, tmp_path, tasks=("recall",), documents=251))
+        lm_eval.run_tasks(request(server, tmp_path, tasks=("recall",), documents=251))
 
 
 def evaluation(rows: Any) -> dict[str, Any]:

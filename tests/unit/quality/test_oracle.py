@@ -83,6 +83,19 @@ def test_near_tie_of_the_oracle_is_not_wrong(gap, is_wrong) -> None:
     assert wrong(said(1, 9), right=right, fresh=(True,)) == (is_wrong,)
 
 
+@pytest.mark.parametrize(("found", "is_wrong"), [(-0.5009, False), (-0.5011, True)])
+def test_right_tokens_of_another_probability_are_wrong(found, is_wrong) -> None:
+    right = (said(1, 2, logprobs=(-0.5, -0.5)),)
+    answered = said(1, 2, logprobs=(-0.5, found))
+    assert wrong(answered, right=right, fresh=(True,)) == (is_wrong,)
+
+
+def test_after_a_near_tie_probabilities_are_of_another_text() -> None:
+    right = (said(1, 2, 3, logprobs=(-0.5, -0.5, -0.5), near={1: (9, 0.0006)}),)
+    answered = said(1, 9, 8, logprobs=(-0.5, -0.6, -5.0))
+    assert wrong(answered, right=right, fresh=(True,)) == (False,)
+
+
 def test_half_precision_has_a_wider_bound() -> None:
     right = (said(1, 2, near={1: (9, 0.2)}),)
     assert wrong(said(1, 9), right=right, fresh=(True,)) == (True,)
@@ -116,10 +129,16 @@ def test_fresh_answers_that_are_the_same_deviate_in_nothing() -> None:
 @pytest.mark.parametrize(
     ("fresh", "line"),
     [
-        (said(1, 7), "trial 0: request 0: tokens: the answers part at position 1"),
-        (said(1, 2, prompt="c" * 8), "trial 0: request 0: prompt: expected cccccccc"),
-        (said(1, 2, logprobs=(-0.5, -0.502)), "trial 0: request 0: logprobs: up to 0.002 nats"),
-        (said(1, 2, 3), "trial 0: request 0: tokens: the answers part at position 2"),
+        (said(1, 7), "trial 0: request 0: token 1: expected 2, found 7, which is far behind"),
+        (
+            said(1, 2, prompt="c" * 8),
+            "trial 0: request 0: prompt: expected 00000000, found cccccccc",
+        ),
+        (
+            said(1, 2, logprobs=(-0.5, -0.502)),
+            "trial 0: request 0: token 1: expected logprob -0.5, found -0.502",
+        ),
+        (said(1, 2, 3), "trial 0: request 0: expected 2 tokens, found 3"),
     ],
 )
 def test_fresh_answer_that_differs_is_named(fresh, line) -> None:

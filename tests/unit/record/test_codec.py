@@ -203,6 +203,17 @@ def test_code_digest_is_kept_and_must_be_one() -> None:
         decode(encoded.record.replace(b"e" * 64, b"patched"), None)
 
 
+def test_what_ran_is_kept_and_left_out_where_it_is_not_known() -> None:
+    built = tuple(
+        replace(build, changed_files=("v1/w.py",), revision="abc", diff_digest="d" * 64)
+        for build in SMALL.builds
+    )
+    encoded = encode(replace(SMALL, builds=built))
+    assert decode(encoded.record, encoded.bulk).builds == built
+    assert b"changed_files" not in encode(SMALL).record
+    assert b"diff_digest" not in encode(SMALL).record
+
+
 def test_reason_of_what_was_not_watched_is_kept_and_names_a_metric_that_we_know() -> None:
     reasons = {"contract.states_off": "Conv: expected two states"}
     first = replace(SMALL.trials[0], unsupported=reasons)

@@ -11,6 +11,8 @@ from hybridwatch.record.family import family_of
         ("cpu-0.28.1.dev123", "cpu-*"),
         ("cpu-nightly-8f3a2c1", "cpu-nightly-*"),
         ("nightly-d4ad43a03b0c4ab659709e2c5795801bd343588a", "nightly-*"),
+        ("mine@1a2b3c4d~prev-step-anchor", "mine@*~prev-step-anchor"),
+        ("cpu-0.27.1@12345678", "cpu-0.27.1@*"),
     ],
 )
 def test_nightly_labels_are_one_series(label, family) -> None:

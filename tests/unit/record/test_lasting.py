@@ -15,6 +15,7 @@ from tests.builders import a_build
         ("nightly", "", "0.28.0", "cpu-0.28.0", False),
         ("nightly", "~x+slow-step", "0.28.0", "cpu-0.28.0~x+slow-step", False),
         ("adopted", "", "0.28.1.dev3+g1a2b3c4d5", "adopted", False),
+        ("mine", "@1a2b3c4d~x", "0.28.0", "mine@1a2b3c4d~x", True),
     ],
 )
 def test_a_label_is_pinned_to_its_release(name, switches, release, label, lasting) -> None:

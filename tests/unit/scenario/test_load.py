@@ -37,7 +37,7 @@ MISTAKES = [
     (
         'fix = "padded-rows-prefilling"',
         'fix = "padded"',
-        f'fix: expected one of {QUOTED_FIXES}, found "padded"',
+        f'fix: expected one of {QUOTED_FIXES}, "none", found "padded"',
     ),
     (
         'model = "tiny-hybrid"',

@@ -13,7 +13,8 @@ from hybridwatch.errors import ScenarioError
 from hybridwatch.scenario import Scenario, load_scenario
 from hybridwatch.scenario.expansion import expand
 from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
-from hybridwatch.scenario.pattern import Span, Wave
+from hybridwatch.scenario.lengths import Span
+from hybridwatch.scenario.pattern import Wave
 
 EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
 GOOD = EXAMPLE.read_text(encoding="utf-8")
@@ -208,7 +209,10 @@ def test_rank_and_arrival_are_handed_on():
 
 # Mistakes in a file.
 
-LENGTH = "an integer from 1 to 1048576 or a table with from and to"
+LENGTH = (
+    "an integer from 1 to 1048576 or a table with from and to or a list of integers from 1 to "
+    "1048576"
+)
 MISTAKES = [
     ("output_tokens = 32", "output_tokens = 0", f"output_tokens: expected {LENGTH}, found 0"),
     ("output_tokens = 32", 'output_tokens = "x"', f'output_tokens: expected {LENGTH}, found "x"'),
@@ -255,7 +259,7 @@ MISTAKES = [
     (
         'arrival = "queue"',
         'arrival = "cue"',
-        'arrival: expected one of "together", "queue", "poisson", found "cue"',
+        'arrival: expected one of "together", "queue", "poisson", "steps", found "cue"',
     ),
     (
         "max_concurrency = 3\n",

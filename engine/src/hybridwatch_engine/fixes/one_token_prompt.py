@@ -33,20 +33,29 @@ def probe(tree: SourceTree) -> Finding:
 
 
 def _apply() -> PatchSet:
-    """Call a batch with a first token not uniform; one look at a NumPy array on the host."""
+    """Call a batch with a row of a prompt not uniform; one look at NumPy arrays on the host."""
     from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def determine(runner: Any, **kwargs: Any) -> Any:
-            if kwargs["max_num_scheduled_tokens"] == 1 and "force_uniform_decode" not in kwargs:
-                computed = runner.input_batch.num_computed_tokens_cpu[: kwargs["num_reqs"]]
-                if not computed.all():
-                    kwargs["force_uniform_decode"] = False
+            longest = kwargs["max_num_scheduled_tokens"]
+            is_open = "force_uniform_decode" not in kwargs
+            has_shape = is_open and longest == runner.uniform_decode_query_len
+            if has_shape and _holds_prompt(runner.input_batch, kwargs["num_reqs"], longest):
+                kwargs["force_uniform_decode"] = False
             return original(runner, **kwargs)
 
         return determine
 
     return PatchSet(Patch(GPUModelRunner, _DISPATCH, wrap))
+
+
+def _holds_prompt(batch: Any, rows: int, longest: int) -> bool:
+    """Whether a row is one that the Mamba builder calls a prefill."""
+    computed = batch.num_computed_tokens_cpu[:rows]
+    # A single token with a state to continue from is a decode, also within a prompt (vllm#42430).
+    begins = computed == 0 if longest == 1 else computed < batch.num_prompt_tokens[:rows]
+    return bool(begins.any())
 
 
 FIX = Fix(

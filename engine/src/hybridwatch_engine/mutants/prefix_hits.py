@@ -58,12 +58,19 @@ def unsplit(original: Callable[..., int], tally: Tally) -> Callable[..., int]:
 
 
 def not_copied(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Leave the running state in the old block when a request goes on in a new one."""
+    """Leave the running state in the old block when a request goes on in a new one.
+
+    With speculation one kernel copies the states of all rows, without it one call copies what was
+    gathered in a buffer.
+    """
     del original
 
-    def copy(context: Any, num_reqs: int, *args: Any, **named: Any) -> None:
-        del context, args
-        sources = named["src_col_gpu"][:num_reqs]
-        tally.count(changed=bool((sources >= 0).any()))
+    def copy(*args: Any, num_reqs: int | None = None, **named: Any) -> None:
+        if num_reqs is None:
+            has_work = args[0].offset > 0
+        else:
+            has_work = bool((named["src_col_gpu"][:num_reqs] >= 0).any())
+        if has_work:
+            tally.count(changed=True)
 
     return copy

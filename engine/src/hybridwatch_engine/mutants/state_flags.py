@@ -56,15 +56,22 @@ def slots(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[.
 
 
 def padded_rows(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Give the rows that pad a graph the first request's slot in place of the null block."""
+    """Give the rows that pad a graph the first request's slot in place of the null block.
+
+    The builder counts those rows among the ones that decode; a row of padding is one whose sequence
+    has no token.
+    """
 
     def update(builder: Any, metadata: Any) -> Any:
         padded = original(builder, metadata)
-        indices, rows = padded.state_indices_tensor_d, metadata.num_decodes
-        if indices is None or not 0 < rows < len(indices):
+        indices = padded.state_indices_tensor_d
+        if indices is None or metadata.num_prefills:
             return padded
-        tally.count(changed=differ(indices[rows:], indices[0]))
-        indices[rows:] = indices[0]
+        empty = metadata.seq_lens[: len(indices)] == 0
+        if bool(empty[0]) or not bool(empty.any()):
+            return padded
+        tally.count(changed=differ(indices[empty], indices[0]))
+        indices[empty] = indices[0]
         return padded
 
     return update

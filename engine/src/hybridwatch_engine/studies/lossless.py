@@ -5,7 +5,8 @@ speculation or cached prefixes, and one that speculates in the cache mode asked 
 requests are prompts of random letters and of repeated ones, so that drafts are rejected and
 accepted; the other half goes on from what was said to the first, out of the prefix cache where
 there is one. FULL graphs are replayed. Prints one JSON object; the exit status is 1 when any
-request was answered otherwise.
+request was answered otherwise. With ``--plain FILE`` several comparisons share the plain engine's
+answers: the first one writes them.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch_engine.fixes.headers import headers
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     setup = _parser().parse_args(arguments)
     if setup.engine:
         return _serve(setup, os.fdopen(os.dup(1), "w"))
-    plain = _ask(setup, mode="off", method="none")
+    plain = _plain(setup)
     outcome = _ask(setup, mode=setup.mode, method=setup.method)
     pairs = list(zip(plain["tokens"], outcome.pop("tokens"), strict=True))
     equal = sum(one == other for one, other in pairs)
@@ -59,9 +61,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--drafts", type=int, default=3, help="tokens proposed in a step")
     parser.add_argument("--requests", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plain", type=Path, help="file that keeps the plain engine's answers")
     parser.add_argument("--without", nargs="*", default=(), help="fixes to leave out")
     parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
     return parser
+
+
+def _plain(setup: argparse.Namespace) -> dict[str, Any]:
+    """What the plain engine says, or said to the same requests before.
+
+    Raises:
+        SystemExit: The file is of other requests.
+    """
+    asked = {name: getattr(setup, name) for name in ("model", "requests", "seed")}
+    if setup.plain is not None and setup.plain.exists():
+        kept: dict[str, Any] = json.loads(setup.plain.read_text(encoding="utf-8"))
+        if kept["asked"] != asked:
+            raise SystemExit(f"{setup.plain}: asked: expected {asked}, found {kept['asked']}")
+        return kept
+    said = {"asked": asked, **_ask(setup, mode="off", method="none")}
+    if setup.plain is not None:
+        setup.plain.write_text(json.dumps(said), encoding="utf-8")
+    return said
 
 
 def _ask(setup: argparse.Namespace, *, mode: str, method: str) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _known_bad(
     else:
         yield Paragraph("No run has been made without a fix yet:")
         yield Command("hybridwatch run smoke --known-bad")
-    waiting = [s for s in scenarios.values() if s.id not in newest]
+    waiting = [s for s in scenarios.values() if s.has_known_bad and s.id not in newest]
     if waiting:
         rows = tuple((scenario.id, scenario.fix) for scenario in waiting)
         heads = (Column("scenario"), Column("fix"))

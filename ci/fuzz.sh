@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# A night's stories: `hybridwatch fuzz` for MINUTES, with the date as its seed. Arguments are its own
+# (--help). A failing story lies in results/fuzz/ as a scenario file, and the status is 1.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+BUILD=${BUILD:-cpu-0.27.1}
+MINUTES=${MINUTES:-10}
+
+# A build with switched fixes has the environment of the plain one.
+"${MAKE:-make}" --silent engine BUILD="${BUILD%%[~+]*}"
+exec .venv/bin/hybridwatch fuzz --build "$BUILD" --minutes "$MINUTES" --seed "$(date -u +%Y%m%d)" --out results/fuzz "$@"

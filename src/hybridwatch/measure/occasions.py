@@ -1,0 +1,46 @@
+"""Refuses contract trials that prove nothing: what shall not break was never put to the test."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hybridwatch.errors import MeasurementError
+from hybridwatch.scenario.fixes import CATALOGUE, NO_FIX
+
+OCCASIONS: Final[Mapping[str, str]] = {fix_id: fix.occasion for fix_id, fix in CATALOGUE.items()}
+"""Counters without which a fix had nothing to mend: a rule never put to the test proves nothing."""
+
+
+def require_occasion(fix: str, counts: Mapping[str, Any], unwatched: Mapping[str, str]) -> None:
+    """Refuse a trial in which what a fix mends could not have been broken.
+
+    Raises:
+        MeasurementError: There was no occasion.
+    """
+    if fix == NO_FIX:
+        return
+    occasions = OCCASIONS.get(fix, "replays")
+    if occasions not in unwatched and not counts[occasions]:
+        raise MeasurementError(
+            f"the waves gave no occasion to break what {fix} mends: expected {occasions} above 0, "
+            f"found {counts}; look at workload.waves and engine.cudagraph_capture_sizes"
+        )
+
+
+def require_replayed_layers(counts: Mapping[str, Any], unwatched: Mapping[str, str]) -> None:
+    """Refuse tokens of replays that are none: on a CPU only captured layers are replayed.
+
+    Raises:
+        MeasurementError: Graphs were replayed, and no layer in any.
+    """
+    graphs, layers = counts.get("graphs_replayed", 0), counts.get("layers_replayed", 0)
+    if graphs and not layers:
+        reason = f": {first_of(unwatched)}" if unwatched else ""
+        raise MeasurementError(
+            f"the replay captured 0 recurrent layers, so each of its {graphs} graphs ran as "
+            f"without graphs, and equal tokens would prove nothing{reason}"
+        )
+
+
+def first_of(unwatched: Mapping[str, str]) -> str:
+    """Say why a probe could not watch something."""
+    return next(iter(unwatched.values()), "the probe counts none")

@@ -1,0 +1,51 @@
+"""Counts requests that were asked twice and answered otherwise: ``contract.unrepeated_tokens``."""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+
+from hybridwatch.record.completion import Completion, near_tie_within, position_of_parting
+from hybridwatch.scenario.expansion import PlannedWave
+
+
+def unrepeated(
+    waves: Sequence[PlannedWave], answered: Sequence[Completion], dtype: str
+) -> int | None:
+    """Count the requests of waves that ask again whose tokens are other ones than the first time.
+
+    Args:
+        waves: What was asked.
+        answered: The answers, request by request.
+        dtype: Type of the engine's weights. Chunks and neighbours may be others the second time,
+            so a difference that rounding can make does not count.
+
+    Returns:
+        ``None`` when no wave asks again.
+    """
+    if not any(wave.again for wave in waves):
+        return None
+    bound = near_tie_within({dtype})
+    return sum(_is_another(one, other, bound) for one, other in _pairs(waves, answered))
+
+
+def _pairs(
+    waves: Sequence[PlannedWave], answered: Sequence[Completion]
+) -> Iterator[tuple[Completion, Completion]]:
+    """Give what was said to each request the first time and again."""
+    begins = accumulate((len(wave.requests) for wave in waves), initial=0)
+    placed = zip(waves, begins, strict=False)
+    for (first, begin), (second, begin_again) in pairwise(placed):
+        if not second.again:
+            continue
+        for at, requests in enumerate(zip(first.requests, second.requests, strict=True)):
+            if all(request.abort_at_step is None for request in requests):
+                yield answered[begin + at], answered[begin_again + at]
+
+
+def _is_another(one: Completion, other: Completion, bound: float) -> bool:
+    at = position_of_parting(one, other)
+    if at is None:
+        return False
+    if at >= min(len(one.tokens), len(other.tokens)):
+        return True
+    gaps = one.gap(at, other.tokens[at]), other.gap(at, one.tokens[at])
+    return any(gap is None or gap > bound for gap in gaps)

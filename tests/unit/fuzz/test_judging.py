@@ -1,0 +1,79 @@
+"""What is wrong with a played story."""
+
+import pytest
+
+from hybridwatch.fuzz.judging import Judge, first_tokens
+from hybridwatch.fuzz.played import Played
+from hybridwatch.measure.completions import prompt_digest, without_tokens
+from hybridwatch.record.completion import CloseCall, Completion
+from hybridwatch.scenario.expansion import PlannedRequest
+
+PROMPT = (65, 66, 67)
+BOUND = 0.001
+RIGHT = Completion(prompt_digest(PROMPT), (1, 2, 3), (-0.1, -0.2, -0.3), (CloseCall(1, 9, 0.0004),))
+
+
+def test_a_shorter_greedy_answer_is_the_beginning_of_a_longer_one():
+    one = first_tokens(RIGHT, 1)
+    assert (one.tokens, one.logprobs, one.close_calls) == ((1,), (-0.1,), ())
+
+
+class Worker:
+    """Answers with the draft, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.questions = 0
+
+    def answer(self, questions):
+        self.questions += len(questions)
+        tops = [[[[token, -0.5]] for token in one.draft] for one in questions]
+        return [
+            {"prompt": list(one.prompt), "tokens": list(one.draft), "top": top}
+            for one, top in zip(questions, tops, strict=True)
+        ]
+
+
+@pytest.fixture
+def worker() -> Worker:
+    return Worker()
+
+
+@pytest.fixture
+def judge(worker) -> Judge:
+    return Judge(worker, BOUND)
+
+
+def faults(judge: Judge, answer: Completion, **request) -> tuple[str, ...]:
+    asked = PlannedRequest(PROMPT, 3, **request)
+    return judge.faults(Played((asked,), (answer,)))
+
+
+def test_a_right_answer_is_remembered_and_asked_for_once(judge, worker):
+    answer = Completion(prompt_digest(PROMPT), (1, 2, 3), (-0.5, -0.5, -0.5))
+    shorter = first_tokens(answer, 2)
+    assert [faults(judge, one) for one in (answer, answer, shorter)] == [(), (), ()]
+    assert worker.questions == 1
+
+
+def test_a_wrong_answer_is_named_with_its_request(judge):
+    assert faults(judge, Completion(prompt_digest(PROMPT), (1, 2, 3), (-0.5, -0.7, -0.5))) == (
+        "request 0 (3 tokens): token 1: expected logprob -0.5, found -0.7",
+    )
+
+
+def test_logarithms_that_are_no_numbers_are_a_fault(judge):
+    assert "no numbers" in faults(judge, without_tokens(PROMPT))[0]
+
+
+def test_nobody_asks_for_the_answer_to_an_aborted_request(judge, worker):
+    assert faults(judge, without_tokens(PROMPT), abort_at_step=2) == ()
+    assert worker.questions == 0
+
+
+def test_a_broken_contract_is_a_fault(judge):
+    played = Played(counters={"slots_off_block_table": 2, "states_off": 0})
+    assert judge.faults(played) == ("contract.slots_off_block_table: expected 0, found 2",)
+
+
+def test_an_engine_that_did_not_come_to_the_end_is_a_fault(judge):
+    assert "no end" in judge.faults(Played(trouble="no end of the story after 60 s"))[0]
