@@ -1,7 +1,7 @@
 """``hybridwatch run``: measure scenarios, keep the records, show the verdicts."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.restless import BLOCKS, blocks_missing
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.cli import completion
 from hybridwatch.cli.by_phase import Measured, measure_by_phase
@@ -35,7 +36,7 @@ from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.ready import make_ready
-from hybridwatch.measure.session import SessionRequest, run_session
+from hybridwatch.measure.session import none_missing, run_session
 from hybridwatch.process import stoppable
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.record.side_names import side_names
@@ -101,6 +102,13 @@ class _RunOptions:
     def warmed(self) -> tuple[Phase, ...]:
         """Timed phases that begin with a warm-up."""
         return BRIEF_WARM_UPS if self.is_brief else TIMED_PHASES
+
+    @property
+    def measured(self) -> Measured:
+        """What is measured of every scenario."""
+        fixed = self.is_brief or self.trials is not None
+        missing = none_missing if fixed else blocks_missing
+        return Measured(self.wanted_phases, self.warmed, missing)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -191,7 +199,8 @@ def _phases(context: click.Context, option: click.Parameter, text: str) -> tuple
 @click.option(
     "--trials",
     type=click.IntRange(7, 1000),
-    help="Number of timed trials on each side; with --until-decided, at the first look.",
+    help="Number of timed trials on each side; with --until-decided, at the first look.  "
+    f"[default: as the scenario counts; on a restless machine at least {BLOCKS}]",
 )
 @takes_documents
 @click.option(
@@ -259,15 +268,14 @@ def command(
                 make_ready(scenario, sides, home() / "models")
                 ready.append((scenario, sides))
         if wanted.by_phase:
-            how = Measured(wanted.wanted_phases, wanted.warmed)
-            outcomes += measure_by_phase(ready, results, console, losses, how)
+            outcomes += measure_by_phase(ready, results, console, losses, wanted.measured)
             for outcome in outcomes:
                 if len(plans) == 1:
                     outcome.show(console, whole=True)
                 else:
                     outcome.print_troubles(console)
         else:
-            measuring = _Measuring(console, len(ready), wanted.wanted_phases)
+            measuring = _Measuring(console, len(ready), wanted.measured)
             for scenario, sides in ready:
                 with losses.of(scenario):
                     run = measuring.measure(scenario, sides, _budget(scenario, wanted))
@@ -316,10 +324,10 @@ def _standing(run: Run) -> Standing:
 class _Measuring:
     """Measures scenario after scenario, and says how far all of it is."""
 
-    def __init__(self, console: Console, scenarios: int, phases: Collection[Phase]) -> None:
+    def __init__(self, console: Console, scenarios: int, measured: Measured) -> None:
         self._console = console
         self._scenarios = scenarios
-        self._phases = phases
+        self._measured = measured
         self._begun = 0
         self._left = TimeLeft(scenarios)
 
@@ -334,6 +342,4 @@ class _Measuring:
         self._console.print(as_text(title), style="bold")
         with progress(self._console, None if budget else self._left) as tell:
             models = home() / "models"
-            return run_session(
-                SessionRequest(scenario, sides, models, tell, self._phases, budget=budget)
-            )
+            return run_session(self._measured.requested((scenario, sides), models, tell, budget))
