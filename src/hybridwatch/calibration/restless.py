@@ -263,7 +263,7 @@ def _cells(rule: Rule, same: Sequence[Judged], slower: Sequence[Judged]) -> tupl
     by = (
         ", ".join(
             f"{name} {percent(round(count / len(worked), 3))}"
-            for name, count in counts.most_common(3)
+            for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:3]
         )
         or "-"
     )
