@@ -5,8 +5,6 @@ They lie beside the shipped ones, in a file of this machine (``.engines/builds.t
 
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -103,20 +101,7 @@ def add_release(home: Path, name: str, release: str, base: str = "") -> BuildSpe
     folder = home / ".engines" / f"{name}.wheel"
     shutil.rmtree(folder, ignore_errors=True)
     what = release if address else f"{below.distribution}=={release}"
-    options = ("--no-deps", "--only-binary", ":all:", "--quiet", "--dest", str(folder))
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *pip.OPTIONS, *options, what],
-        env=pip.environment(()),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.splitlines()[-5:])
-        raise BuildError(f"{what}: pip cannot have it:\n{tail}")
-    (wheel,) = folder.glob("*.whl")
-    return add_wheel(home, name, wheel, below.name)
+    return add_wheel(home, name, pip.wheel(what, folder), below.name)
 
 
 def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec:

