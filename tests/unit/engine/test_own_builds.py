@@ -240,7 +240,8 @@ def test_command_takes_one_origin(home, tmp_path, monkeypatch):
     done = CliRunner().invoke(command, ["add", "mine"])
     assert isinstance(done.exception, BuildError)
     told = str(done.exception)
-    assert told.startswith("mine: expected one of --source, --wheel, --release, --python, found 0")
+    kinds = "--source, --wheel, --release, --python, --commit, --pr"
+    assert told.startswith(f"mine: expected one of {kinds}, found 0")
 
 
 RUNNER = "v1/worker/gpu_model_runner.py"
