@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
-from packaging.tags import sys_tags
+from packaging.tags import Tag, sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from hybridwatch.errors import BuildError
@@ -122,7 +122,7 @@ class _Links(HTMLParser):
         self.found += [value for key, value in attrs if tag == "a" and key == "href" and value]
 
 
-def _wheel(address: str) -> tuple[CommitWheel, frozenset[object]] | None:
+def _wheel(address: str) -> tuple[CommitWheel, frozenset[Tag]] | None:
     try:
         name, version, _, tags = parse_wheel_filename(_name_of(address))
     except InvalidWheelFilename:

@@ -10,7 +10,6 @@ from typing import Final
 from hybridwatch.errors import BuildError
 
 OPTIONS: Final = ("--disable-pip-version-check", "--no-input")
-_TAIL_LINES: Final = 5
 
 _ELSEWHERE: Final = (
     *("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"),
@@ -37,6 +36,35 @@ def environment(wheels: Sequence[Path]) -> dict[str, str]:
     return found | ({"PIP_CONFIG_FILE": os.devnull} if wheels else {})
 
 
+def call(command: Sequence[str], failed: str, wheels: Sequence[Path] = ()) -> None:
+    """Run pip.
+
+    Args:
+        command: The whole command.
+        failed: What to say before its own words when it fails.
+        wheels: Folders that it looks in, as ``environment`` wants them.
+
+    Raises:
+        BuildError: It failed.
+    """
+    done = subprocess.run(
+        command,
+        env=environment(wheels),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        # Which requirements contradict each other stands on standard output, in one block.
+        _, _, conflict = done.stdout.partition("The conflict is caused by:\n")
+        why = [line.strip() for line in conflict.partition("\n\n")[0].splitlines()]
+        warnings_left = [
+            line for line in done.stderr.splitlines() if not line.startswith("WARNING")
+        ]
+        raise BuildError("\n".join([failed, *why, *warnings_left]))
+
+
 def wheel(what: str, folder: Path) -> Path:
     """Fetch one wheel without what it requires.
 
@@ -48,16 +76,7 @@ def wheel(what: str, folder: Path) -> Path:
         BuildError: pip cannot have it.
     """
     options = ("--no-deps", "--only-binary", ":all:", "--quiet", "--dest", str(folder))
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *OPTIONS, *options, what],
-        env=environment(()),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.splitlines()[-_TAIL_LINES:])
-        raise BuildError(f"{what}: pip cannot have it:\n{tail}")
+    command = (sys.executable, "-m", "pip", "download", *OPTIONS, *options, what)
+    call(command, f"{what}: pip cannot have it:")
     (found,) = folder.glob("*.whl")
     return found
