@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.cli import completion, engine_add
+from hybridwatch.cli import completion, engine_add, engine_track
 from hybridwatch.cli.options import examples
 from hybridwatch.engine.adopt import BUILD, adopt
 from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
@@ -34,6 +34,7 @@ def command() -> None:
 
 
 command.add_command(engine_add.command)
+command.add_command(engine_track.command)
 
 
 @command.command(

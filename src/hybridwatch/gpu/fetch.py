@@ -1,7 +1,6 @@
 """Fetches the wheels of a pack, for the machine that they shall run on."""
 
 import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -14,7 +14,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -118,12 +117,11 @@ def gaps(found: Sequence[Mapping[str, Any]], python: str) -> Iterator[str]:
     pip judges conditions by its own Python, whatever Python it is asked about.
     """
     packages = {canonicalize_name(item["name"]): item for item in found}
-    environment = {**default_environment(), "python_version": python}
-    environment["python_full_version"] = f"{python}.0"
-    todo = [("vllm", ""), ("nixl", "")]
+    versions = {"python_version": python, "python_full_version": f"{python}.0"}
+    todo = [(canonicalize_name("vllm"), ""), (canonicalize_name("nixl"), "")]
     for name, extra in todo:  # grows
         for one in map(Requirement, packages[name].get("requires_dist", ())):
-            if one.marker and not one.marker.evaluate({**environment, "extra": extra}):
+            if one.marker and not one.marker.evaluate({**versions, "extra": extra}):
                 continue
             needed = canonicalize_name(one.name)
             if needed not in packages or not one.specifier.contains(

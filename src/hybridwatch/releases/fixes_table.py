@@ -94,6 +94,24 @@ def with_release(text: str, release: str, found: Mapping[str, Probed]) -> str:
     return text
 
 
+def moved(text: str, before: str, release: str) -> list[str]:
+    """Say which fixes a release has otherwise than another one.
+
+    Args:
+        text: The file, with the release.
+        before: The other one; nothing is said of a fix about which it is not known.
+        release: Its version.
+    """
+    entries = tomllib.loads(text)["fix"]
+    states = {
+        fix: (entry["releases"].get(before), entry["releases"][release])
+        for fix, entry in entries.items()
+    }
+    return [
+        f"{fix} {now}, was {then}" for fix, (then, now) in states.items() if then not in {None, now}
+    ]
+
+
 def _line(key: str, by_release: Mapping[str, str]) -> str:
     ordered = sorted(by_release.items(), key=lambda item: Version(item[0]))
     values = ", ".join(f'"{name}" = "{value}"' for name, value in ordered)
