@@ -79,7 +79,7 @@ class FirstLook:
         status, answer, log = self._call(*words, limit_s=120 * _MINUTE)
         try:
             runs: list[dict[str, Any]] = json.loads(answer)["runs"]
-        except (ValueError, LookupError):
+        except (ValueError, LookupError, TypeError):
             raise BuildError(_end_of(log)) from None
         found = {run["scenario"]: run["troubles"] for run in runs}
         lines = [f"{name}: {trouble}" for name in names for trouble in found.get(name, ())]

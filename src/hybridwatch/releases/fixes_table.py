@@ -24,7 +24,8 @@ from hybridwatch.errors import BuildError
 
 FILE: Final = Path("engine") / "fixes.toml"
 _PLUGIN: Final = Path("engine") / "src"
-_LIMIT_S: Final = 120.0
+_LIMIT_S: Final = 300.0
+_TAIL_LINES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,16 @@ def probe_release(home: Path, distribution: str, release: str) -> dict[str, Prob
         wheel = pip.wheel(f"{distribution}=={release}", folder)
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder, [n for n in archive.namelist() if n.endswith(".py")])
+        what = f"{distribution} {release}"
+        fixes = json.loads(_answer(home, folder, what))["fixes"]
+    return {fix: Probed(found["state"], found["source"]) for fix, found in fixes.items()}
+
+
+def _answer(home: Path, folder: Path, what: str) -> str:
+    """Let the plugin of a checkout look at the package ``vllm`` in a folder."""
+    try:
         done = subprocess.run(
-            [sys.executable, "-m", "hybridwatch_engine.check", name],
+            [sys.executable, "-m", "hybridwatch_engine.check", str(folder)],
             env={**os.environ, "PYTHONPATH": str(home / _PLUGIN)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -65,11 +74,12 @@ def probe_release(home: Path, distribution: str, release: str) -> dict[str, Prob
             timeout=_LIMIT_S,
             check=False,
         )
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"{what}: the probes did not end in {_LIMIT_S:g} s") from None
     if done.returncode != 0:
-        tail = "\n".join(done.stderr.splitlines()[-5:])
-        raise BuildError(f"{distribution} {release}: the probes ended in an error:\n{tail}")
-    fixes = json.loads(done.stdout)["fixes"]
-    return {fix: Probed(found["state"], found["source"]) for fix, found in fixes.items()}
+        tail = "\n".join(done.stderr.splitlines()[-_TAIL_LINES:])
+        raise BuildError(f"{what}: the probes ended in an error:\n{tail}")
+    return done.stdout
 
 
 def with_release(text: str, release: str, found: Mapping[str, Probed]) -> str:

@@ -22,11 +22,14 @@ class Repository:
         folder: Its working tree.
 
     Raises:
-        BuildError: It is none, or has no commit.
+        BuildError: It is none, is only a part of one, or has no commit.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        top = Path(_git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
+        if top != folder.resolve():
+            raise BuildError(f"{folder}: expected the top of a git repository, which is {top}")
         self.head = self.commit_of("HEAD")
 
     def commit_of(self, name: str) -> str:
@@ -61,11 +64,8 @@ class Repository:
                 _git(self._folder, "worktree", "remove", "--force", str(folder))
 
 
-def commit_as(folder: Path, branch: str, paths: Sequence[Path], message: str) -> str:
+def commit_as(folder: Path, branch: str, paths: Sequence[Path], message: str) -> None:
     """Commit files of a checked-out folder, and give the commit a branch.
-
-    Returns:
-        The commit.
 
     Raises:
         BuildError: git refuses, as it does where it does not know who commits.
@@ -73,7 +73,6 @@ def commit_as(folder: Path, branch: str, paths: Sequence[Path], message: str) ->
     _git(folder, "add", "--", *map(str, paths))
     _git(folder, "commit", "--quiet", "--no-verify", "--message", message)
     _git(folder, "branch", branch)
-    return _git(folder, "rev-parse", "HEAD").strip()
 
 
 def _git(folder: Path, *words: str) -> str:

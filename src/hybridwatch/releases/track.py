@@ -6,9 +6,8 @@ from typing import Final
 
 from packaging.version import Version
 
-from hybridwatch.engine.builds import named_build
-from hybridwatch.engine.preflight import require_gpu
-from hybridwatch.errors import BuildError, HybridwatchError
+from hybridwatch.errors import BuildError, GpuError, HybridwatchError
+from hybridwatch.process import nvidia
 from hybridwatch.releases import builds_table, fixes_table
 from hybridwatch.releases.first_look import FirstLook
 from hybridwatch.releases.fixes_table import Probed, probe_release, with_release
@@ -59,23 +58,20 @@ def track(home: Path, accelerator: str, releases: Sequence[str], say: Say) -> li
         build = f"{accelerator}-{release}"
         branch = f"track/{build}"
         if repository.has_branch(branch):
-            there = Step("branch", Outcome.LEFT_OUT, f"{branch} is there already")
-            found = Tracked(build, branch, repository.commit_of(branch), (there,))
+            steps: Sequence[Step] = [Step("branch", Outcome.LEFT_OUT, f"{branch} is there already")]
         else:
             with repository.checked_out(base) as checkout:
-                found = _Release(home, checkout, accelerator, release, say).make(branch)
-        base = found.commit or base
-        done.append(found)
+                steps = _Release(checkout, accelerator, release, say).make(branch)
+        commit = repository.commit_of(branch) if repository.has_branch(branch) else ""
+        base = commit or base
+        done.append(Tracked(build, branch, commit, tuple(steps)))
     return done
 
 
 class _Release:
     """One release on its way to a branch."""
 
-    def __init__(
-        self, home: Path, checkout: Path, accelerator: str, release: str, say: Say
-    ) -> None:
-        self._home = home
+    def __init__(self, checkout: Path, accelerator: str, release: str, say: Say) -> None:
         self._checkout = checkout
         self._accelerator = accelerator
         self._release = release
@@ -87,22 +83,13 @@ class _Release:
         self._probed: dict[str, Probed] = {}
         self._steps: list[Step] = []
 
-    def make(self, branch: str) -> Tracked:
+    def make(self, branch: str) -> list[Step]:
         """Take every step; one that fails ends those that need it."""
         needed = (("lock", self._lock), ("fixes", self._fixes), ("entry", self._entry))
-        commit = ""
         if all(self._take(name, do) for name, do in needed):
             self._look()
-            if self._take(
-                "branch", lambda: commit_as(self._checkout, branch, self._paths, self._message())
-            ):
-                commit = self._steps[-1].says
-                self._steps[-1] = Step("branch", Outcome.DONE, f"{branch} ({commit[:12]})")
-        return Tracked(self._build, branch, commit, tuple(self._steps))
-
-    @property
-    def _paths(self) -> tuple[Path, ...]:
-        return (lock_of(self._build), builds_table.FILE, fixes_table.FILE)
+            self._take("branch", lambda: self._commit(branch))
+        return self._steps
 
     def _take(self, name: str, do: Callable[[], str]) -> bool:
         self._say(f"{self._build}: {name}")
@@ -145,23 +132,34 @@ class _Release:
         return f"as {self._newest.name}{other}"
 
     def _look(self) -> None:
-        look = FirstLook(self._checkout, self._build)
-        try:
-            require_gpu(named_build(self._newest.name, self._home))
-        except BuildError as error:
-            self._leave_out(str(error), "install", "check", "contracts")
+        if reason := _unfit(self._accelerator):
+            self._leave_out(reason, "install", "check", "contracts")
             return
+        look = FirstLook(self._checkout, self._build)
         if not self._take("install", look.install):
             self._leave_out("not installed", "check", "contracts")
             return
         self._take("check", lambda: look.check(self._release, self._probed))
         self._take("contracts", lambda: look.contracts(self._accelerator))
 
-    def _message(self) -> str:
+    def _commit(self, branch: str) -> str:
         title = f"Build {self._build}: vLLM {self._release} {_TITLES[self._accelerator]}"
         lines = [f"{step.name}, {step.outcome.value}: {step.says}" for step in self._steps]
-        return "\n".join([title, "", "Made by hybridwatch engine track.", "", *lines])
+        message = "\n".join([title, "", "Made by hybridwatch engine track.", "", *lines])
+        paths = (lock_of(self._build), builds_table.FILE, fixes_table.FILE)
+        commit_as(self._checkout, branch, paths, message)
+        return branch
 
 
 def _pins(lock: str) -> list[str]:
     return [line for line in lock.splitlines() if line and not line.startswith("#")]
+
+
+def _unfit(accelerator: str) -> str:
+    """Say why no engine can be started here; empty if one can."""
+    if accelerator == "cpu":
+        return ""
+    try:
+        return "" if nvidia.devices() else "the driver shows no GPU to this process"
+    except GpuError as error:
+        return str(error)
