@@ -91,6 +91,7 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """As docs/json.md has it."""
         return {
+            "scenario": self.scenario,
             "record": str(self.path),
             "verdict": None if self.verdict is None else str(self.verdict),
             "troubles": list(self.troubles),
