@@ -8,10 +8,11 @@ import click
 
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_base
-from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec, home
+from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.own_builds import add_python, add_release, add_source, add_wheel
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 
 _ADD: Final[Mapping[str, Callable[..., BuildSpec]]] = {
     "source": add_source,

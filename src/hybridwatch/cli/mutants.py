@@ -16,10 +16,11 @@ from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
-from hybridwatch.engine.builds import BuildRequest, home, parse_label
+from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.mutants.catalogue import Mutant, catalogue
 from hybridwatch.mutants.cell import HEALTHY, Cell, State

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.cli.options import DEFAULT_RESULTS
+from hybridwatch.cli.options import default_results
 
 _NAME: Final = "hybridwatch"
 
@@ -29,7 +29,7 @@ def program() -> str:
 
 def with_results(results: Path) -> str:
     """Give the words that name a results folder; none for the one where verbs look anyway."""
-    return "" if results == DEFAULT_RESULTS else f" --results {shlex.quote(str(results))}"
+    return "" if results == default_results() else f" --results {shlex.quote(str(results))}"
 
 
 def _from_here(path: Path) -> str:

@@ -28,10 +28,11 @@ from hybridwatch.cli.outcome import Outcome, keep, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_scenarios
-from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
+from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
 from hybridwatch.engine.check import require_code, require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
+from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.ready import make_ready

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import as_text, say
-from hybridwatch.engine.builds import home
+from hybridwatch.home import home
 from hybridwatch.scenario import Scenario, Survey, digest, survey
 from hybridwatch.scenario.fixes import NO_FIX
 

@@ -9,10 +9,11 @@ from hybridwatch.cli import run
 from hybridwatch.cli.engine_add import lines_about
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.subject_options import takes_base, takes_scenarios
-from hybridwatch.engine.builds import BuildSpec, home
+from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 from hybridwatch.record.run import Phase
 
 NAME: Final = "mine"
