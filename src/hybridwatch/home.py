@@ -66,6 +66,11 @@ def is_extending(folder: Path) -> bool:
     return (folder / MARKER).is_file()
 
 
+def is_checkout_folder(folder: Path) -> bool:
+    """Whether a folder has everything itself."""
+    return (folder / _OF_A_CHECKOUT).is_file()
+
+
 def layers(folder: Path) -> tuple[Path, ...]:
     """Give the folders in which to look for what a folder of a home has.
 
@@ -88,4 +93,4 @@ def shipped_engine(folder: Path) -> Path:
 def _is_home(folder: Path) -> bool:
     """Whether a folder is a home or a checkout; a wheel's own data are neither."""
     in_a_wheel = not is_checkout() and folder.resolve() == shipped()
-    return is_extending(folder) or (not in_a_wheel and (folder / _OF_A_CHECKOUT).is_file())
+    return is_extending(folder) or (not in_a_wheel and is_checkout_folder(folder))
