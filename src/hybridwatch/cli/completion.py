@@ -41,7 +41,7 @@ def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
     from hybridwatch.home import home_or_shipped
 
     if begun := re.match(r".*[~+]", incomplete):
-        words = FIXES if begun[0].endswith("~") else (*FIXES, *FAULTS)
+        words = FIXES if begun[0].endswith("~") else (*FIXES, *FAULTS, *_own_faults())
         return _fitting(incomplete, [begun[0] + word for word in words])
     try:
         files = build_files(home_or_shipped()).values()
@@ -50,6 +50,15 @@ def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
         return _fitting(incomplete, names)
     except (HybridwatchError, OSError, ValueError):
         return []
+
+
+def _own_faults() -> Iterable[str]:
+    from hybridwatch.scenario.own_faults import own_faults
+
+    try:
+        return list(own_faults())
+    except HybridwatchError:
+        return ()
 
 
 def records(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -17,6 +17,7 @@ from hybridwatch.engine.builds_file import BuildsFile, read_file, variant_of
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home, is_extending, shipped_engine
 from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
+from hybridwatch.scenario.own_faults import own_faults
 from hybridwatch.scenario.validation_text import closest, quoted
 
 DEFAULT_BUILD: Final = "cpu-0.27.1"
@@ -216,7 +217,7 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     Raises:
         BuildError: The build, a fix or a fault is unknown or named twice, or a fault is taken out.
     """
-    whole, switched = _split(text)
+    whole, switched, words = _split(text)
     name, mark, code = whole.partition(CODE_MARK)
     if mark and not re.fullmatch(f"[0-9a-f]{{{CODE_DIGITS},64}}", code):
         raise BuildError(
@@ -226,10 +227,10 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     named = named_build(name, root)
     spec = named_build(named.variant_of, root) if named.variant_of else named
     label = whole + "".join(
-        f"{'+' if switched[word] else '~'}{word}" for word in _WORDS if word in switched
+        f"{'+' if switched[word] else '~'}{word}" for word in words if word in switched
     )
     fixes = {fix: wanted for fix, wanted in switched.items() if fix in FIXES}
-    planted = tuple(fault for fault in FAULTS if fault in switched)
+    planted = tuple(word for word in words if word in switched and word not in FIXES)
     switches = {**_of_parts(spec.fixes), **_of_parts(named.fixes), **_of_parts(fixes)}
     return BuildRequest(label, spec, switches, planted, code)
 
@@ -240,18 +241,38 @@ def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
     return wholes | {fix: wanted for fix, wanted in switched.items() if fix not in FIX_PARTS}
 
 
-def _split(text: str) -> tuple[str, dict[str, bool]]:
+def _split(text: str) -> tuple[str, dict[str, bool], tuple[str, ...]]:
+    """Give what stands before the switches, the switches, and every word in the order of labels."""
     start = min((text.find(mark) for mark in "~+" if mark in text), default=len(text))
     switched: dict[str, bool] = {}
-    for mark, word in _SWITCH.findall(text[start:]):
-        if word not in _WORDS:
-            raise BuildError(f"{text}: {quoted(word)} is no fix; {_hint(word, _WORDS)}")
+    found = _SWITCH.findall(text[start:])
+    words = _WORDS if all(word in _WORDS for _, word in found) else (*_WORDS, *_own_faults())
+    for mark, word in found:
+        if word not in words:
+            raise BuildError(f"{text}: {quoted(word)} is no fix; {_hint(word, words)}")
         if word in switched:
             raise BuildError(f"{text}: {word} is switched twice")
-        if word in FAULTS and mark == "~":
+        if word not in FIXES and mark == "~":
             raise BuildError(f"{text}: no release has the fault {word}; +{word} plants it")
         switched[word] = mark == "+"
-    return text[:start], switched
+    return text[:start], switched, words
+
+
+def _own_faults() -> list[str]:
+    """Name the faults of somebody's own that a label may plant.
+
+    Raises:
+        BuildError: One is called as a fix or as a fault that is shipped.
+        ScenarioError: A file that describes them is wrong.
+    """
+    own = own_faults()
+    for name in own.keys() & set(_WORDS):
+        raise BuildError(
+            f"{own[name].file}: mutant.{name}: expected a name that is not taken yet, found that "
+            "of a fix or of a planted fault that is shipped"
+        )
+    # The worker plants; what the scheduler runs may be in another process.
+    return sorted(name for name, one in own.items() if one.mutant.process == "worker")
 
 
 def _hint(word: str, known: tuple[str, ...]) -> str:

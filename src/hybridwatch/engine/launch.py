@@ -43,6 +43,7 @@ class Launch:
             takes none.
         accelerator: What the build computes on, ``cpu`` or ``cuda``.
         tokenizer: Folder of the tokenizer; None for the model's own.
+        faults: Folders of faults of somebody's own, which the engine may be told to plant.
         draft: Folder of the model that drafts; None where it lies beside the target's.
         gpus: What its processes may use, as CUDA numbers them along the PCI bus.
         memory_share: Share of a GPU's memory that it may take; None for its own default.
@@ -59,6 +60,7 @@ class Launch:
     accelerator: str = "cpu"
     tokenizer: Path | None = None
     draft: Path | None = None
+    faults: tuple[Path, ...] = ()
     gpus: tuple[str, ...] = ()
     memory_share: float | None = None
 
@@ -134,6 +136,8 @@ class Launch:
         wishes: dict[str, object] = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
         if self.engine.model_runner is not None:
             wishes["model_runner"] = self.engine.model_runner
+        if self.faults:
+            wishes["mutants"] = list(map(str, self.faults))
         for_plugin = {"HYBRIDWATCH_ENGINE": json.dumps(wishes)}
         return {**_ENVIRONMENT, **self._devices(), **self.environment, **for_plugin}
 

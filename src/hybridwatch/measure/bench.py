@@ -21,6 +21,7 @@ from hybridwatch.errors import EngineError
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.identity import EngineBuild, FixState
 from hybridwatch.scenario.fixes import FIX_PARTS, NO_FIX, START_FIXES
+from hybridwatch.scenario.own_faults import fault_folders
 from hybridwatch.scenario.scenario import Scenario
 
 MAX_STARTS: Final = 3
@@ -180,6 +181,7 @@ class Bench:
             accelerator=spec.accelerator,
             tokenizer=model.tokenizer,
             draft=self._draft(),
+            faults=fault_folders(),
         )
         if spec.accelerator == "cuda":
             laid_out = self._arrangement
