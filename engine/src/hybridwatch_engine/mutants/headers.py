@@ -52,12 +52,13 @@ def mutant_headers() -> Mapping[str, MutantHeader]:
         ValueError: A file is wrong.
     """
     files: list[tuple[Path, Path | None]] = [(_FOLDER / file, None) for file in FILES]
-    for folder in from_environment().mutants:
-        files += [(file, folder) for file in sorted(folder.glob("*.toml"))]
+    for own in from_environment().mutants:
+        files += [(file, own) for file in sorted(own.glob("*.toml"))]
     found: dict[str, MutantHeader] = {}
     for file, folder in files:
+        called = f"engine/mutants/{file.name}" if folder is None else str(file)
         for name, keys in tomllib.loads(file.read_text(encoding="utf-8"))["mutant"].items():
-            place = _place(str(file) if folder else f"engine/mutants/{file.name}", name)
+            place = f"{called}: mutant.{name}"
             if name in found:
                 raise ValueError(f"{place}: expected one table, found two")
             found[name] = header_from(name, keys, place, folder)
@@ -86,7 +87,3 @@ def header_from(
     return MutantHeader(
         name=name, file=place, folder=folder, **{**keys, "target": tuple(keys["target"])}
     )
-
-
-def _place(file: str, name: str) -> str:
-    return f"{file}: mutant.{name}"
