@@ -7,6 +7,9 @@ from typing import Final
 
 import pytest
 
+from hybridwatch.cli.init import make_home
+from hybridwatch.home import HOME_VARIABLE
+
 # Tests read what is printed: whoever likes colours or long lines in files must not change it.
 for _wish in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
     os.environ.pop(_wish, None)
@@ -83,3 +86,12 @@ class Golden:
 def golden() -> Golden:
     """Check texts against reviewed files."""
     return Golden()
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of somebody's own, with the files that it starts with."""
+    folder = tmp_path / "mine"
+    make_home(folder)
+    monkeypatch.setenv(HOME_VARIABLE, str(folder))
+    return folder

@@ -392,8 +392,3 @@ def test_verb_says_how_to_get_streamlit(tmp_path, monkeypatch) -> None:
     outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path)])
     assert isinstance(outcome.exception, verb.DashboardError)
     assert "pip install 'hybridwatch[dashboard]'" in str(outcome.exception)
-
-
-def test_verb_needs_a_checkout(tmp_path: Path) -> None:
-    with pytest.raises(verb.DashboardError, match="started from a checkout"):
-        verb.find_app(tmp_path)

@@ -5,10 +5,11 @@ import signal
 import psutil
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import EngineError
+from hybridwatch.home import home
 from hybridwatch.measure import bench as bench_module
 from hybridwatch.measure import phase
 from hybridwatch.measure.bench import Bench

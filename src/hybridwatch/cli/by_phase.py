@@ -14,7 +14,8 @@ from hybridwatch.cli.board import Board
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.outcome import Outcome, keep, summary_of
 from hybridwatch.cli.say import as_text
-from hybridwatch.engine.builds import BuildRequest, home
+from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget
 from hybridwatch.measure.plan import EVERY_PHASE, TIMED_PHASES
 from hybridwatch.measure.relay import Relay

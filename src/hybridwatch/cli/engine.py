@@ -16,10 +16,11 @@ from rich.text import Text
 from hybridwatch.cli import completion, engine_add, engine_track
 from hybridwatch.cli.options import examples
 from hybridwatch.engine.adopt import BUILD, adopt
-from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
+from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import State, download, install, lock_digest, state
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 
 
 @click.group(

@@ -9,7 +9,7 @@ import click
 from hybridwatch.cli.github_access import REPOSITORY, pull_request
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_base
-from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec, home
+from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.commit_wheel import INDEX_VARIABLE, INDEXES, NoWheelError
 from hybridwatch.engine.own_builds import (
@@ -20,6 +20,7 @@ from hybridwatch.engine.own_builds import (
     add_wheel,
 )
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 
 _ADD: Final[Mapping[str, Callable[..., BuildSpec]]] = {
     "source": add_source,

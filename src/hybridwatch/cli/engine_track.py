@@ -11,8 +11,8 @@ from rich.table import Table
 
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import as_text
-from hybridwatch.engine.builds import home
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 from hybridwatch.process import stoppable
 from hybridwatch.releases.outcome import Tracked
 from hybridwatch.releases.track import newer_releases, track

@@ -17,10 +17,11 @@ from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_c
 from hybridwatch.cli.outcome import Outcome, keep
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
-from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, home, parse_label
+from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
 from hybridwatch.engine.check import require_code, require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
+from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.ready import make_ready

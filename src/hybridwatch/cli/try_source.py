@@ -18,10 +18,11 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_base, takes_phases, takes_scenarios
-from hybridwatch.engine.builds import BuildSpec, home
+from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Phase

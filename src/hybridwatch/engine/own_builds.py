@@ -23,6 +23,7 @@ from hybridwatch.engine.installed import Installed, look_at
 from hybridwatch.engine.overlay import lay_tree, unpack_wheel
 from hybridwatch.engine.stand_in import make_stand_in
 from hybridwatch.errors import BuildError
+from hybridwatch.home import shipped_engine
 
 _NAME: Final = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _OVERLAY: Final = "overlay"
@@ -145,10 +146,11 @@ def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec
     like = _like(home, base, found)
     folder = home / ".engines" / name
     lock = folder.with_name(f"{name}.lock.txt")
-    packages = () if found.has_plugin else (folder / _PLUGIN, home / "engine" / "src")
+    plugin = shipped_engine(home)
+    packages = () if found.has_plugin else (folder / _PLUGIN, plugin / "src")
     make_stand_in(folder, python.absolute(), packages)
     if packages:
-        _pretend_installed(folder / _PLUGIN, home / "engine")
+        _pretend_installed(folder / _PLUGIN, plugin)
     lock.write_text("".join(f"{line}\n" for line in found.held), encoding="utf-8")
     entry = {
         "like": like.name,

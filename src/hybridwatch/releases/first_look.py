@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.engine.builds import HOME_VARIABLE
 from hybridwatch.errors import BuildError
+from hybridwatch.home import HOME_VARIABLE
 from hybridwatch.process.guarded import GuardedProcess
 from hybridwatch.releases.fixes_table import Probed
 from hybridwatch.scenario.load import find

@@ -17,10 +17,11 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.engine.builds import BuildRequest, home, parse_label
+from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import equipped_label
 from hybridwatch.errors import MeasurementError
+from hybridwatch.home import home
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
 from hybridwatch.record.run import Run

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
+from hybridwatch.home import home
 from hybridwatch.measure import session as module
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.session import Session, SessionRequest

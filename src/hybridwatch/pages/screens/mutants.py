@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.errors import RecordError
-from hybridwatch.mutants.catalogue import Mutant, catalogue
+from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.mutants.cell import Cell, State
 from hybridwatch.mutants.journal import read_cells, table_files
-from hybridwatch.mutants.score import Score, false_alarms, halves, score_of
+from hybridwatch.mutants.score import Score, false_alarms, half_words, halves, score_of
 from hybridwatch.mutants.words import cell_words, rows, scenarios_of
 from hybridwatch.pages.document import (
     Block,
@@ -26,6 +26,7 @@ from hybridwatch.pages.document import Cell as Shown
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import plural
+from hybridwatch.scenario.mutant import Mutant
 
 _LEAD: Final = (
     "A mutant is a fault that is switched on in a live engine; here is which of them each scenario "
@@ -61,7 +62,7 @@ def _of_build(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Iterator[
     yield Facts(
         (
             ("Mutants in the table", f"{tried} of {len(mutants)}"),
-            *((f"Killed, {half} half", _killed(score)) for half, score in parts.items()),
+            *((f"Killed, {half_words(half)}", _killed(score)) for half, score in parts.items()),
             ("Killed, together", _killed(whole)),
             ("Survivors", ", ".join(whole.survivors) or "none"),
             ("Not reached", ", ".join(whole.unreached) or "none"),
