@@ -13,7 +13,7 @@ def git(folder: Path, *words: str) -> str:
     """Call git in a folder, and return what it prints.
 
     Raises:
-        BuildError: There is no git, it takes longer than two minutes, or it refuses; with its words.
+        BuildError: There is no git, it takes more than two minutes, or it refuses.
     """
     command = ("git", "-C", str(folder), *words)
     try:

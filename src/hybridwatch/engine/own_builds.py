@@ -78,8 +78,9 @@ def _add_tree(
     if changed := tree.native_changes(below.release, below.accelerator, found.package):
         lines = "\n".join(f"  {path}" for path in changed)
         raise BuildError(
-            f"{_place(origin)}: refused, as the compiled parts and packages of {below.name} do not fit it; "
-            f"differing:\n{lines}\nbuild it yourself, and add its environment with --python"
+            f"{_place(origin)}: refused, as the compiled parts and packages of {below.name} "
+            f"do not fit it; differing:\n{lines}\nbuild it yourself, and add its environment with "
+            "--python"
         )
 
     def lay(into: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -75,7 +76,7 @@ class Belief:
     def ranges(self) -> tuple[Range, ...]:
         """Give the ranges within which no measurement could tell positions apart."""
         ends = (0, *self.open, self.last)
-        return tuple(self._range(low, high) for low, high in zip(ends, ends[1:], strict=False))
+        return tuple(self._range(low, high) for low, high in pairwise(ends))
 
     def best(self) -> Range:
         """Give the most likely range that cannot be divided further."""
