@@ -91,7 +91,17 @@ class Finding:
     @property
     def is_found(self) -> bool:
         """Whether the change is one candidate."""
-        return self.question is not None and self.place.is_found
+        return self.question is not None and self.is_sure and self.place.is_found
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the place is certain, or of times likely enough."""
+        return self.belief is None or self.belief.best().mass >= CONFIDENCE
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether nothing between the pair is left to be measured."""
+        return self.question is not None and self.is_sure and not self.place.open
 
     @property
     def pair(self) -> tuple[Candidate, Candidate]:

@@ -20,6 +20,7 @@ from hybridwatch.bisect.rungs import (
     releases_between,
 )
 from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.commits import PACKAGE
 from hybridwatch.errors import BuildError
 from hybridwatch.record.run import Run
 from hybridwatch.search.exact import Answer
@@ -65,9 +66,25 @@ class Descent:
         return known[-1] if known else self.findings[0]
 
     @property
+    def culprit(self) -> Candidate | None:
+        """The one candidate that is the change.
+
+        Commits that were skipped can be told apart by the file that does it, if only one of them
+        changes that file.
+        """
+        suspects = self.answer.suspects
+        if self.answer.question is None or not self.answer.is_exhausted:
+            return None
+        if len(suspects) > 1 and self.files is not None and self.files.is_found:
+            path = f"{PACKAGE}/{self.files.suspects[0].title}"
+            suspects = tuple(one for one in suspects if one.commit and path in one.commit.paths)
+        return suspects[0] if len(suspects) == 1 else None
+
+    @property
     def is_confirmed(self) -> bool:
-        """Whether one place was found, and found again."""
-        return self.confirmation is not None and self.confirmation.holds
+        """Whether one candidate is the change, and its pair was found to differ again."""
+        sure = self.confirmation
+        return sure is not None and sure.holds and self.culprit is not None
 
 
 @dataclass(slots=True)
@@ -100,7 +117,7 @@ class Ladder:
             self.say(f"{rung.name}: {rung.last} between {_span(rung)}")
             found.findings.append(self.hunt.search(rung))
         answer = found.answer
-        if not answer.is_found or answer.question is None:
+        if answer.question is None or not answer.is_exhausted:
             return found
         first, last = answer.pair
         found.confirmation = confirm(self.hunt, answer.question, (first, last), self.keep)

@@ -25,8 +25,9 @@ def result_lines(found: Descent, repeat: str) -> Iterator[str]:
     if answer.question is None:
         yield f"the change is not there: {answer.why_not}"
         return
-    if answer.is_found:
-        yield from _place(answer)
+    culprit = found.culprit
+    if culprit is not None:
+        yield from _place(answer, culprit)
     else:
         good, bad = answer.pair
         yield f"{answer.question.metric} changed between {good.title} and {bad.title}:"
@@ -45,7 +46,7 @@ def result_lines(found: Descent, repeat: str) -> Iterator[str]:
         said = "is the cause" if proof.holds else "is not the cause by itself"
         yield f"fix {proof.fix} {said}: {proof.label}"
     yield from found.notes
-    if answer.is_found:
+    if culprit is not None:
         yield f"repeat:  {repeat}"
 
 
@@ -73,11 +74,11 @@ def to_json(found: Descent, repeat: str, minutes: float) -> dict[str, Any]:
     answer = found.answer
     sure = found.confirmation
     return {
-        "found": answer.is_found,
+        "found": found.culprit is not None,
         "confirmed": found.is_confirmed,
         "minutes": round(minutes, 2),
         "searches": [_search(finding) for finding in found.findings],
-        "answer": None if answer.question is None else _answer(answer),
+        "answer": None if answer.question is None else _answer(answer, found.culprit),
         "confirmation": None
         if sure is None
         else {
@@ -92,26 +93,25 @@ def to_json(found: Descent, repeat: str, minutes: float) -> dict[str, Any]:
             for proof in found.proofs
         ],
         "notes": list(found.notes),
-        "repeat": repeat if answer.is_found else None,
+        "repeat": repeat if found.culprit is not None else None,
     }
 
 
-def _place(finding: Finding) -> Iterator[str]:
-    good, bad = finding.pair
+def _place(finding: Finding, culprit: Candidate) -> Iterator[str]:
     assert finding.question is not None  # noqa: S101 - it was found
-    yield f"{finding.question.metric} changed with {bad.title}"
-    if bad.commit is not None:
-        yield f"commit:  {bad.commit.sha}"
-        yield f"author:  {bad.commit.author}"
-        yield f"title:   {bad.commit.title}"
-        if bad.commit.pull_request is not None:
-            yield f"pull request: #{bad.commit.pull_request}"
-    yield f"before:  {good.title}"
+    yield f"{finding.question.metric} changed with {culprit.title}"
+    if (commit := culprit.commit) is not None:
+        yield f"commit:  {commit.sha}"
+        yield f"author:  {commit.author}"
+        yield f"title:   {commit.title}"
+        if commit.pull_request is not None:
+            yield f"pull request: #{commit.pull_request}"
+    yield f"before:  {finding.pair[0].title}"
     if finding.belief is not None:
         yield f"sure:    {finding.belief.best().mass:.1%}"
 
 
-def _answer(finding: Finding) -> dict[str, Any]:
+def _answer(finding: Finding, culprit: Candidate | None) -> dict[str, Any]:
     question = finding.question
     assert question is not None  # noqa: S101 - the caller looked
     size = math.expm1(question.effect.size) if isinstance(question, TimedQuestion) else None
@@ -121,6 +121,7 @@ def _answer(finding: Finding) -> dict[str, Any]:
         "effect": size,
         "good": finding.pair[0].key,
         "bad": finding.pair[1].key,
+        "culprit": None if culprit is None else _candidate(culprit),
         "suspects": [_candidate(one) for one in finding.suspects],
     }
 

@@ -80,8 +80,12 @@ class _Options:
     ),
 )
 @click.argument("scenario", shell_complete=completion.scenarios)
-@click.option("--good", required=True, metavar="END", help="A build, release or commit without it.")
-@click.option("--bad", required=True, metavar="END", help="A build, release or commit with it.")
+@click.option(
+    "--good", required=True, metavar="END", help="The good end: a build, release or commit."
+)
+@click.option(
+    "--bad", required=True, metavar="END", help="The bad end: a build, release or commit."
+)
 @click.option(
     "--metric",
     default="",
@@ -126,7 +130,8 @@ def command(
     command. The exit status is 0 when one change was found and confirmed, else 1.
     """
     options = _Options(**wish)
-    require_metric(options.metric)
+    if options.metric:
+        require_metric(options.metric)
     check_writable(results)
     subject = _one(scenario)
     accelerator = subject.accelerator or "cpu"

@@ -213,6 +213,9 @@ def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
 
 
 def _write(file: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:
+    if not entries:
+        file.unlink(missing_ok=True)
+        return
     fresh = file.with_suffix(".new")
     fresh.write_text(render_tables(entries), encoding="utf-8")
     fresh.replace(file)

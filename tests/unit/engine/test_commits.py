@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.engine.builds import named_build
+from hybridwatch.engine.builds import load_builds, named_build
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.commits import commit_tree, commits_between, python_changes, sha_of
 from hybridwatch.engine.install import State, state
@@ -96,6 +96,8 @@ def test_build_that_is_removed_leaves_the_others(clone, tmp_path):
     assert second.environment.exists()
     with pytest.raises(BuildError, match="first"):
         named_build("first", home)
+    remove_build(home, "second")
+    assert list(load_builds(home)) == ["tiny-1.0"]
 
 
 def test_release_cannot_be_removed(tmp_path):
