@@ -21,8 +21,8 @@ from hybridwatch.search.timed import Choice, Costs, Effect, effect_of, find_time
 
 END_BLOCKS: Final = 20
 """Blocks by which two builds are compared that the whole search rests on."""
-_CLEAR: Final = 2.6
-"""Standard errors that a change of the ends has to be away from none: 1 in 100 is so by chance."""
+_END_SESSIONS: Final = 3
+"""Sessions after which ends that do not differ beyond noise are called the same."""
 _MINUTE: Final = 60.0
 _VERDICTS: Final = {Wanted.REGRESSION: Verdict.REGRESSION, Wanted.FIX: Verdict.IMPROVEMENT}
 
@@ -232,27 +232,41 @@ class Hunt:
         return Finding(rung, question, place, tuple(probes))
 
     def _timed_question(self, first: Candidate, last: Candidate) -> TimedQuestion | None:
+        """Time the ends until they differ beyond noise, or do not after a few sessions."""
         wanted, metric = self.wish.wanted, self.wish.metric
-        if metric:
-            outcome = self.times(first, last, metric, END_BLOCKS)
-        else:
-
-            def clearest(label: str) -> Outcome:
-                return self.prober.clearest(first.make(), label, _VERDICTS[wanted], END_BLOCKS)
-
-            outcome = self._measure(last, f"clearest beside {first.key}", clearest)
-            if outcome.state is State.MEASURED and not outcome.metric:
+        if not metric:
+            metric = self._clearest(first, last)
+            if not metric:
                 return None
-        if outcome.state is not State.MEASURED:
-            raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
-        effect = effect_of(outcome.ratios)
-        known = metric_of(outcome.metric)
-        is_clear = abs(effect.size) > max(_CLEAR * effect.error, known.bound)
-        if not is_clear or known.better.is_worse(effect.size) is not (wanted is Wanted.REGRESSION):
+        ratios: list[float] = []
+        for _ in range(_END_SESSIONS):
+            outcome = self.times(first, last, metric, END_BLOCKS)
+            if outcome.state is not State.MEASURED:
+                raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
+            ratios += outcome.ratios
+            effect = effect_of(ratios)
+            if effect.is_clear:
+                break
+        else:
+            return None
+        is_worse = metric_of(metric).better.is_worse(effect.size)
+        if is_worse is not (wanted is Wanted.REGRESSION):
             return None
         block = outcome.block_minutes
         costs = Costs(max(outcome.minutes - block * len(outcome.ratios), block), block)
-        return TimedQuestion(known.id, wanted, effect, costs)
+        return TimedQuestion(metric, wanted, effect, costs)
+
+    def _clearest(self, first: Candidate, last: Candidate) -> str:
+        """Find what changed between the ends most clearly; empty when nothing did."""
+
+        def measure(label: str) -> Outcome:
+            verdict = _VERDICTS[self.wish.wanted]
+            return self.prober.clearest(first.make(), label, verdict, END_BLOCKS)
+
+        outcome = self._measure(last, f"clearest beside {first.key}", measure)
+        if outcome.state is not State.MEASURED:
+            raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
+        return outcome.metric
 
     def _search_timed(self, rung: Rung, question: TimedQuestion) -> Finding:
         probes: list[Probe] = []

@@ -25,7 +25,11 @@ start lays the engine out in memory anew."""
 _OF_MEDIAN: Final = math.sqrt(math.pi / 2)
 """Standard error of a median beside that of a mean, of normal values."""
 _LEAST_NOISE: Final = 0.002
-_GRID: Final = np.linspace(-12.0, 12.0, 481)
+_CLEAR: Final = 2.6
+"""Standard errors that an effect has to be away from none: 1 in 100 is so by chance."""
+_REACH: Final = 10.0
+_GRID: Final = 201
+"""Centers at which the information of a measurement is summed, and how far out, in scales."""
 _MOST_MEASUREMENTS: Final = 200
 """A search that needs more has a wrong idea of the noise."""
 
@@ -46,6 +50,11 @@ class Effect:
     size: float
     error: float
     noise: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is beyond noise."""
+        return abs(self.size) > _CLEAR * self.error
 
     def scales(self, blocks: int) -> tuple[float, float]:
         """How far a center scatters around that of an unchanged position, and of a changed one."""
@@ -152,8 +161,7 @@ def _information(shares: Array, effect: Effect, blocks: int) -> Array:
     """Bits that a measurement is expected to tell, for each share of changed positions."""
     unchanged, changed = effect.scales(blocks)
     size = abs(effect.size)
-    low, high = _GRID[0] * unchanged, size + _GRID[-1] * changed
-    centers = np.linspace(low, high, len(_GRID))
+    centers = np.linspace(-_REACH * unchanged, size + _REACH * changed, _GRID)
     step = centers[1] - centers[0]
     if_unchanged = np.exp(_log_density(centers / unchanged)) / unchanged
     if_changed = np.exp(_log_density((centers - size) / changed)) / changed

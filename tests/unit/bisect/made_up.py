@@ -33,7 +33,8 @@ class MadeUpProber:
     """
 
     def __init__(self, outcomes=(), slower=()):
-        self.outcomes, self.slower = dict(outcomes), dict(slower)
+        self.outcomes: dict[str, Outcome] = dict(outcomes)
+        self.slower: dict[str, float] = dict(slower)
         self.asked: list[str] = []
         self._rng = np.random.default_rng(5)
 

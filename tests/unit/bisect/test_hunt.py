@@ -5,7 +5,7 @@ import pytest
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.question import ALIVE, Wanted
 from hybridwatch.errors import BuildError
-from tests.unit.bisect.made_up import BAD, DEAD, GOOD, MadeUpProber, a_hunt, a_rung, counted
+from tests.unit.bisect.made_up import BAD, DEAD, MadeUpProber, a_hunt, a_rung, counted
 
 
 def from_on(change, last, outcome):
@@ -129,15 +129,15 @@ def test_faster_commit_is_no_regression(tmp_path):
     assert found.pair[1].key == "11"
 
 
-def test_change_within_the_margin_is_none(tmp_path):
-    prober = MadeUpProber(slower={"20": 0.01})
+def test_change_within_the_noise_is_none(tmp_path):
+    prober = MadeUpProber(slower={"20": 0.004})
     found = a_hunt(tmp_path, prober, metric="tpot").search(a_rung(20))
     assert found.question is None
+    assert len(prober.asked) == 3
 
 
 def test_commit_that_does_not_start_leaves_a_range_of_times(tmp_path):
     prober = MadeUpProber({"10": DEAD}, slower={str(at): 0.06 for at in range(11, 21)})
-    prober.contracts = lambda _label: GOOD
     found = a_hunt(tmp_path, prober, metric="tpot").search(a_rung(20))
     assert [one.key for one in found.suspects] == ["10", "11"]
     assert found.is_exhausted

@@ -48,18 +48,25 @@ def test_ranges_cover_every_position_once(last, data):
     assert {whole.good, whole.bad} <= {0, last, *belief.open}
 
 
+def chosen(belief, effect, costs=COSTS):
+    """The next measurement, of which there is one."""
+    choice = next_choice(belief, effect, costs)
+    assert choice is not None
+    return choice
+
+
 def test_first_measurement_halves_and_costs_decide_its_length():
     belief = belief_of([1.0] * 64)
-    choice = next_choice(belief, CLEAR, COSTS)
+    choice = chosen(belief, CLEAR)
     assert (choice.at, choice.blocks) == (32, 5)
     noisy = Effect(0.03, 0.01, 0.05)
-    assert next_choice(belief, noisy, Costs(10.0, 0.01)).blocks == 20
-    assert next_choice(belief, noisy, Costs(0.0, 1.0)).blocks == 5
+    assert chosen(belief, noisy, Costs(10.0, 0.01)).blocks == 20
+    assert chosen(belief, noisy, Costs(0.0, 1.0)).blocks == 5
 
 
 def test_what_nobody_expects_to_be_the_change_weighs_little():
     weights = [0.01] * 60 + [1.0] * 4
-    choice = next_choice(belief_of(weights), CLEAR, COSTS)
+    choice = chosen(belief_of(weights), CLEAR)
     assert choice.at in {61, 62, 63}
 
 
