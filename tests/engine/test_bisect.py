@@ -1,6 +1,7 @@
 """``hybridwatch bisect`` over real commits of a release's Python, with real engines."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -52,4 +53,4 @@ def test_commit_that_broke_the_state_is_found_and_proven(tmp_path, package, resu
     assert {one["fix"]: one["is_cause"] for one in said["fixes"]} == {
         "padded-rows-prefilling": True
     }
-    assert len(read_run(said["confirmation"]["record"]).builds) == 2
+    assert len(read_run(Path(said["confirmation"]["record"])).builds) == 2
