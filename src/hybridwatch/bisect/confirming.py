@@ -10,7 +10,7 @@ from hybridwatch.bisect.hunt import END_BLOCKS, Hunt, TimedQuestion, timed_words
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.probing import outcome_of, timed_outcome
 from hybridwatch.bisect.question import ALIVE, Question
-from hybridwatch.errors import EngineError
+from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.metric import metric_of
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.search.exact import Answer
@@ -70,6 +70,8 @@ def _of_life(
     for label in labels:
         try:
             run = hunt.prober.session((label,), {Phase.CONTRACT})
+        except LateEngineError as error:
+            ends.append(Outcome(state=State.NOT_HAD, reason=str(error), label=label))
         except EngineError:
             ends.append(Outcome(state=State.DIES, label=label))
         else:
@@ -99,7 +101,7 @@ def _confirmed(
     values = [
         f"{one.counts.get(question.metric, float('nan')):g}"
         if question.metric != ALIVE
-        else ("dies" if one.state is State.DIES else "lives")
+        else {State.DIES: "dies", State.MEASURED: "lives"}.get(one.state, one.reason)
         for one in ends
     ]
     named = tuple(one.label or label for one, label in zip(ends, labels, strict=True))

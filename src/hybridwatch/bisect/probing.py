@@ -15,7 +15,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_code, require_installed
-from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, Tell, run_session
 from hybridwatch.metric import Metric, metric_of
@@ -105,7 +105,7 @@ class Prober:
         begin = time.monotonic()
         try:
             run = make()
-        except BuildError as error:
+        except (BuildError, LateEngineError) as error:
             return Outcome(state=State.NOT_HAD, reason=_line(str(error)))
         except EngineError as error:
             reason = root_of(error.log_tail) or str(error)
