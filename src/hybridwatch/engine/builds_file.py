@@ -39,7 +39,7 @@ class Entry(BaseModel):
     env: dict[str, str] = Field(default_factory=dict)
     flags: dict[str, str] = Field(default_factory=dict)
     base: str = ""
-    origin: dict[Literal["source", "wheel", "commit", "index", "python"], Text] = Field(
+    origin: dict[Literal["source", "commit", "wheel", "index", "python"], Text] = Field(
         default_factory=dict
     )
 

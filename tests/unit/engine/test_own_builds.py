@@ -14,6 +14,7 @@ from hybridwatch.engine.install import MARKER, State, install, state
 from hybridwatch.engine.own_builds import add_python, add_release, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.scenario.fixes import CATALOGUE
+from tests.clone import a_clone, git
 from tests.small_release import CODE, a_copy, an_environment, make_home, write
 from tests.wheels import a_wheel
 
@@ -82,23 +83,10 @@ def test_copy_with_other_compiled_files_is_refused_with_their_names(home, tmp_pa
     assert state(named_build("mine", home)) is State.INSTALLED  # what was there stays
 
 
-def git(folder, *words):
-    who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    subprocess.run(("git", "-C", folder, *who, *words), check=True, capture_output=True)
-
-
 @pytest.fixture
 def checkout(tmp_path):
     """A checkout of vLLM, at the tag of the release."""
-    folder = tmp_path / "checkout"
-    kept = {name: text for name, text in CODE.items() if not name.endswith("_version.py")}
-    built_from = {"csrc/a.cpp": "int a;", "requirements/common.txt": "six\n", "setup.py": ""}
-    write(folder, {**kept, **built_from})
-    git(folder, "init", "-q")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "first")
-    git(folder, "tag", "v1.0")
-    return folder
+    return a_clone(tmp_path / "checkout")
 
 
 def test_checkout_at_the_releases_tag_is_the_release(home, checkout):
