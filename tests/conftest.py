@@ -34,8 +34,20 @@ LONGEST_FIRST: Final = (
 """Files that take a minute or more: begun last, one would keep a worker alone at the end."""
 
 
+LIVE: Final = frozenset({"engine", "e2e", "dashboard"})
+"""Folders, also named in the Makefile, where alone tests may need an engine or a browser."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first, and last in its file what ends what the others share."""
+    """Put the longest files first, and last in its file what ends what the others share.
+
+    Raises:
+        UsageError: A test that needs an engine or a browser lies where ``make test`` misses it.
+    """
+    for item in items:
+        live = any(item.get_closest_marker(name) for name in ("engine", "browser"))
+        if live and LIVE.isdisjoint(item.path.parts):
+            raise pytest.UsageError(f"{item.path}: a test with an engine belongs in {sorted(LIVE)}")
     long = {TESTS / name: place for place, name in enumerate(LONGEST_FIRST)}
     shuffled: dict[Path, int] = {}
     for place, item in enumerate(items, len(long)):

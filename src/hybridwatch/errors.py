@@ -18,6 +18,7 @@
      +- GithubError             GitHub refused, or what came from there is not to be trusted
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
          +- EngineError         the engine died, hung or answered nonsense; has its log's tail
+             +- LateEngineError  it was not up in time; a slow machine does that as well
 
 Messages name the file, the key, what was found and what was expected.
 """
@@ -94,3 +95,7 @@ class EngineError(MeasurementError):
     def __init__(self, message: str, log_tail: str = "") -> None:
         super().__init__(message)
         self.log_tail = log_tail
+
+
+class LateEngineError(EngineError):
+    """The engine was not up in time, which says nothing about what it is made of."""

@@ -26,6 +26,7 @@ VERBS: Final[Mapping[str, str]] = {
     "scenarios": "List and validate every scenario file.",
     "engine": "Install, list and check engine builds.",
     "try": "Measure your vLLM against the release that it comes from.",
+    "bisect": "Find the release, commit, file or fix that changed what a scenario measures.",
     "run": "Measure one build, or two in turn, with scenarios.",
     "controls": "Check that scenarios find their bug, and nothing in a healthy engine.",
     "oracle": "Keep right answers from outside the engine, and check them.",

@@ -73,7 +73,9 @@ class BuildSpec:
         base: The build whose packages and compiled parts it has under Python code of its own; empty
             when its environment has everything itself.
         origin: Where a build that somebody added has its code from: what kind of place
-            (``source``, ``wheel`` or ``python``), and which; empty for builds with a lock.
+            (``source``, ``wheel``, ``commit`` of an ``index``, or ``python``), and which; of a
+            ``source`` also the ``commit``, where it is not what lies there; empty for builds with a
+            lock.
     """
 
     name: str

@@ -39,7 +39,9 @@ class Entry(BaseModel):
     env: dict[str, str] = Field(default_factory=dict)
     flags: dict[str, str] = Field(default_factory=dict)
     base: str = ""
-    origin: dict[Literal["source", "wheel", "python"], Text] = Field(default_factory=dict)
+    origin: dict[Literal["source", "commit", "wheel", "index", "python"], Text] = Field(
+        default_factory=dict
+    )
 
 
 class _File(BaseModel):

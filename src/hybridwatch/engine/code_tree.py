@@ -2,12 +2,12 @@
 
 import filecmp
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.engine.git import git
 from hybridwatch.errors import BuildError
 
 COMPILED: Final = (".so", ".pyd", ".a", ".o")
@@ -15,10 +15,9 @@ GENERATED: Final = "_version.py"
 """Python that no checkout keeps and every installed package has."""
 
 _CACHES: Final = "__pycache__"
-_NATIVE: Final = ("csrc", "cmake", "rust", "CMakeLists.txt")
+NATIVE: Final = ("csrc", "cmake", "rust", "CMakeLists.txt")
 """What the compiled parts are made from, below the top of a checkout."""
 _VERSION: Final = re.compile(r"""__version__ = (?:version = )?['"]([^'"]+)['"]""")
-_LIMIT_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class CodeTree:
         if self.checkout is None:
             found = files_below(self.package)
         else:
-            listed = _git(self.package, "ls-files", "-z", "-co", "--exclude-standard", "--", ".")
+            listed = git(self.package, "ls-files", "-z", "-co", "--exclude-standard", "--", ".")
             found = (Path(name) for name in sorted(set(listed.split("\0"))) if name)
         for path in found:
             if path.suffix not in COMPILED and (self.package / path).is_file():
@@ -55,18 +54,18 @@ class CodeTree:
     def has_release(self, release: str) -> bool:
         """Whether the checkout has the tag of a release."""
         return self.checkout is not None and bool(
-            _git(self.checkout, "tag", "--list", f"v{release}").strip()
+            git(self.checkout, "tag", "--list", f"v{release}").strip()
         )
 
     def distance(self, release: str) -> int:
         """Count the commits that are on one side only, the tree's or the release's."""
         sides = f"v{release}...HEAD"
-        return int(_git(self.package, "rev-list", "--count", sides))
+        return int(git(self.package, "rev-list", "--count", sides))
 
     def kept_in(self, release: str) -> frozenset[Path]:
         """Name the files that a release's tag has of the package: others are made by its build."""
         # Relative to the folder that git is called in, and only what is below it.
-        listed = _git(self.package, "ls-tree", "-rz", "--name-only", f"v{release}", "--", ".")
+        listed = git(self.package, "ls-tree", "-rz", "--name-only", f"v{release}", "--", ".")
         return frozenset(Path(name) for name in listed.split("\0") if name)
 
     def native_changes(self, release: str, accelerator: str, released: Path) -> list[str]:
@@ -80,10 +79,10 @@ class CodeTree:
         if self.checkout is None:
             return sorted(_other_compiled(self.package, released))
         requirements = [f"requirements/{name}.txt" for name in ("common", accelerator)]
-        known = _git(
-            self.checkout, "diff", "--name-only", f"v{release}", "--", *_NATIVE, *requirements
+        known = git(
+            self.checkout, "diff", "--name-only", f"v{release}", "--", *NATIVE, *requirements
         )
-        added = _git(self.checkout, "ls-files", "-o", "--exclude-standard", "--", *_NATIVE)
+        added = git(self.checkout, "ls-files", "-o", "--exclude-standard", "--", *NATIVE)
         return sorted({*known.splitlines(), *added.splitlines()})
 
 
@@ -104,9 +103,9 @@ def code_tree(folder: Path) -> CodeTree:
             "found no vllm/__init__.py with a folder v1 beside it"
         )
     try:
-        top = Path(_git(package, "rev-parse", "--show-toplevel").strip())
-        kept = _git(top, "ls-files", "--", "csrc", "CMakeLists.txt")
-        own = _git(package, "ls-files", "--", "__init__.py")
+        top = Path(git(package, "rev-parse", "--show-toplevel").strip())
+        kept = git(top, "ls-files", "--", "csrc", "CMakeLists.txt")
+        own = git(package, "ls-files", "--", "__init__.py")
     except BuildError:
         return CodeTree(package, None)
     return CodeTree(package, top if kept and own else None)
@@ -129,21 +128,3 @@ def _other_compiled(package: Path, released: Path) -> Iterator[str]:
         there = theirs.is_file()
         if not there or not (mine.samefile(theirs) or filecmp.cmp(mine, theirs, shallow=False)):
             yield str(path)
-
-
-def _git(folder: Path, *words: str) -> str:
-    command = ("git", "-C", str(folder), *words)
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            check=True,
-        )
-    except subprocess.CalledProcessError as error:
-        raise BuildError(f"{folder}: git {words[0]}: {error.stderr.strip()}") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise BuildError(f"{folder}: git {words[0]}: {error}") from None
-    return done.stdout

@@ -5,8 +5,7 @@ They lie beside the shipped ones, in a file of this machine (``.engines/builds.t
 
 import re
 import shutil
-import subprocess
-import sys
+import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,8 @@ from hybridwatch.engine import pip
 from hybridwatch.engine.builds import OWN_FILE, BuildSpec, load_builds, named_build
 from hybridwatch.engine.builds_file import render_tables, written_tables
 from hybridwatch.engine.code_tree import CodeTree, code_tree
+from hybridwatch.engine.commit_wheel import wheel_of
+from hybridwatch.engine.commits import commit_tree, sha_of
 from hybridwatch.engine.install import MARKER, State, environment_digest, state
 from hybridwatch.engine.installed import Installed, look_at
 from hybridwatch.engine.overlay import lay_tree, unpack_wheel
@@ -30,7 +31,7 @@ _OVERLAY: Final = "overlay"
 _PLUGIN: Final = "plugin"
 
 
-def add_source(home: Path, name: str, folder: Path, base: str = "") -> BuildSpec:
+def add_source(home: Path, name: str, folder: Path, base: str = "", commit: str = "") -> BuildSpec:
     """Add the Python code of a folder, over the compiled parts of the nearest release.
 
     Args:
@@ -38,13 +39,36 @@ def add_source(home: Path, name: str, folder: Path, base: str = "") -> BuildSpec
         name: Of the new build; one that was added before is made anew.
         folder: A checkout of vLLM, or a copy of its package.
         base: An installed build to lay the code over; the nearest release's when empty.
+        commit: Take the code of that commit of the folder's git repository; when empty the files
+            as they lie there.
 
     Raises:
         BuildError: There is no code, no release to lay it over, or the compiled parts or packages
             of the release do not fit it; then with the files that say so.
     """
     _check_name(home, name)
-    tree = code_tree(folder.resolve())
+    origin = {"source": str(folder.resolve())}
+    if not commit:
+        return _add_tree(home, name, code_tree(folder.resolve()), base, origin)
+    with commit_tree(folder, commit) as laid_out:
+        origin["commit"] = sha_of(folder, commit)
+        return _add_tree(home, name, code_tree(laid_out), base, origin)
+
+
+def remove_build(home: Path, name: str) -> None:
+    """Remove a build of one's own, entry and code; without one there is nothing to do."""
+    file = home / OWN_FILE
+    entries = written_tables(file)
+    if entries.pop(name, None) is None:
+        return
+    _write(file, entries)
+    shutil.rmtree(home / ".engines" / name, ignore_errors=True)
+
+
+def _add_tree(
+    home: Path, name: str, tree: CodeTree, base: str, origin: Mapping[str, str]
+) -> BuildSpec:
+    """Lay code over a release; ``origin`` says where it is from."""
     below = _base(home, base, lambda builds: _nearest(tree, builds))
     found = look_at(below.interpreter)
     if tree.checkout and not tree.has_release(below.release):
@@ -55,14 +79,15 @@ def add_source(home: Path, name: str, folder: Path, base: str = "") -> BuildSpec
     if changed := tree.native_changes(below.release, below.accelerator, found.package):
         lines = "\n".join(f"  {path}" for path in changed)
         raise BuildError(
-            f"{folder}: refused, as the compiled parts and packages of {below.name} do not fit it; "
-            f"differing:\n{lines}\nbuild it yourself, and add its environment with --python"
+            f"{_place(origin)}: refused, as the compiled parts and packages of {below.name} "
+            f"do not fit it; differing:\n{lines}\nbuild it yourself, and add its environment with "
+            "--python"
         )
 
     def lay(into: Path) -> None:
         lay_tree(tree, below.release, found, below.interpreter, into)
 
-    return _over(below, name, {"origin": {"source": str(folder.resolve())}}, lay)
+    return _over(below, name, {"origin": dict(origin)}, lay)
 
 
 def add_wheel(home: Path, name: str, wheel: Path, base: str = "") -> BuildSpec:
@@ -76,14 +101,7 @@ def add_wheel(home: Path, name: str, wheel: Path, base: str = "") -> BuildSpec:
     _check_name(home, name)
     wanted = wheel.name.split("-")[1] if wheel.name.count("-") > 1 else ""
     below = _base(home, base, lambda builds: _not_newer(builds, wanted))
-    found = look_at(below.interpreter)
-    entry: dict[str, Any] = {"origin": {"wheel": str(wheel.resolve())}}
-
-    def lay(into: Path) -> None:
-        brought = unpack_wheel(wheel, found, into)
-        entry.update(release=brought.release, distribution=brought.distribution)
-
-    return _over(below, name, entry, lay)
+    return _over_wheel(below, name, wheel, {"wheel": str(wheel.resolve())})
 
 
 def add_release(home: Path, name: str, release: str, base: str = "") -> BuildSpec:
@@ -104,20 +122,35 @@ def add_release(home: Path, name: str, release: str, base: str = "") -> BuildSpe
     folder = home / ".engines" / f"{name}.wheel"
     shutil.rmtree(folder, ignore_errors=True)
     what = release if address else f"{below.distribution}=={release}"
-    options = ("--no-deps", "--only-binary", ":all:", "--quiet", "--dest", str(folder))
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *pip.OPTIONS, *options, what],
-        env=pip.environment(()),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.splitlines()[-5:])
-        raise BuildError(f"{what}: pip cannot have it:\n{tail}")
-    (wheel,) = folder.glob("*.whl")
-    return add_wheel(home, name, wheel, below.name)
+    return add_wheel(home, name, pip.wheel(what, folder), below.name)
+
+
+def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str = "") -> BuildSpec:
+    """Add the wheel that an index has of a commit, with the packages of an installed release.
+
+    Args:
+        home: As for ``add_source``.
+        name: As there.
+        commit: All 40 digits.
+        base: As for ``add_source``; its accelerator chooses among the indexes and their wheels.
+        index: As for ``commit_wheel.wheel_of``.
+
+    Raises:
+        NoWheelError: The index has no wheel of the commit.
+        BuildError: It cannot be read, or its wheel requires other packages than the release.
+    """
+    _check_name(home, name)
+    newest = _base(home, base, lambda builds: _not_newer(builds, ""))
+    found = wheel_of(commit, newest.accelerator, index)
+
+    def older(builds: Sequence[BuildSpec]) -> list[BuildSpec]:
+        alike = [one for one in builds if one.accelerator == newest.accelerator]
+        return _not_newer(alike, found.release)
+
+    below = _base(home, base, older)
+    origin = {"commit": commit, **({"index": index} if index else {})}
+    with tempfile.TemporaryDirectory() as folder:
+        return _over_wheel(below, name, pip.wheel(found.address, Path(folder)), origin, commit)
 
 
 def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec:
@@ -162,6 +195,20 @@ def _check_name(home: Path, name: str) -> None:
         raise BuildError(f"{name} is a build that was there before; name yours otherwise")
 
 
+def _over_wheel(
+    below: BuildSpec, name: str, wheel: Path, origin: Mapping[str, str], revision: str = ""
+) -> BuildSpec:
+    """Make an environment that is another build's but for the package of a wheel."""
+    found = look_at(below.interpreter)
+    entry: dict[str, Any] = {"origin": origin}
+
+    def lay(into: Path) -> None:
+        brought = unpack_wheel(wheel, found, into, revision)
+        entry.update(release=brought.release, distribution=brought.distribution)
+
+    return _over(below, name, entry, lay)
+
+
 def _over(
     below: BuildSpec, name: str, entry: dict[str, Any], lay: Callable[[Path], None]
 ) -> BuildSpec:
@@ -183,13 +230,25 @@ def _over(
 def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
     """Write a build into the file of own ones, and call its environment finished."""
     file = home / OWN_FILE
-    whole = render_tables({**written_tables(file), name: entry})
-    fresh = file.with_suffix(".new")
-    fresh.write_text(whole, encoding="utf-8")
-    fresh.replace(file)
+    _write(file, {**written_tables(file), name: entry})
     build = named_build(name, home)
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
     return build
+
+
+def _write(file: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:
+    if not entries:
+        file.unlink(missing_ok=True)
+        return
+    fresh = file.with_suffix(".new")
+    fresh.write_text(render_tables(entries), encoding="utf-8")
+    fresh.replace(file)
+
+
+def _place(origin: Mapping[str, str]) -> str:
+    """Say where code is from, as a message begins."""
+    commit = origin.get("commit", "")
+    return origin["source"] + (f" at {commit}" if commit else "")
 
 
 def _base(

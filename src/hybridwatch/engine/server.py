@@ -11,7 +11,7 @@ from typing import Final, Self
 import httpx
 
 from hybridwatch.engine.launch import HOST, Launch
-from hybridwatch.errors import EngineError
+from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.process import GuardedProcess
 
 _POLL_S: Final = 0.2
@@ -142,6 +142,7 @@ def wait_until_up(
         for server in servers:
             server.require_running()
         if time.monotonic() > deadline:
-            raise late[0].error(f"the engine was not up after {timeout_s:.0f} s")
+            message = f"the engine was not up after {timeout_s:.0f} s"
+            raise LateEngineError(message, late[0].log_tail())
         waiting()
         time.sleep(_POLL_S)

@@ -191,6 +191,24 @@ def repeat_command(report: Report) -> str:
     return shlex.join(" ".join(word.split()) for word in words)
 
 
+def bisect_command(
+    scenario: str, good: str, bad: str, metric: str = "", *, in_clone: bool = False
+) -> str:
+    """Give the command line that searches for what changed between two builds.
+
+    Args:
+        scenario: Its id.
+        good: A label, release or commit.
+        bad: The same of the other end.
+        metric: What changed; empty for whatever did.
+        in_clone: Whether an end is a commit, for which somebody has to say where a clone is.
+    """
+    words = ["hybridwatch", "bisect", scenario, "--good", good, "--bad", bad]
+    words += ["--metric", metric] if metric else []
+    words += ["--repo", "vllm"] if in_clone else []
+    return shlex.join(" ".join(word.split()) for word in words)
+
+
 def _open_question(comparison: Comparison) -> str:
     parts = []
     if comparison.minimum_detectable_effect is not None:

@@ -1,7 +1,7 @@
 """One file, whole or not at all.
 
 It is made under a hidden name in its final folder, flushed to the disk, and then given its name in
-one step, unless another file has that name.
+one step, unless another file has that name. ``put`` alone takes the place of another.
 """
 
 import errno
@@ -66,6 +66,27 @@ def create_all(files: Sequence[tuple[Path, bytes]], made: list[Path]) -> None:
             half.unlink(missing_ok=True)
     for folder in {path.parent for path, _ in files}:
         _sync_folder(folder)
+
+
+def put(path: Path, content: bytes) -> None:
+    """Make a file whole under its name, in the place of one that may be there.
+
+    Args:
+        path: In a folder that is there.
+        content: All of it.
+
+    Raises:
+        OSError: The file cannot be written; what was there stays.
+    """
+    half = path.with_name(hidden("half"))
+    try:
+        with half.open("xb") as file:
+            file.write(content)
+        _sync(half)
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)
+    _sync_folder(path.parent)
 
 
 def _give_name(temporary: Path, path: Path) -> None:

@@ -180,3 +180,41 @@ def test_a_run_without_an_alert_has_no_way_to_one(tmp_path: Path) -> None:
     keep(tmp_path, 2, slow_contender())
     found = links(view(tmp_path, "run", run="00000001"))
     assert not [text for text in found if text.startswith("alert")]
+
+
+def searches(document: Document) -> list[str]:
+    """The commands that search for what changed."""
+    commands = [block.text for block in all_blocks(document) if isinstance(block, Command)]
+    return [text for text in commands if text.startswith("hybridwatch bisect")]
+
+
+def test_search_between_two_releases_can_be_copied(tmp_path: Path) -> None:
+    keep(tmp_path, 1, slow_contender())
+    assert searches(page_of(tmp_path, Area.SPEED)) == [
+        (
+            "hybridwatch bisect smoke/padded-graph-rows --good v0.27.1 --bad v0.28.0 "
+            "--metric output_throughput"
+        )
+    ]
+
+
+def test_search_for_what_kills_an_engine_asks_whether_it_lives(tmp_path: Path) -> None:
+    keep(tmp_path, 1, dead_contender())
+    (command,) = searches(page_of(tmp_path, Area.ENGINE))
+    assert command.endswith("--metric alive")
+
+
+def test_search_between_two_nights_takes_commits_of_a_clone(tmp_path: Path) -> None:
+    nightly = replace(UPGRADE[1], label="nightly", name="nightly", release="0.28.1.dev5+gaaaaaaa01")
+    worse = replace(nightly, release="0.28.1.dev9+gbbbbbbb02", wheel_digest="9" * 64)
+    keep(tmp_path, 1, GOOD, builds=(UPGRADE[0], nightly))
+    keep(tmp_path, 2, slow_contender(), builds=(UPGRADE[0], worse))
+    (command,) = searches(page_of(tmp_path, Area.SPEED))
+    assert "--good aaaaaaa01 --bad bbbbbbb02" in command
+    assert command.endswith("--repo vllm")
+
+
+def test_same_build_on_both_days_leaves_nothing_to_search(tmp_path: Path) -> None:
+    keep(tmp_path, 1, GOOD)
+    keep(tmp_path, 2, slow_contender())
+    assert searches(page_of(tmp_path, Area.SPEED)) == []

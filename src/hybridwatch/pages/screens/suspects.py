@@ -1,5 +1,6 @@
 """What changed between the last good run and the first bad one of an alert."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,7 @@ from hybridwatch.pages.alert_words import is_control
 from hybridwatch.pages.document import (
     Block,
     Column,
+    Command,
     Inline,
     Link,
     Paragraph,
@@ -24,6 +26,8 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.screens.pair import rows_in
 from hybridwatch.pages.screens.screen import Source
+from hybridwatch.report.sentence import bisect_command
+from hybridwatch.scenario.scenario import ACCURACY
 from hybridwatch.store import Broken
 from hybridwatch.triage import Alert
 
@@ -31,6 +35,7 @@ _SINCE_GOOD: Final = ("What changed since it was good", "last good", "first bad"
 _BESIDE: Final = ("What differs from the baseline", "baseline", "contender")
 _GOOD: Final = [Verdict.EQUIVALENT.value, Verdict.IMPROVEMENT.value]
 _MEASURED: Final = [*_GOOD, Verdict.REGRESSION.value, Verdict.INCONCLUSIVE.value]
+_TAG: Final = re.compile(r"v\d+(\.\d+)+")
 _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
 
 
@@ -92,7 +97,26 @@ def suspects_section(alert: Alert, source: Source) -> Iterator[Block]:
     )
     line += [Link("Compare the two", view), "."]
     words = _SINCE_GOOD if found.was_good else _BESIDE
-    yield Section(words[0], (Paragraph(tuple(line)), _table(found.culprits, words)))
+    blocks = (Paragraph(tuple(line)), _table(found.culprits, words), *_search(alert, found))
+    yield Section(words[0], blocks)
+
+
+def _search(alert: Alert, found: Suspects) -> Iterator[Block]:
+    """Give the command that finds which release, commit or file it was."""
+    culprits, lead = found.culprits, alert.cause.lead
+    ends = culprits.good.build.label, culprits.bad.build.label
+    in_clone = False
+    if culprits.commits is not None:
+        ends = culprits.commits.old, culprits.commits.new
+        in_clone = not all(_TAG.fullmatch(end) for end in ends)
+    if ends[0] == ends[1]:
+        return  # nothing lies between a build and itself
+    metric = "alive" if alert.matter.area is Area.ENGINE else lead.metric
+    if metric.startswith(f"{ACCURACY}."):
+        metric = ""  # which contract broke is for the search to say
+    command = bisect_command(alert.matter.scenario, *ends, metric, in_clone=in_clone)
+    title = "Search for the release, commit or file"
+    yield Command(command, title + (", in a clone of vLLM" if in_clone else ""))
 
 
 def _table(culprits: Culprits, words: tuple[str, str, str]) -> Block:

@@ -1,0 +1,108 @@
+"""Measures the pair that a search ends with anew, side by side, and keeps the record."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybridwatch.analysis.subject import phase_of
+from hybridwatch.bisect.candidate import Candidate
+from hybridwatch.bisect.hunt import END_BLOCKS, Hunt, TimedQuestion, timed_words
+from hybridwatch.bisect.outcome import Outcome, State
+from hybridwatch.bisect.probing import outcome_of, timed_outcome
+from hybridwatch.bisect.question import ALIVE, Question
+from hybridwatch.errors import EngineError, LateEngineError
+from hybridwatch.metric import metric_of
+from hybridwatch.record.run import Phase, Run
+from hybridwatch.search.exact import Answer
+
+_OK = (Answer.UNCHANGED, Answer.CHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """The pair, measured again.
+
+    Attributes:
+        holds: Whether it differs as before.
+        text: What was seen.
+        labels: The builds, as their engines reported them.
+        record: Where the run is; empty of an engine that gave none.
+    """
+
+    holds: bool
+    text: str
+    labels: tuple[str, str]
+    record: str
+
+
+def confirm(
+    hunt: Hunt,
+    question: Question | TimedQuestion,
+    pair: tuple[Candidate, Candidate],
+    keep: Callable[[Run], Path],
+) -> Confirmation:
+    """Measure the pair anew.
+
+    Args:
+        hunt: Has the prober.
+        question: What changed.
+        pair: The last candidate before the change, and the first behind it.
+        keep: Stores a run, and gives the record's place.
+
+    Raises:
+        BuildError: A build is gone.
+    """
+    labels = pair[0].make(), pair[1].make()
+    if isinstance(question, TimedQuestion):
+        return _of_times(hunt, question, labels, keep)
+    if question.metric == ALIVE:
+        return _of_life(hunt, question, labels, keep)
+    run = hunt.prober.session(labels, {Phase.CONTRACT})
+    ends = outcome_of(run, 0, 0.0), outcome_of(run, 1, 0.0)
+    return _confirmed(question, ends, labels, str(keep(run)))
+
+
+def _of_life(
+    hunt: Hunt, question: Question, labels: tuple[str, str], keep: Callable[[Run], Path]
+) -> Confirmation:
+    """Measure one after the other: the engine that dies must not take the other's run with it."""
+    ends, record = [], ""
+    for label in labels:
+        try:
+            run = hunt.prober.session((label,), {Phase.CONTRACT})
+        except LateEngineError as error:
+            ends.append(Outcome(state=State.NOT_HAD, reason=str(error), label=label))
+        except EngineError:
+            ends.append(Outcome(state=State.DIES, label=label))
+        else:
+            ends.append(outcome_of(run, 0, 0.0))
+            record = str(keep(run))
+    return _confirmed(question, (ends[0], ends[1]), labels, record)
+
+
+def _of_times(
+    hunt: Hunt, question: TimedQuestion, labels: tuple[str, str], keep: Callable[[Run], Path]
+) -> Confirmation:
+    metric = metric_of(question.metric)
+    run = hunt.prober.session(labels, {phase_of(metric)}, END_BLOCKS)
+    outcome = timed_outcome(run, metric, 0.0)
+    record = str(keep(run))
+    named = run.builds[0].label, run.builds[1].label
+    if outcome.state is not State.MEASURED:
+        return Confirmation(False, outcome.reason, named, record)
+    unchanged, changed = question.effect.log_likelihoods(outcome.ratios)
+    return Confirmation(changed > unchanged, timed_words(outcome), named, record)
+
+
+def _confirmed(
+    question: Question, ends: tuple[Outcome, Outcome], labels: tuple[str, str], record: str
+) -> Confirmation:
+    answers = tuple(map(question.answer, ends))
+    values = [
+        f"{one.counts.get(question.metric, float('nan')):g}"
+        if question.metric != ALIVE
+        else {State.DIES: "dies", State.MEASURED: "lives"}.get(one.state, one.reason)
+        for one in ends
+    ]
+    named = tuple(one.label or label for one, label in zip(ends, labels, strict=True))
+    return Confirmation(answers == _OK, f"{values[0]} -> {values[1]}", (named[0], named[1]), record)

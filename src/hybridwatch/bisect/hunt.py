@@ -1,0 +1,337 @@
+"""Searches one list: measures its ends, then what says most, until the change has one place."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.bisect.candidate import Candidate, Rung
+from hybridwatch.bisect.journal import Journal
+from hybridwatch.bisect.outcome import Outcome, State
+from hybridwatch.bisect.probing import Prober
+from hybridwatch.bisect.question import ALIVE, Question, Wanted, exact_question, is_exact
+from hybridwatch.errors import BuildError
+from hybridwatch.metric import metric_of
+from hybridwatch.process import require_wanted
+from hybridwatch.search.belief import CONFIDENCE, Belief, belief_of
+from hybridwatch.search.exact import Answer, Place, find_exact
+from hybridwatch.search.timed import Choice, Costs, Effect, effect_of, find_timed
+
+END_BLOCKS: Final = 20
+"""Blocks by which two builds are compared that the whole search rests on."""
+_END_SESSIONS: Final = 3
+"""Sessions after which ends that do not differ beyond noise are called the same."""
+_MINUTE: Final = 60.0
+_VERDICTS: Final = {Wanted.REGRESSION: Verdict.REGRESSION, Wanted.FIX: Verdict.IMPROVEMENT}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a search is for.
+
+    Attributes:
+        wanted: Which way the change went.
+        metric: What changed; empty for whatever did.
+        order: Contracts that come before others, if several changed.
+    """
+
+    wanted: Wanted
+    metric: str
+    order: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimedQuestion:
+    """A change of a time or rate between the ends.
+
+    Attributes:
+        metric: Its id.
+        wanted: Which way it went.
+        effect: What the ends showed.
+        costs: What measurements take.
+    """
+
+    metric: str
+    wanted: Wanted
+    effect: Effect
+    costs: Costs
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A candidate that was measured between the ends, and what it said."""
+
+    at: int
+    outcome: Outcome
+    answer: Answer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How far the search of one list came.
+
+    Attributes:
+        rung: The list.
+        question: What changed; ``None`` if the ends do not differ.
+        place: Where; with times the range that is likely enough.
+        probes: What was measured between the ends, in order.
+        belief: How likely each position is; of times.
+        why_not: Why there is no question.
+    """
+
+    rung: Rung
+    question: Question | TimedQuestion | None
+    place: Place
+    probes: tuple[Probe, ...] = ()
+    belief: Belief | None = None
+    why_not: str = ""
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the change is one candidate."""
+        return self.question is not None and self.is_sure and self.place.is_found
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the place is certain, or of times likely enough."""
+        return self.belief is None or self.belief.best().mass >= CONFIDENCE
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether nothing between the pair is left to be measured."""
+        return self.question is not None and self.is_sure and not self.place.open
+
+    @property
+    def pair(self) -> tuple[Candidate, Candidate]:
+        """The last candidate before the change, and the first behind it."""
+        candidates = self.rung.candidates
+        return candidates[self.place.good], candidates[self.place.bad]
+
+    @property
+    def suspects(self) -> tuple[Candidate, ...]:
+        """Every candidate that may be the change."""
+        return self.rung.candidates[self.place.good + 1 : self.place.bad + 1]
+
+
+@dataclass(slots=True)
+class Hunt:
+    """Measures candidates of lists, each once, and remembers.
+
+    Attributes:
+        wish: What is looked for.
+        prober: Measures.
+        journal: Remembers.
+        say: Gets a line about what was found.
+        seconds: For all of it.
+        clock: Seconds.
+    """
+
+    wish: Wish
+    prober: Prober
+    journal: Journal
+    say: Callable[[str], None]
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+    _begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
+
+    def may_go_on(self) -> bool:
+        """Whether there is time for another measurement."""
+        return self.clock() - self._begun < self.seconds
+
+    @property
+    def minutes(self) -> float:
+        """Since the beginning."""
+        return (self.clock() - self._begun) / _MINUTE
+
+    def search(self, rung: Rung) -> Finding:
+        """Find the change in a list.
+
+        Raises:
+            BuildError: An end cannot be had.
+            KeyboardInterrupt: A stop was requested; what was measured is kept.
+        """
+        first, last = rung.candidates[0], rung.candidates[-1]
+        metric = self.wish.metric
+        if not metric or is_exact(metric):
+            ends = self.contracts(first), self.contracts(last)
+            for candidate, outcome in zip((first, last), ends, strict=True):
+                _require_had(candidate, outcome)
+            wish = self.wish
+            question = exact_question(*ends, wish.wanted, metric, wish.order)
+            if question is not None:
+                return self._search_exact(rung, question)
+            if metric or State.DIES in {end.state for end in ends}:
+                return _nothing(rung, _both(metric or ALIVE, *ends))
+        timed = self._timed_question(first, last)
+        if timed is None:
+            what = metric or "contract, and no time or rate,"
+            return _nothing(rung, f"no {what} changed between the ends as wanted")
+        return self._search_timed(rung, timed)
+
+    def contracts(self, candidate: Candidate) -> Outcome:
+        """Measure the contracts of a candidate."""
+        return self._measure(candidate, "contracts", self.prober.contracts)
+
+    def times(self, first: Candidate, candidate: Candidate, metric: str, blocks: int) -> Outcome:
+        """Time a candidate beside the first one."""
+
+        def measure(label: str) -> Outcome:
+            return self.prober.times(first.make(), label, metric, blocks)
+
+        return self._measure(candidate, f"{metric} beside {first.key}", measure)
+
+    def answer(
+        self, question: Question | TimedQuestion, first: Candidate, candidate: Candidate
+    ) -> Answer:
+        """Say on which side of the change a candidate is by one measurement."""
+        if isinstance(question, Question):
+            return question.answer(self.contracts(candidate))
+        outcome = self.times(first, candidate, question.metric, END_BLOCKS)
+        if outcome.state is not State.MEASURED:
+            return Answer.SKIPPED
+        unchanged, changed = question.effect.log_likelihoods(outcome.ratios)
+        return Answer.CHANGED if changed > unchanged else Answer.UNCHANGED
+
+    def _measure(
+        self, candidate: Candidate, how: str, measure: Callable[[str], Outcome]
+    ) -> Outcome:
+        def make_and_measure() -> Outcome:
+            require_wanted()
+            begun = self.clock()
+            try:
+                label = candidate.make()
+            except BuildError as error:
+                outcome = Outcome(state=State.NOT_HAD, reason=str(error).strip()[:2000])
+            else:
+                outcome = measure(label)
+                # An engine that was ended by request has failed nothing.
+                require_wanted()
+            minutes = round((self.clock() - begun) / _MINUTE, 3)
+            return outcome.model_copy(update={"minutes": minutes})
+
+        return self.journal.outcome(f"{candidate.key} {how}", make_and_measure)
+
+    def _search_exact(self, rung: Rung, question: Question) -> Finding:
+        probes: list[Probe] = []
+
+        def ask(at: int) -> Answer:
+            candidate = rung.candidates[at]
+            outcome = self.contracts(candidate)
+            answer = question.answer(outcome)
+            probes.append(Probe(at, outcome, answer))
+            self.say(f"  {candidate.title}: {exact_words(question, outcome, answer)}")
+            return answer
+
+        self.say(f"{question.metric}: {question.first:g} -> {question.last:g} between the ends")
+        place = find_exact(rung.last, ask, self.may_go_on)
+        return Finding(rung, question, place, tuple(probes))
+
+    def _timed_question(self, first: Candidate, last: Candidate) -> TimedQuestion | None:
+        """Time the ends until they differ beyond noise, or do not after a few sessions."""
+        wanted, metric = self.wish.wanted, self.wish.metric
+        if not metric:
+            metric = self._clearest(first, last)
+            if not metric:
+                return None
+        ratios: list[float] = []
+        for _ in range(_END_SESSIONS):
+            outcome = self.times(first, last, metric, END_BLOCKS)
+            if outcome.state is not State.MEASURED:
+                raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
+            ratios += outcome.ratios
+            effect = effect_of(ratios)
+            if effect.is_clear:
+                break
+        else:
+            return None
+        is_worse = metric_of(metric).better.is_worse(effect.size)
+        if is_worse is not (wanted is Wanted.REGRESSION):
+            return None
+        block = outcome.block_minutes
+        costs = Costs(max(outcome.minutes - block * len(outcome.ratios), block), block)
+        return TimedQuestion(metric, wanted, effect, costs)
+
+    def _clearest(self, first: Candidate, last: Candidate) -> str:
+        """Find what changed between the ends most clearly; empty when nothing did."""
+
+        def measure(label: str) -> Outcome:
+            verdict = _VERDICTS[self.wish.wanted]
+            return self.prober.clearest(first.make(), label, verdict, END_BLOCKS)
+
+        outcome = self._measure(last, f"clearest beside {first.key}", measure)
+        if outcome.state is not State.MEASURED:
+            raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
+        return outcome.metric
+
+    def _search_timed(self, rung: Rung, question: TimedQuestion) -> Finding:
+        probes: list[Probe] = []
+        first = rung.candidates[0]
+
+        def ask(choice: Choice) -> Sequence[float] | None:
+            candidate = rung.candidates[choice.at]
+            outcome = self.times(first, candidate, question.metric, choice.blocks)
+            probes.append(Probe(choice.at, outcome, None))
+            self.say(f"  {candidate.title}: {timed_words(outcome)}")
+            return outcome.ratios if outcome.state is State.MEASURED else None
+
+        self.say(f"{question.metric}: {_change(question.effect.size)} between the ends")
+        weights = [candidate.weight for candidate in rung.candidates[1:]]
+        belief = find_timed(
+            belief_of(weights), question.effect, question.costs, ask, self.may_go_on
+        )
+        best = belief.best()
+        found = best if best.mass >= CONFIDENCE else belief.credible()
+        place = Place(found.good, found.bad, belief.skipped)
+        return Finding(rung, question, place, tuple(probes), belief)
+
+
+def exact_words(question: Question, outcome: Outcome, answer: Answer) -> str:
+    """Say what a measurement gave, in a line."""
+    if outcome.state is not State.MEASURED:
+        said = f"{outcome.state.value}: {outcome.reason.splitlines()[0] if outcome.reason else ''}"
+        return said if answer is not Answer.SKIPPED else f"skipped, {said}"
+    if answer is Answer.SKIPPED:
+        return f"skipped, it has no {question.metric}"
+    value = "it lives" if question.metric == ALIVE else f"{outcome.counts[question.metric]:g}"
+    return f"{value}, as the {'later' if answer is Answer.CHANGED else 'earlier'} end"
+
+
+def timed_words(outcome: Outcome) -> str:
+    """Say what a measurement of times gave, in a line."""
+    if outcome.state is not State.MEASURED:
+        return f"skipped, {outcome.state.value}: {outcome.reason}"
+    effect = effect_of(outcome.ratios)
+    return f"{_change(effect.size)} in {len(outcome.ratios)} blocks"
+
+
+def _change(log_ratio: float) -> str:
+    return f"{math.expm1(log_ratio):+.1%}"
+
+
+def _require_had(candidate: Candidate, outcome: Outcome) -> None:
+    """Refuse an end that cannot be measured: without it there is nothing to search for."""
+    if outcome.state is State.NOT_HAD:
+        raise BuildError(f"{candidate.title}: {outcome.reason}")
+
+
+def _nothing(rung: Rung, why: str) -> Finding:
+    return Finding(rung, None, Place(0, rung.last), why_not=why)
+
+
+def _both(metric: str, first: Outcome, last: Outcome) -> str:
+    said = [
+        f"dies ({one.reason})"
+        if one.state is State.DIES
+        else "it lives"
+        if metric == ALIVE
+        else f"{one.counts[metric]:g}"
+        if metric in one.counts
+        else "no value"
+        for one in (first, last)
+    ]
+    return f"{metric} did not change between the ends as wanted: {said[0]} -> {said[1]}"

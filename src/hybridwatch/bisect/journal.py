@@ -1,0 +1,113 @@
+"""What a search has measured so far, in a file that any later call goes on from.
+
+The search itself is a function of what was measured, so nothing else is kept.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hybridwatch.bisect.outcome import Outcome
+from hybridwatch.errors import RecordError
+from hybridwatch.store.atomic_file import make_folder, put
+
+FOLDER: Final = "bisect"
+_DIGITS: Final = 10
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    question: dict[str, str]
+    outcomes: dict[str, list[Outcome]] = Field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Journal:
+    """The state of one search.
+
+    Attributes:
+        path: Its file.
+        question: What is searched for; another question has another file.
+        asked: How often each candidate was asked for in this call.
+        fresh: How many measurements this call made.
+    """
+
+    path: Path
+    question: Mapping[str, str]
+    asked: dict[str, int] = field(default_factory=dict)
+    fresh: int = 0
+    _file: _File = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._file = _read(self.path) or _File(question=dict(self.question))
+
+    def outcome(self, key: str, measure: Callable[[], Outcome]) -> Outcome:
+        """Give the next measurement of a candidate: the one that is kept, or a new one.
+
+        Args:
+            key: What is measured, and how.
+            measure: Makes it.
+        """
+        number = self.asked.get(key, 0)
+        kept = self._file.outcomes.setdefault(key, [])
+        if number == len(kept):
+            kept.append(measure())
+            self.fresh += 1
+            self._write()
+        self.asked[key] = number + 1
+        return kept[number]
+
+    @property
+    def kept(self) -> int:
+        """How many measurements there are."""
+        return sum(map(len, self._file.outcomes.values()))
+
+    def _write(self) -> None:
+        content = self._file.model_dump_json(indent=1) + "\n"
+        try:
+            make_folder(self.path.parent)
+            put(self.path, content.encode())
+        except OSError as error:
+            message = f"{self.path}: cannot be written: {error.strerror or error}"
+            raise RecordError(message) from error
+
+
+def journal_of(results: Path, scenario: str, question: Mapping[str, str], *, anew: bool) -> Journal:
+    """Open the journal of a question.
+
+    Args:
+        results: The results folder.
+        scenario: Id of the scenario, for the file's name.
+        question: All that makes two searches the same.
+        anew: Whether what was measured before is forgotten.
+
+    Raises:
+        RecordError: The file that is there cannot be read.
+    """
+    canonical = json.dumps(dict(question), sort_keys=True)
+    digest = hashlib.sha256(canonical.encode()).hexdigest()[:_DIGITS]
+    path = results / FOLDER / f"{scenario.replace('/', '-')}-{digest}.json"
+    if anew:
+        path.unlink(missing_ok=True)
+    return Journal(path, question)
+
+
+def _read(path: Path) -> _File | None:
+    try:
+        return _File.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "file"
+        raise RecordError(
+            f"{path}: {where}: {first['msg']}; --anew begins the search again"
+        ) from None

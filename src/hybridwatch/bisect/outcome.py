@@ -1,0 +1,41 @@
+"""What one measurement of a candidate gave, as the state file keeps it."""
+
+from enum import Enum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class State(Enum):
+    """How a measurement ended."""
+
+    MEASURED = "measured"
+    DIES = "dies"
+    """The engine does not come up for the scenario, or ends in it."""
+    NOT_HAD = "cannot be had"
+    """There is no such build here, or it gave no measurement."""
+
+
+class Outcome(BaseModel):
+    """One measurement.
+
+    Attributes:
+        state: How it ended.
+        reason: Why there is none, in a line.
+        label: The build, as its engine reported it.
+        counts: Worst trial of each exact metric.
+        metric: Of a timed one, what was timed.
+        ratios: Of that, the log ratio of each block against the first candidate.
+        minutes: What it took.
+        block_minutes: What a block took.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    state: State
+    reason: str = ""
+    label: str = ""
+    counts: dict[str, float] = Field(default_factory=dict)
+    metric: str = ""
+    ratios: tuple[float, ...] = ()
+    minutes: float = 0.0
+    block_minutes: float = 0.0

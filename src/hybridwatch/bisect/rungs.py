@@ -1,0 +1,234 @@
+"""Lists what lies between two ends: releases, commits, or the files in which two builds differ."""
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from packaging.version import InvalidVersion, Version
+
+from hybridwatch.bisect.candidate import Candidate, Rung
+from hybridwatch.bisect.mixture import changed_files, mixture
+from hybridwatch.engine.builds import BuildSpec, load_builds, parse_label
+from hybridwatch.engine.check import check_build
+from hybridwatch.engine.commits import (
+    PACKAGE,
+    Commit,
+    commits_between,
+    python_changes,
+    sha_of,
+)
+from hybridwatch.engine.install import State, install, state
+from hybridwatch.engine.own_builds import add_source, remove_build
+from hybridwatch.errors import BuildError
+
+HOT: Final = (
+    "mamba",
+    "v1/worker/",
+    "v1/core/",
+    "v1/attention/",
+    "v1/engine/",
+    "v1/sample/",
+    "v1/spec_decode/",
+)
+"""What a step of a hybrid model goes through: a file whose path has one of these."""
+HOT_WEIGHT: Final = 4.0
+COLD_WEIGHT: Final = 0.05
+"""Of a commit that changes no Python of the package."""
+_PREFIX: Final = "bisect"
+_SHORT: Final = 10
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Makes the builds of a search, and removes them when it is over.
+
+    Attributes:
+        home: The checkout of the builds.
+        repo: A clone of vLLM; None for none.
+        base: The build that code is laid over; empty for the nearest release's.
+        installs: Whether releases that are not installed are.
+        say: Gets a line about what takes a while.
+        made: Names of the builds that it added.
+    """
+
+    home: Path
+    repo: Path | None
+    base: str
+    installs: bool
+    say: Callable[[str], None]
+    made: list[str] = field(default_factory=list)
+
+    def release(self, spec: BuildSpec) -> str:
+        """Have a release, and give its label.
+
+        Raises:
+            BuildError: It is not installed, and is not to be.
+        """
+        if state(spec) is not State.INSTALLED:
+            if not self.installs:
+                raise BuildError(f"not installed; --install does, or: {spec.made_by}")
+            install(spec, say=self.say)
+        return spec.name
+
+    def commit(self, sha: str, good: str) -> str:
+        """Make the build of a commit, and give its label.
+
+        Args:
+            sha: The commit.
+            good: An earlier commit whose engine comes up.
+
+        Raises:
+            BuildError: It cannot be laid over a release, or its Python cannot be read.
+        """
+        assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
+        for path, text in python_changes(self.repo, good, sha).items():
+            _require_syntax(path, text)
+        name = f"{_PREFIX}-{sha[:_SHORT]}"
+        known = load_builds(self.home).get(name)
+        if known is None or state(known) is not State.INSTALLED:
+            build = add_source(self.home, name, self.repo, self.base, sha)
+            self.base = self.base or build.base  # all over the same one
+        self.made.append(name)
+        return name
+
+    def files(self, first: BuildSpec, last: BuildSpec, paths: Sequence[Path]) -> str:
+        """Make the build that is ``first`` but for some files, which are as ``last`` has them."""
+        name = f"{_PREFIX}-files-{len(paths)}"
+        with mixture(first, last, paths) as folder:
+            add_source(self.home, name, folder, first.base or first.name)
+        self.made.append(name)
+        return name
+
+    def clear(self, keep: Sequence[str] = ()) -> None:
+        """Remove the builds that were made.
+
+        Args:
+            keep: Names of those that stay.
+        """
+        for name in self.made:
+            if name not in keep:
+                remove_build(self.home, name)
+        self.made = [name for name in self.made if name in keep]
+
+
+def releases_between(workshop: Workshop, first: BuildSpec, last: BuildSpec) -> Rung:
+    """List the builds of the releases from one to another."""
+    ends = Version(first.release), Version(last.release)
+    alike = [
+        build
+        for build in load_builds(workshop.home).values()
+        if (build.accelerator, build.distribution) == (first.accelerator, first.distribution)
+        and not (build.origin or build.variant_of or build.fixes)
+        and _is_between(build.release, ends)
+    ]
+    alike.sort(key=lambda build: Version(build.release))
+    return Rung(
+        "releases",
+        tuple(
+            Candidate(build.name, build.name, partial(workshop.release, build))
+            for build in (first, *alike, last)
+        ),
+    )
+
+
+def commits_of(workshop: Workshop, first: str, last: str) -> Rung:
+    """List the commits from one to another; those that reach no engine are left out.
+
+    Raises:
+        BuildError: The first is not an ancestor of the last, or nothing lies between them.
+    """
+    assert workshop.repo is not None  # noqa: S101 - whoever has a commit has the clone
+    commits = commits_between(workshop.repo, first, last)
+    if not commits:
+        raise BuildError(
+            f"{workshop.repo}: no commit from {first[:12]} to {last[:12]} changes the engine"
+        )
+
+    def candidate(sha: str, title: str, commit: Commit | None = None) -> Candidate:
+        weight = weight_of(commit.paths) if commit else 1.0
+        return Candidate(sha, title, partial(workshop.commit, sha, first), weight, commit)
+
+    begin = candidate(first, first[:_SHORT])
+    rest = (candidate(one.sha, f"{one.sha[:_SHORT]} {one.title}", one) for one in commits)
+    return Rung("commits", (begin, *rest))
+
+
+def files_between(workshop: Workshop, first: Candidate, last: Candidate) -> Rung | None:
+    """List the files in which two builds over one release differ, taken over one after the other.
+
+    Returns:
+        ``None`` where they lie over different releases, or differ in fewer than two files.
+    """
+    old, new = (parse_label(one.make(), workshop.home).spec for one in (first, last))
+    if (old.base or old.name) != (new.base or new.name):
+        return None
+    paths = changed_files(old, new)
+    if len(paths) < 2:
+        return None
+    between = tuple(
+        Candidate(
+            f"{first.key}..{last.key}:{number}",
+            str(path),
+            partial(workshop.files, old, new, paths[:number]),
+        )
+        for number, path in enumerate(paths[:-1], start=1)
+    )
+    return Rung("files", (first, *between, replace(last, title=str(paths[-1]), commit=None)))
+
+
+def builds_of(workshop: Workshop, first: str, last: str) -> Rung:
+    """Take two builds with nothing between them."""
+    ends = (
+        Candidate(_key(label, workshop.home), label, partial(str, label)) for label in (first, last)
+    )
+    return Rung("builds", tuple(ends))
+
+
+def weight_of(paths: Sequence[str]) -> float:
+    """Say how likely a commit is to change a step's time, beside others.
+
+    Args:
+        paths: What it changes, from the top of the checkout.
+    """
+    python = [path for path in paths if path.startswith(f"{PACKAGE}/") and path.endswith(".py")]
+    if not python:
+        return COLD_WEIGHT
+    return HOT_WEIGHT if any(part in path for path in python for part in HOT) else 1.0
+
+
+def release_tag(repo: Path, release: str) -> str:
+    """Give the commit of a release.
+
+    Raises:
+        BuildError: The clone does not have its tag.
+    """
+    try:
+        return sha_of(repo, f"refs/tags/v{release}")
+    except BuildError as error:
+        raise BuildError(f"{error}; run there: git fetch --tags") from error
+
+
+def _is_between(release: str, ends: tuple[Version, Version]) -> bool:
+    try:
+        return ends[0] < Version(release) < ends[1]
+    except InvalidVersion:
+        return False
+
+
+def _key(label: str, home: Path) -> str:
+    """Name a build so that it is another one after an edit."""
+    spec = parse_label(label, home).spec
+    if not spec.origin:
+        return label
+    return f"{label} {check_build(spec).code_digest}"
+
+
+def _require_syntax(path: str, text: str) -> None:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise BuildError(f"{path}:{line}: Python cannot read it: {error}") from None

@@ -1,0 +1,297 @@
+"""How often a search by times names the right commit, beside other ways to search.
+
+``python -m hybridwatch.calibration.bisection --seed 1 --write docs/bisect-simulation.md``
+simulates histories whose culprit is known and writes the page.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from statistics import fmean, median
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+
+from hybridwatch.calibration.bayesect import find_by_bayesect
+from hybridwatch.search.belief import CONFIDENCE, Belief, belief_of
+from hybridwatch.search.exact import Answer, find_exact
+from hybridwatch.search.timed import (
+    SESSION_SCATTER,
+    Choice,
+    Costs,
+    Effect,
+    effect_of,
+    find_timed,
+)
+
+HISTORIES: Final = 500
+NOISES: Final = (0.01, 0.03, 0.05)
+STEPS: Final = (0.03, 0.06, 0.12)
+COMMITS: Final = 64
+BROKEN: Final = 5
+BUDGET: Final = 60.0
+"""Minutes behind the measurement of the ends."""
+PROBE_BLOCKS: Final = 10
+"""Of the ways that do not choose."""
+_END_BLOCKS: Final = 20
+_COSTS: Final = Costs(start=0.75, block=0.1)
+_KINDS: Final = ((4.0, 0.25), (1.0, 0.5), (0.05, 0.25))
+"""Weights of commits, and how many have each."""
+_DISTURBED: Final = 0.03
+_HOW_MUCH: Final = 8.0
+"""Share of the blocks that something disturbs, and how many times as noisy they are."""
+
+
+@dataclass(slots=True)
+class History:
+    """Commits of which one changed a time, on a machine of a certain noise.
+
+    Attributes:
+        weights: What is known of each before.
+        culprit: Which one did it, from 1.
+        broken: Those whose engine does not start.
+        noise: Standard deviation of a block's log ratio.
+        step: What the culprit did, as a log ratio.
+        rng: Of the measurements.
+        minutes: Spent so far.
+        probes: Sessions so far.
+    """
+
+    weights: tuple[float, ...]
+    culprit: int
+    broken: frozenset[int]
+    noise: float
+    step: float
+    rng: Generator
+    minutes: float = field(default=0.0)
+    probes: int = field(default=0)
+
+    def ends(self) -> Effect:
+        """Measure the ends, up to three times, until they differ beyond noise."""
+        blocks: list[float] = []
+        for _ in range(3):
+            blocks += self._session(len(self.weights), _END_BLOCKS)
+            if effect_of(blocks).is_clear:
+                break
+        return effect_of(blocks)
+
+    def ask(self, choice: Choice) -> Sequence[float] | None:
+        """Measure a commit beside the good end."""
+        self.probes += 1
+        if choice.at in self.broken:
+            self.minutes += _COSTS.start / 2
+            return None
+        self.minutes += _COSTS.of(choice.blocks)
+        return self._session(choice.at, choice.blocks)
+
+    def may_go_on(self) -> bool:
+        """Whether there is time left."""
+        return self.minutes < BUDGET
+
+    def _session(self, at: int, blocks: int) -> list[float]:
+        center = self.step if at >= self.culprit else 0.0
+        offset = SESSION_SCATTER * self.rng.standard_normal()
+        spread = np.where(self.rng.random(blocks) < _DISTURBED, _HOW_MUCH, 1.0) * self.noise
+        drawn: list[float] = (center + offset + spread * self.rng.standard_normal(blocks)).tolist()
+        return drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a search said: the change is behind ``good``, and at ``bad`` or before."""
+
+    good: int
+    bad: int
+
+    def holds(self, culprit: int) -> bool:
+        """Whether that is so."""
+        return self.good < culprit <= self.bad
+
+
+Way = Callable[[History, Effect], Named]
+
+
+def ours(history: History, effect: Effect) -> Named:
+    """As ``hybridwatch bisect`` searches."""
+    return _ours(history, effect, history.weights)
+
+
+def without_prior(history: History, effect: Effect) -> Named:
+    """The same, with nothing known of the commits."""
+    return _ours(history, effect, (1.0,) * len(history.weights))
+
+
+def plainly(history: History, effect: Effect) -> Named:
+    """Halving, where a session on the wrong side of half the effect decides for good."""
+
+    def ask(at: int) -> Answer:
+        seen = history.ask(Choice(at, PROBE_BLOCKS))
+        if seen is None:
+            return Answer.SKIPPED
+        return Answer.CHANGED if _is_changed(seen, effect) else Answer.UNCHANGED
+
+    place = find_exact(len(history.weights), ask, history.may_go_on)
+    return Named(place.good, place.bad)
+
+
+def by_bayesect(history: History, effect: Effect) -> Named:
+    """As git-bayesect, told of each session on which side of half the effect it lies."""
+
+    def ask(at: int) -> bool | None:
+        seen = history.ask(Choice(at, PROBE_BLOCKS))
+        return None if seen is None else _is_changed(seen, effect)
+
+    return _named(find_by_bayesect(history.weights, ask, history.may_go_on))
+
+
+WAYS: Final[dict[str, Way]] = {
+    "hybridwatch": ours,
+    "hybridwatch, all commits alike": without_prior,
+    "plain bisection": plainly,
+    "git-bayesect's rule": by_bayesect,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one way made of one history.
+
+    Attributes:
+        right: Whether it named the culprit alone.
+        holds: Whether what it named holds the culprit.
+        width: How many commits it named.
+        probes: Sessions.
+        minutes: What they took.
+    """
+
+    right: bool
+    holds: bool
+    width: int
+    probes: int
+    minutes: float
+
+
+def simulated(way: Way, noise: float, step: float, seed: int, number: int) -> Outcome | None:
+    """Search one history.
+
+    Returns:
+        ``None`` if its ends do not differ beyond noise, so that nothing is searched.
+    """
+    rng = np.random.default_rng((seed, number))
+    weights, shares = zip(*_KINDS, strict=True)
+    drawn = rng.choice(weights, size=COMMITS, p=shares)
+    culprit = int(rng.choice(COMMITS, p=drawn / drawn.sum())) + 1
+    others = [at for at in range(1, COMMITS) if at != culprit]
+    broken = frozenset(map(int, rng.choice(others, size=BROKEN, replace=False)))
+    history = History(tuple(drawn.tolist()), culprit, broken, noise, float(np.log1p(step)), rng)
+    effect = history.ends()
+    if not effect.is_clear:
+        return None
+    named = way(history, effect)
+    width = named.bad - named.good
+    holds = named.holds(culprit)
+    # What is named besides the culprit may only be what nobody could measure.
+    alone = all(at in broken for at in range(named.good + 1, named.bad + 1) if at != culprit)
+    return Outcome(holds and alone, holds, width, history.probes, history.minutes)
+
+
+def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
+    """Simulate everything and write the page."""
+    rows = []
+    for noise, step in product(NOISES, STEPS):
+        tell(f"noise {noise:.0%}, step {step:.0%}")
+        for name, way in WAYS.items():
+            found = [simulated(way, noise, step, seed, number) for number in range(histories)]
+            rows.append(_row(noise, step, name, found))
+    head = "| noise | step | way | ends differ | right | holds it | named | probes | minutes |"
+    return "\n".join(
+        [
+            "# Bisection by times, simulated",
+            "",
+            (
+                f"Written by `python -m hybridwatch.calibration.bisection --seed {seed} --write "
+                "docs/bisect-simulation.md`."
+            ),
+            "",
+            *_explanation(histories),
+            "",
+            head,
+            "|---|---|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _explanation(histories: int) -> list[str]:
+    made = (
+        f"{histories} histories a row, each of {COMMITS} commits of which {BROKEN} do not start "
+        "and one made a step slower. The noise is that of one block's log ratio; "
+        f"{_DISTURBED:.0%} of the blocks are {_HOW_MUCH:g} times as noisy, and two sessions of "
+        f"the same builds lie {SESSION_SCATTER:.1%} apart. A session takes {_COSTS.start:g} "
+        f"minutes to start and {_COSTS.block:g} a block; {BUDGET:g} minutes are the budget. "
+        "Culprits are drawn by the weights that the first way knows."
+    )
+    columns = (
+        "*Ends differ*: the ends differ beyond noise, without which nothing is searched; the rest "
+        "is of these. *Right*: the culprit alone is named, but for commits beside it that do not "
+        "start. *Holds it*: what is named holds the culprit. *Named*: commits that are named, "
+        "mean. *Probes*: sessions behind the ends, median. Plain bisection and git-bayesect make "
+        f"sessions of {PROBE_BLOCKS} blocks and are told on which side of half the effect each "
+        "lies."
+    )
+    return [made, "", columns]
+
+
+def _row(noise: float, step: float, name: str, found: Sequence[Outcome | None]) -> str:
+    made = [one for one in found if one is not None]
+    cells = [f"{noise:.0%}", f"{step:.0%}", name, _share(len(made), len(found))]
+    if made:
+        cells += [
+            _share(sum(one.right for one in made), len(made)),
+            _share(sum(one.holds for one in made), len(made)),
+            f"{fmean(one.width for one in made):.1f}",
+            f"{median(one.probes for one in made):.0f}",
+            f"{median(one.minutes for one in made):.0f}",
+        ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %"
+
+
+def _ours(history: History, effect: Effect, weights: Sequence[float]) -> Named:
+    return _named(find_timed(belief_of(weights), effect, _COSTS, history.ask, history.may_go_on))
+
+
+def _named(belief: Belief) -> Named:
+    best = belief.best()
+    found = best if best.mass >= CONFIDENCE else belief.credible()
+    return Named(found.good, found.bad)
+
+
+def _is_changed(log_ratios: Sequence[float], effect: Effect) -> bool:
+    return bool(median(log_ratios) / effect.size > 1 / 2)
+
+
+def main() -> None:
+    """Simulate, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--histories", type=int, default=HISTORIES)
+    parser.add_argument("--write", type=Path)
+    wish = parser.parse_args()
+    text = page(wish.seed, wish.histories, lambda line: print(line, file=sys.stderr))  # noqa: T201
+    if wish.write is None:
+        print(text)  # noqa: T201
+    else:
+        wish.write.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""``hybridwatch bisect``: which release, commit, file or fix changed what a scenario measures?"""
+
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from hybridwatch.bisect.ends import Ends, ends_of
+from hybridwatch.bisect.hunt import Hunt, Wish
+from hybridwatch.bisect.journal import journal_of
+from hybridwatch.bisect.ladder import Descent, Ladder
+from hybridwatch.bisect.probing import Prober
+from hybridwatch.bisect.question import Wanted, require_metric
+from hybridwatch.bisect.rungs import Workshop
+from hybridwatch.bisect.words import result_lines, to_json
+from hybridwatch.cli import completion
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.outcome import keep
+from hybridwatch.cli.program import program, with_results
+from hybridwatch.cli.progress import progress
+from hybridwatch.cli.say import as_text
+from hybridwatch.cli.subject_options import takes_base
+from hybridwatch.errors import ScenarioError
+from hybridwatch.home import home
+from hybridwatch.measure.testbed import probe_testbed
+from hybridwatch.process import stoppable
+from hybridwatch.record.run import Run
+from hybridwatch.scenario.digest import digest
+from hybridwatch.scenario.load import find
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.store import check_writable
+
+_MAX_MINUTES: Final = 120.0
+_MINUTE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What the command line asks for.
+
+    Attributes:
+        good: The good end, as written.
+        bad: The bad end, as written.
+        metric: What changed; empty for whatever did.
+        find: Which way it went.
+        repo: A clone of vLLM.
+        base: The build that commits are laid over.
+        install: Whether releases are installed that are not.
+        max_minutes: For all of it.
+        anew: Whether to forget what was measured before.
+    """
+
+    good: str
+    bad: str
+    metric: str
+    find: str
+    repo: Path | None
+    base: str
+    install: bool
+    max_minutes: float
+    anew: bool
+
+    @property
+    def wanted(self) -> Wanted:
+        """Which way the change went."""
+        return Wanted(self.find)
+
+
+@click.command(
+    "bisect",
+    epilog=examples(
+        "hybridwatch bisect smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0",
+        "hybridwatch bisect reported/i39273-draftless-step --bad 0.27.1 --good 0.32.0 --find fix",
+        "hybridwatch bisect smoke/padded-graph-rows --good v0.27.1 --bad main --repo ~/vllm",
+    ),
+)
+@click.argument("scenario", shell_complete=completion.scenarios)
+@click.option(
+    "--good", required=True, metavar="END", help="The good end: a build, release or commit."
+)
+@click.option(
+    "--bad", required=True, metavar="END", help="The bad end: a build, release or commit."
+)
+@click.option(
+    "--metric",
+    default="",
+    metavar="METRIC",
+    help="What changed: the id of a metric, or alive for whether the engine lives.  "
+    "[default: whatever differs between the ends]",
+)
+@click.option(
+    "--find",
+    type=click.Choice([wanted.value for wanted in Wanted]),
+    default=Wanted.REGRESSION.value,
+    show_default=True,
+    help="Whether something got worse, or better; of a fix the bad end is the earlier one.",
+)
+@click.option(
+    "--repo",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="A clone of vLLM, whose commits are searched; it is only read.",
+)
+@takes_base("The release that commits are laid over.  [default: the nearest installed one]")
+@click.option("--install", is_flag=True, help="Install releases that are needed and not there.")
+@click.option(
+    "--max-minutes",
+    type=click.FloatRange(0, min_open=True),
+    default=_MAX_MINUTES,
+    show_default=True,
+    help="After which no other measurement begins.",
+)
+@click.option("--anew", is_flag=True, help="Forget what an earlier call measured for it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@takes_results("Folder that gets the record, and keeps what was measured.")
+@click.pass_context
+def command(
+    context: click.Context, /, scenario: str, results: Path, *, as_json: bool, **wish: Any
+) -> None:
+    """Find what changed what SCENARIO measures.
+
+    Both ends are measured first; if they do not differ, that is the answer. Then releases are
+    halved, or commits of a clone. The pair that is left is measured anew, then the files in which
+    it differs, and with fixes switched. A call that was stopped is gone on with by the same
+    command. The exit status is 0 when one change was found and confirmed, else 1.
+    """
+    options = _Options(**wish)
+    if options.metric:
+        require_metric(options.metric)
+    check_writable(results)
+    subject = _one(scenario)
+    accelerator = subject.accelerator or "cpu"
+    ends = ends_of(options.good, options.bad, options.wanted, options.repo, accelerator, home())
+    console = Console(stderr=as_json)
+
+    def say(text: str) -> None:
+        console.print(as_text(text), soft_wrap=True)
+
+    with stoppable(), progress(console) as tell:
+        workshop = Workshop(home(), options.repo, options.base, options.install, say)
+        hunt = Hunt(
+            Wish(options.wanted, options.metric, tuple(subject.expect.exactly)),
+            Prober(subject, home() / "models", tell),
+            journal_of(results, subject.id, _question(subject, options, ends), anew=options.anew),
+            say,
+            options.max_minutes * _MINUTE,
+        )
+        if hunt.journal.kept:
+            say(f"going on with {hunt.journal.kept} measurements of {hunt.journal.path}")
+        ladder = Ladder(ends, workshop, hunt, _keeper(subject, results), say)
+        found = _descend(ladder)
+    repeat = _repeat(subject, options, found, results)
+    for line in result_lines(found, repeat):
+        say(line)
+    if as_json:
+        click.echo(json.dumps(to_json(found, repeat, hunt.minutes), indent=2))
+    context.exit(int(not found.is_confirmed))
+
+
+def _one(named: str) -> Scenario:
+    found = find(home() / "scenarios", (named,))
+    if len(found) != 1:
+        raise ScenarioError(f"{named}: expected one scenario, found a group of {len(found)}")
+    return found[0]
+
+
+def _question(scenario: Scenario, options: _Options, ends: Ends) -> dict[str, str]:
+    """All that makes two searches the same, so that one goes on with the other."""
+    return {
+        "scenario": scenario.id,
+        "digest": digest(scenario),
+        "ends": ends.key,
+        "metric": options.metric,
+        "find": options.find,
+        "base": options.base,
+        "testbed": probe_testbed(()).id,
+    }
+
+
+def _keeper(scenario: Scenario, results: Path) -> Callable[[Run], Path]:
+    def kept(run: Run) -> Path:
+        return keep(scenario, run, results).path
+
+    return kept
+
+
+def _descend(ladder: Ladder) -> Descent:
+    """Search, and leave no build behind but those that the answer names."""
+    named: tuple[str, ...] = ()
+    try:
+        found = ladder.descend()
+        if found.is_confirmed:
+            named = tuple(one.make() for one in found.answer.pair)
+    finally:
+        ladder.workshop.clear(named)
+    return found
+
+
+def _repeat(scenario: Scenario, options: _Options, found: Descent, results: Path) -> str:
+    """Write the command that measures the answer anew."""
+    first, last = (one.key for one in found.answer.pair)
+    good, bad = (last, first) if options.wanted is Wanted.FIX else (first, last)
+    words = [program(), "bisect", scenario.id, "--good", good, "--bad", bad, "--anew"]
+    for name, value in (
+        ("--metric", found.answer.question.metric if found.answer.question else ""),
+        ("--find", options.find if options.wanted is Wanted.FIX else ""),
+        ("--repo", str(options.repo) if found.answer.rung.name == "commits" else ""),
+        ("--base", options.base),
+    ):
+        words += [name, shlex.quote(value)] if value else []
+    return " ".join(words) + with_results(results)

@@ -1,0 +1,106 @@
+"""How likely each position is to be the change, after noisy measurements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+CONFIDENCE: Final = 0.95
+"""How likely the named range has to hold the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Positions one of which is the change.
+
+    Attributes:
+        good: The position before the first of them.
+        bad: The last of them.
+        mass: How likely it is that the change is among them.
+    """
+
+    good: int
+    bad: int
+    mass: float
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """A probability for each position from 1, the first after the good end, to the bad end.
+
+    Attributes:
+        masses: Their probabilities; the first is that of position 1.
+        skipped: Positions that cannot be measured. One of them may be the change, but nothing tells
+            it from the next one that can.
+    """
+
+    masses: Array
+    skipped: frozenset[int] = field(default_factory=frozenset)
+
+    @property
+    def last(self) -> int:
+        """The bad end."""
+        return len(self.masses)
+
+    @property
+    def open(self) -> tuple[int, ...]:
+        """Positions that can be measured, without the ends."""
+        return tuple(at for at in range(1, self.last) if at not in self.skipped)
+
+    def changed_at(self, positions: Sequence[int]) -> Array:
+        """How likely each position is changed: the change is there or before it."""
+        return np.cumsum(self.masses)[np.asarray(positions, dtype=np.int64) - 1]
+
+    def after(self, at: int, if_unchanged: float, if_changed: float) -> "Belief":
+        """Learn a measurement (Bayes' rule).
+
+        Args:
+            at: What was measured.
+            if_unchanged: Logarithm of how likely the measurement is of an unchanged position.
+            if_changed: The same of a changed one.
+        """
+        positions = np.arange(1, self.last + 1)
+        likely = np.where(positions <= at, if_changed, if_unchanged)
+        weights = self.masses * np.exp(likely - max(if_unchanged, if_changed))
+        return replace(self, masses=weights / weights.sum())
+
+    def without(self, at: int) -> "Belief":
+        """Learn that a position cannot be measured."""
+        return replace(self, skipped=self.skipped | {at})
+
+    def ranges(self) -> tuple[Range, ...]:
+        """Give the ranges within which no measurement could tell positions apart."""
+        ends = (0, *self.open, self.last)
+        return tuple(self._range(low, high) for low, high in pairwise(ends))
+
+    def best(self) -> Range:
+        """Give the most likely range that cannot be divided further."""
+        return max(self.ranges(), key=lambda one: one.mass)
+
+    def credible(self, confidence: float = CONFIDENCE) -> Range:
+        """Give the shortest range that is as likely as wanted to hold the change.
+
+        It begins and ends at positions that can be measured. Of several the likeliest.
+        """
+        ends = (0, *self.open, self.last)
+        found = (self._range(low, high) for at, low in enumerate(ends) for high in ends[at + 1 :])
+        wide = [one for one in found if one.mass >= confidence - 1e-9]
+        return min(wide, key=lambda one: (one.bad - one.good, -one.mass))
+
+    def _range(self, low: int, high: int) -> Range:
+        return Range(low, high, float(self.masses[low:high].sum()))
+
+
+def belief_of(weights: Sequence[float]) -> Belief:
+    """Begin with what is known before anything is measured.
+
+    Args:
+        weights: How likely each position is to be the change, the bad end last; in any unit.
+    """
+    found = np.asarray(weights, dtype=np.float64)
+    return Belief(found / found.sum())

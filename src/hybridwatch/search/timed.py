@@ -1,0 +1,183 @@
+"""Bisection by times: a noisy measurement makes some positions likelier than others.
+
+A measurement is a session that times a position and the good end in turn, block by block. Its
+center is the median of the blocks' log ratios: 0 of an unchanged position, the effect of the ends
+of a changed one. Around these it scatters as Student's t with four degrees of freedom: a session
+that something disturbed lies far out far more often than a normal distribution would have it, and
+must not decide alone.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from hybridwatch.search.belief import CONFIDENCE, Array, Belief
+
+FREEDOM: Final = 4
+SESSION_SCATTER: Final = 0.005
+"""How far two sessions of the same two builds lie apart whatever their length, as a log ratio: each
+start lays the engine out in memory anew."""
+_OF_MEDIAN: Final = math.sqrt(math.pi / 2)
+"""Standard error of a median beside that of a mean, of normal values."""
+_LEAST_NOISE: Final = 0.002
+_CLEAR: Final = 2.6
+"""Standard errors that an effect has to be away from none: 1 in 100 is so by chance."""
+_REACH: Final = 10.0
+_GRID: Final = 201
+"""Centers at which the information of a measurement is summed, and how far out, in scales."""
+_MOST_MEASUREMENTS: Final = 200
+"""A search that needs more has a wrong idea of the noise."""
+
+BLOCKS: Final = (5, 10, 20)
+"""How many blocks a measurement may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What the ends showed.
+
+    Attributes:
+        size: Log ratio of bad and good end.
+        error: Standard error of it.
+        noise: Standard deviation of one block's log ratio.
+    """
+
+    size: float
+    error: float
+    noise: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is beyond noise."""
+        return abs(self.size) > _CLEAR * self.error
+
+    def scales(self, blocks: int) -> tuple[float, float]:
+        """How far a center scatters around that of an unchanged position, and of a changed one."""
+        own = math.hypot(_OF_MEDIAN * self.noise / math.sqrt(blocks), SESSION_SCATTER)
+        return own, math.hypot(own, self.error)
+
+    def log_likelihoods(self, log_ratios: Sequence[float]) -> tuple[float, float]:
+        """How likely a measurement is of an unchanged position, and of a changed one."""
+        center = median(log_ratios)
+        unchanged, changed = self.scales(len(log_ratios))
+        return (
+            float(_log_density(np.asarray(center / unchanged)) - math.log(unchanged)),
+            float(_log_density(np.asarray((center - self.size) / changed)) - math.log(changed)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Minutes that a measurement takes.
+
+    Attributes:
+        start: Before the first block: two engines come up.
+        block: Each block.
+    """
+
+    start: float
+    block: float
+
+    def of(self, blocks: int) -> float:
+        """Minutes of a measurement."""
+        return self.start + blocks * self.block
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to measure next: a position, and with how many blocks."""
+
+    at: int
+    blocks: int
+
+
+def effect_of(log_ratios: Sequence[float]) -> Effect:
+    """Read the effect off the blocks of the two ends.
+
+    The noise is their median distance from their median, scaled to a standard deviation, so that a
+    few disturbed blocks do not count.
+    """
+    center = median(log_ratios)
+    deviation = 1.4826 * median(abs(one - center) for one in log_ratios)
+    noise = max(deviation, _LEAST_NOISE)
+    error = math.hypot(_OF_MEDIAN * noise / math.sqrt(len(log_ratios)), SESSION_SCATTER)
+    return Effect(center, error, noise)
+
+
+def next_choice(belief: Belief, effect: Effect, costs: Costs) -> Choice | None:
+    """Choose the measurement with the most expected information per minute.
+
+    Returns:
+        ``None`` when nothing between the ends can be measured.
+    """
+    if not belief.open:
+        return None
+    shares = belief.changed_at(belief.open)
+    best = Choice(belief.open[0], BLOCKS[0])
+    most = -math.inf
+    for blocks in BLOCKS:
+        gains = _information(shares, effect, blocks) / costs.of(blocks)
+        at = int(np.argmax(gains))
+        if gains[at] > most:
+            most, best = float(gains[at]), Choice(belief.open[at], blocks)
+    return best
+
+
+def find_timed(
+    belief: Belief,
+    effect: Effect,
+    costs: Costs,
+    ask: Callable[[Choice], Sequence[float] | None],
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> Belief:
+    """Measure until one range that cannot be divided is likely enough, or there is no time left.
+
+    Args:
+        belief: What is known before.
+        effect: What the ends showed.
+        costs: What measurements take.
+        ask: Measures; gives the blocks' log ratios, or ``None`` of a position that cannot be
+            measured.
+        may_go_on: Whether there is time for another one.
+    """
+    for _ in range(_MOST_MEASUREMENTS):
+        choice = next_choice(belief, effect, costs)
+        if belief.best().mass >= CONFIDENCE or choice is None or not may_go_on():
+            break
+        found = ask(choice)
+        if found:
+            belief = belief.after(choice.at, *effect.log_likelihoods(found))
+        else:
+            belief = belief.without(choice.at)
+    return belief
+
+
+def _information(shares: Array, effect: Effect, blocks: int) -> Array:
+    """Bits that a measurement is expected to tell, for each share of changed positions."""
+    unchanged, changed = effect.scales(blocks)
+    size = abs(effect.size)
+    centers = np.linspace(-_REACH * unchanged, size + _REACH * changed, _GRID)
+    step = centers[1] - centers[0]
+    if_unchanged = np.exp(_log_density(centers / unchanged)) / unchanged
+    if_changed = np.exp(_log_density((centers - size) / changed)) / changed
+    mixed = shares[:, None] * if_changed + (1 - shares[:, None]) * if_unchanged
+    told = special.xlogy(if_changed, if_changed / mixed).sum(axis=1) * shares
+    told += special.xlogy(if_unchanged, if_unchanged / mixed).sum(axis=1) * (1 - shares)
+    bits: Array = told * step / math.log(2)
+    return bits
+
+
+def _log_density(values: Array) -> Array:
+    """Logarithm of the density of Student's t."""
+    constant = (
+        special.gammaln((FREEDOM + 1) / 2)
+        - special.gammaln(FREEDOM / 2)
+        - 0.5 * math.log(FREEDOM * math.pi)
+    )
+    density: Array = constant - (FREEDOM + 1) / 2 * np.log1p(values**2 / FREEDOM)
+    return density

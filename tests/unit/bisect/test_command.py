@@ -1,0 +1,194 @@
+"""``hybridwatch bisect`` from commits to a record, with engines that read their code's numbers."""
+
+import json
+import re
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.bisect import probing
+from hybridwatch.cli.main import cli
+from hybridwatch.engine.builds import load_builds
+from hybridwatch.engine.installed import look_at
+from hybridwatch.engine.own_builds import add_source
+from hybridwatch.errors import EngineError
+from hybridwatch.record.run import Phase
+from hybridwatch.store import read_run
+from tests.builders import a_build, a_run
+from tests.checkout import EXAMPLE
+from tests.clone import a_clone, commit
+from tests.small_release import a_copy, make_home, write
+
+SCENARIO = "smoke/padded"
+BROKEN = "contract.padded_rows_prefilling"
+
+
+class Engines:
+    """Stands for ``run_session``: a build is as its file ``v1/worker.py`` says."""
+
+    def __init__(self):
+        self.started: list[str] = []
+
+    def run(self, request):
+        said = [self._code(side.spec) for side in request.sides]
+        for side, code in zip(request.sides, said, strict=True):
+            self.started.append(side.spec.name)
+            if "dies" in code:
+                raise EngineError("the engine did not come up", "RuntimeError: it dies\n")
+        builds = tuple(a_build(side.label) for side in request.sides)
+        if Phase.CONTRACT in request.phases:
+            values = [{BROKEN: (7.0 if _number(code, "rows") > 2 else 0.0,)} for code in said]
+            return replace(a_run(*values), builds=builds, id=secrets.token_hex(4))
+        blocks = request.scenario.trials.performance
+        steady = [0.01 + 1e-5 * (at % 3) for at in range(blocks)]
+        slower = [1 + _number(code, "slow") / 100 for code in said]
+        times = [{"tpot": tuple(one * factor for one in steady)} for factor in slower]
+        return replace(a_run(*times), builds=builds, id=secrets.token_hex(4))
+
+    def _code(self, spec):
+        return (look_at(spec.interpreter).package / "v1" / "worker.py").read_text()
+
+
+def _number(code, name):
+    found = re.search(rf"{name} = (\d+)", code)
+    return int(found[1]) if found else 0
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A checkout with one installed release and one scenario."""
+    root = make_home(tmp_path / "home", SCENARIO)
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(root))
+    return root
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    """Engines that start at once."""
+    made = Engines()
+    monkeypatch.setattr(probing, "run_session", made.run)
+    monkeypatch.setattr(probing, "make_ready", lambda *_: None)
+    return made
+
+
+def a_history(folder, *codes):
+    """A clone in which each commit changes the worker, and a file of its own."""
+    clone = a_clone(folder)
+    for number, code in enumerate(codes, start=1):
+        files = {"vllm/v1/worker.py": code, f"vllm/v1/other_{number}.py": f"x = {number}\n"}
+        commit(clone, f"Change {number} (#{100 + number})", files)
+    return clone
+
+
+def bisect(tmp_path, *words, good="1.0", bad="HEAD"):
+    """Call the verb, and give its exit status and what it says as JSON."""
+    ends = ("bisect", SCENARIO, "--good", good, "--bad", bad)
+    where = ("--results", str(tmp_path / "results"), "--json")
+    done = CliRunner().invoke(cli, [*ends, *where, *map(str, words)])
+    return done, json.loads(done.stdout) if done.stdout else None
+
+
+def test_commit_is_found_confirmed_and_recorded(home, engines, tmp_path):
+    clone = a_history(tmp_path / "clone", *(f"rows = {rows}\n" for rows in (1, 2, 3, 4, 5)))
+    done, said = bisect(tmp_path, "--repo", clone)
+    assert done.exit_code == 0, done.output
+    culprit = said["answer"]["culprit"]
+    assert (culprit["title"], culprit["pull_request"]) == ("Change 3 (#103)", 103)
+    assert culprit["author"] == "a"
+    assert said["answer"]["metric"] == BROKEN
+    assert "Change 3 (#103)" in done.stderr
+    assert said["confirmation"]["seen"] == "0 -> 7"
+    assert len(read_run(Path(said["confirmation"]["record"])).builds) == 2
+    kept = {name for name in load_builds(home) if name.startswith("bisect-")}
+    assert kept == {f"bisect-{said['answer'][end][:10]}" for end in ("good", "bad")}
+    again = f"hybridwatch bisect {SCENARIO} --good {said['answer']['good']} --bad "
+    assert said["repeat"].startswith(again)
+    assert "file: v1/worker.py" in done.stderr
+
+
+def test_second_call_measures_only_the_pair_again(home, engines, tmp_path):
+    clone = a_history(tmp_path / "clone", *(f"rows = {rows}\n" for rows in (1, 2, 3, 4, 5)))
+    bisect(tmp_path, "--repo", clone)
+    first = len(engines.started)
+    done, said = bisect(tmp_path, "--repo", clone)
+    assert done.exit_code == 0
+    assert "going on with" in done.stderr
+    assert len(engines.started) - first == 2
+    assert said["answer"]["culprit"]["pull_request"] == 103
+    _, said = bisect(tmp_path, "--repo", clone, "--anew")
+    assert len(engines.started) - first > 4
+
+
+def test_commit_beside_one_that_dies_is_told_by_its_file(home, engines, tmp_path):
+    clone = a_clone(tmp_path / "clone")
+    commit(clone, "Fine (#1)", {"vllm/v1/worker.py": "rows = 2\n"})
+    worker, half = "vllm/v1/worker.py", "vllm/v1/half.py"
+    commit(clone, "Half (#2)", {half: "x = 1\n", worker: "rows = 2\ndies = 1\n"})
+    commit(clone, "Whole (#3)", {half: "x = 2\n", "vllm/v1/b.py": "dies = 1\n"})
+    commit(clone, "Break (#4)", {"vllm/v1/other.py": "x = 1\n", worker: "rows = 3\n"})
+    done, said = bisect(tmp_path, "--repo", clone)
+    assert done.exit_code == 0, done.output
+    assert said["answer"]["culprit"]["pull_request"] == 4
+
+
+def test_change_that_is_not_there_is_the_answer(home, engines, tmp_path):
+    clone = a_history(tmp_path / "clone", "rows = 1\n", "rows = 2\n")
+    done, said = bisect(tmp_path, "--repo", clone, "--metric", BROKEN)
+    assert done.exit_code == 1
+    assert "the change is not there" in done.stderr
+    assert (said["found"], said["answer"], said["repeat"]) == (False, None, None)
+    assert [name for name in load_builds(home) if name.startswith("bisect-")] == []
+
+
+def test_slower_commit_is_found_without_a_metric(home, engines, tmp_path):
+    codes = (f"slow = {slow}\n" for slow in (0, 0, 6, 6, 6, 6))
+    clone = a_history(tmp_path / "clone", *codes)
+    done, said = bisect(tmp_path, "--repo", clone)
+    assert done.exit_code == 0, done.output
+    assert said["answer"]["metric"] == "tpot"
+    assert said["answer"]["effect"] == pytest.approx(0.06, abs=0.005)
+    assert said["answer"]["culprit"]["pull_request"] == 103
+    assert "#" * 30 in done.stderr
+
+
+def test_engine_that_no_longer_starts_is_found(home, engines, tmp_path):
+    clone = a_history(tmp_path / "clone", "rows = 1\n", "rows = 1\ndies = 1\n", "dies = 1\n")
+    done, said = bisect(tmp_path, "--repo", clone)
+    assert done.exit_code == 0, done.output
+    assert said["answer"]["metric"] == "alive"
+    assert said["answer"]["culprit"]["pull_request"] == 102
+    assert said["confirmation"]["seen"] == "lives -> dies"
+    assert len(read_run(Path(said["confirmation"]["record"])).builds) == 1
+
+
+def test_file_of_a_patch_is_found_without_a_clone(home, engines, tmp_path):
+    add_source(home, "mine", a_copy(tmp_path, worker="rows = 3\n", a="x = 1\n", z="x = 1\n"))
+    done, _said = bisect(tmp_path, good="tiny-1.0", bad="mine")
+    assert done.exit_code == 0, done.output
+    assert "file: v1/worker.py" in done.stderr
+    assert "mine" in load_builds(home)  # ours are removed, theirs stay
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--metric", "contract"), "expected 'alive' or the id of a metric"),
+        (("--metric", "accuracy.recall"), "contract.wrong_answers counts"),
+        (("--bad", "nowhere"), "nowhere: expected a build, a release"),
+    ],
+)
+def test_wrong_call_is_refused_before_anything_is_measured(home, engines, tmp_path, words, why):
+    done = CliRunner().invoke(cli, ["bisect", SCENARIO, "--good", "1.0", "--bad", "1.0", *words])
+    assert done.exit_code == 2
+    assert why in done.output
+    assert engines.started == []
+
+
+def test_group_is_no_scenario(home, engines, tmp_path):
+    write(home, {"scenarios/smoke/other.toml": EXAMPLE})
+    done = CliRunner().invoke(cli, ["bisect", "smoke", "--good", "1.0", "--bad", "1.0"])
+    assert done.exit_code == 2
+    assert "smoke: expected one scenario, found a group of 2" in done.output

@@ -1,0 +1,46 @@
+"""The state file of a search."""
+
+import pytest
+
+from hybridwatch.bisect.journal import journal_of
+from hybridwatch.errors import RecordError
+from tests.unit.bisect.made_up import BAD, GOOD
+
+
+def test_second_measurement_of_a_candidate_is_another_one(tmp_path):
+    first = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    assert first.outcome("a", lambda: GOOD) == GOOD
+    assert first.outcome("a", lambda: BAD) == BAD
+    again = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    assert [again.outcome("a", pytest.fail) for _ in range(2)] == [GOOD, BAD]
+    assert (again.kept, again.fresh) == (2, 0)
+
+
+def test_another_question_has_another_file_and_anew_forgets(tmp_path):
+    first = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    first.outcome("a", lambda: GOOD)
+    assert journal_of(tmp_path, "smoke/x", {"ends": "a c"}, anew=False).kept == 0
+    assert journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=True).kept == 0
+    assert not first.path.exists()
+
+
+def test_file_that_is_damaged_is_refused_with_the_way_out(tmp_path):
+    journal = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    journal.outcome("a", lambda: GOOD)
+    journal.path.write_text(journal.path.read_text().replace('"measured"', '"meassured"'))
+    with pytest.raises(RecordError, match=r"outcomes\.a\.0\.state: .*--anew begins the search"):
+        journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+
+
+def test_measurement_that_is_interrupted_leaves_the_file_whole(tmp_path):
+    journal = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    journal.outcome("a", lambda: GOOD)
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        journal.outcome("b", interrupted)
+    again = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    assert again.kept == 1
+    assert [path.name for path in journal.path.parent.iterdir()] == [journal.path.name]

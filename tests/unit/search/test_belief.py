@@ -1,0 +1,118 @@
+"""Beliefs about the place of a change, and what they make of noisy measurements."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybridwatch.search.belief import belief_of
+from hybridwatch.search.timed import Costs, Effect, effect_of, find_timed, next_choice
+
+COSTS = Costs(start=1.0, block=0.1)
+CLEAR = Effect(0.06, 0.002, 0.01)
+
+
+def a_machine(change, *, noise=0.01, size=0.06, dumb=(), seed=1):
+    """Answers measurements, and remembers them."""
+    rng, made = np.random.default_rng(seed), []
+
+    def ask(choice):
+        made.append(choice)
+        if choice.at in dumb:
+            return None
+        center = size if choice.at >= change else 0.0
+        return (center + noise * rng.standard_normal(choice.blocks)).tolist()
+
+    return ask, made
+
+
+@given(st.lists(st.floats(0.05, 4), min_size=2, max_size=80), st.data())
+def test_masses_stay_probabilities_and_move_towards_what_was_seen(weights, data):
+    belief = belief_of(weights)
+    at = data.draw(st.integers(1, len(weights) - 1))
+    before = belief.changed_at([at])[0]
+    after = belief.after(at, -3.0, -1.0)
+    assert after.masses.sum() == pytest.approx(1)
+    assert before <= after.changed_at([at])[0] <= 1
+
+
+@given(st.integers(2, 60), st.data())
+def test_ranges_cover_every_position_once(last, data):
+    belief = belief_of([1.0] * last)
+    for at in data.draw(st.frozensets(st.integers(1, last - 1))):
+        belief = belief.without(at)
+    covered = [at for one in belief.ranges() for at in range(one.good + 1, one.bad + 1)]
+    assert covered == list(range(1, last + 1))
+    whole = belief.credible()
+    assert whole.mass >= 0.95 - 1e-9
+    assert {whole.good, whole.bad} <= {0, last, *belief.open}
+
+
+def chosen(belief, effect, costs=COSTS):
+    """The next measurement, of which there is one."""
+    choice = next_choice(belief, effect, costs)
+    assert choice is not None
+    return choice
+
+
+def test_first_measurement_halves_and_costs_decide_its_length():
+    belief = belief_of([1.0] * 64)
+    choice = chosen(belief, CLEAR)
+    assert (choice.at, choice.blocks) == (32, 5)
+    noisy = Effect(0.03, 0.01, 0.05)
+    assert chosen(belief, noisy, Costs(10.0, 0.01)).blocks == 20
+    assert chosen(belief, noisy, Costs(0.0, 1.0)).blocks == 5
+
+
+def test_what_nobody_expects_to_be_the_change_weighs_little():
+    weights = [0.01] * 60 + [1.0] * 4
+    choice = chosen(belief_of(weights), CLEAR)
+    assert choice.at in {61, 62, 63}
+
+
+def test_no_choice_without_a_position_between_the_ends():
+    assert next_choice(belief_of([1.0]), CLEAR, COSTS) is None
+
+
+@pytest.mark.parametrize("change", [1, 2, 31, 63, 64])
+def test_clear_change_is_found_in_few_measurements(change):
+    ask, made = a_machine(change)
+    found = find_timed(belief_of([1.0] * 64), CLEAR, COSTS, ask).best()
+    assert (found.good, found.bad) == (change - 1, change)
+    assert found.mass >= 0.95
+    assert len(made) <= 12
+
+
+def test_positions_that_cannot_be_measured_leave_a_range():
+    ask, made = a_machine(30, dumb={29, 30, 31})
+    found = find_timed(belief_of([1.0] * 64), CLEAR, COSTS, ask).best()
+    assert (found.good, found.bad) == (28, 32)
+    assert len({one.at for one in made if one.at in {29, 30, 31}}) == len(
+        [one for one in made if one.at in {29, 30, 31}]
+    )
+
+
+def test_search_without_time_ends_with_a_range_that_holds_the_change():
+    ask, made = a_machine(30, noise=0.05, size=0.03)
+    left = iter([True] * 4)
+    effect = Effect(0.03, 0.01, 0.05)
+    belief = find_timed(belief_of([1.0] * 64), effect, COSTS, ask, lambda: next(left, False))
+    found = belief.credible()
+    assert len(made) == 4
+    assert found.good < 30 <= found.bad
+    assert found.mass >= 0.95 - 1e-9
+
+
+def test_one_disturbed_session_does_not_decide():
+    belief = belief_of([1.0] * 64)
+    once = belief.after(32, *CLEAR.log_likelihoods([0.5] * 5))
+    assert 0.2 < once.changed_at([32])[0] < 0.8
+
+
+def test_effect_of_the_ends_is_not_moved_by_a_few_disturbed_blocks():
+    rng = np.random.default_rng(3)
+    blocks = (0.06 + 0.01 * rng.standard_normal(20)).tolist()
+    calm, disturbed = effect_of(blocks), effect_of([*blocks[:-2], 1.0, 1.2])
+    assert calm.size == pytest.approx(0.06, abs=0.008)
+    assert disturbed.size == pytest.approx(calm.size, abs=0.008)
+    assert disturbed.noise < 2 * calm.noise
