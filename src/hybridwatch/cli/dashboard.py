@@ -113,7 +113,6 @@ def start(app: Path, results: Path, port: int, hosts: tuple[str, ...], access: A
         "browser.gatherUsageStats": "false",
     }
     words += [f"--{name}={value}" for name, value in options.items()]
-    os.chdir(app.parent)
     variables = {
         "HYBRIDWATCH_RESULTS": str(results),
         LOGIN: str(int(access.login)),
@@ -122,5 +121,6 @@ def start(app: Path, results: Path, port: int, hosts: tuple[str, ...], access: A
     with suppress(BuildError):
         # The server runs in the folder of the app, from where it would find another home.
         variables[HOME_VARIABLE] = str(home())
+    os.chdir(app.parent)
     # Replacing this process lets Ctrl-C and a supervisor's signals reach the server itself.
     os.execve(sys.executable, words, {**os.environ, **variables})  # noqa: S606

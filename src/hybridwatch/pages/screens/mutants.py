@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hybridwatch.errors import RecordError
+from hybridwatch.errors import RecordError, ScenarioError
 from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.mutants.cell import Cell, State
 from hybridwatch.mutants.journal import read_cells, table_files
@@ -36,6 +36,13 @@ _LEAD: Final = (
 
 def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show the kill table of every build that has one."""
+    try:
+        mutants = catalogue()
+    except ScenarioError as error:
+        wrong = Notice(
+            Kind.LOUD, "A file of mutants cannot be read", tuple(str(error).splitlines())
+        )
+        return Document("Mutants", (wrong,), lead=_LEAD)
     blocks: list[Block] = []
     for file in table_files(source.results):
         try:
@@ -43,7 +50,7 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
         except RecordError as error:
             blocks.append(Notice(Kind.LOUD, "A kill table cannot be read", (str(error),)))
         else:
-            blocks.append(Section(file.stem, tuple(_of_build(cells, catalogue()))))
+            blocks.append(Section(file.stem, tuple(_of_build(cells, mutants))))
     if not blocks:
         hint = "No mutant was measured yet. It takes a while; a run that is stopped goes on later:"
         blocks = [Paragraph(hint), Command("hybridwatch mutants smoke")]
