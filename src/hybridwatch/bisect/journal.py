@@ -47,14 +47,17 @@ class Journal:
     def __post_init__(self) -> None:
         self._file = _read(self.path) or _File(question=dict(self.question))
 
-    def outcome(self, key: str, measure: Callable[[], Outcome]) -> Outcome:
-        """Give the next measurement of a candidate: the one that is kept, or a new one.
+    def outcome(
+        self, key: str, measure: Callable[[], Outcome], *, has_noise: bool = False
+    ) -> Outcome:
+        """Give a measurement: the one that is kept, or a new one.
 
         Args:
             key: What is measured, and how.
             measure: Makes it.
+            has_noise: Whether the next time it is asked for, in the same call, is another one.
         """
-        number = self.asked.get(key, 0)
+        number = self.asked.get(key, 0) if has_noise else 0
         kept = self._file.outcomes.setdefault(key, [])
         if number == len(kept):
             kept.append(measure())

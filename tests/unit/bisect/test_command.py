@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.bisect import probing
+from hybridwatch.bisect import meter
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.engine.installed import look_at
@@ -69,8 +69,8 @@ def home(tmp_path, monkeypatch):
 def engines(monkeypatch):
     """Engines that start at once."""
     made = Engines()
-    monkeypatch.setattr(probing, "run_session", made.run)
-    monkeypatch.setattr(probing, "make_ready", lambda *_: None)
+    monkeypatch.setattr(meter, "run_session", made.run)
+    monkeypatch.setattr(meter, "make_ready", lambda *_: None)
     return made
 
 

@@ -191,8 +191,10 @@ def searches(document: Document) -> list[str]:
 def test_search_between_two_releases_can_be_copied(tmp_path: Path) -> None:
     keep(tmp_path, 1, slow_contender())
     assert searches(page_of(tmp_path, Area.SPEED)) == [
-        "hybridwatch bisect smoke/padded-graph-rows --good v0.27.1 --bad v0.28.0 "
-        "--metric output_throughput"
+        (
+            "hybridwatch bisect smoke/padded-graph-rows --good v0.27.1 --bad v0.28.0 "
+            "--metric output_throughput"
+        )
     ]
 
 
