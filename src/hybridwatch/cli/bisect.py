@@ -157,6 +157,7 @@ def command(
     repeat = _repeat(subject, options, found, results)
     for line in result_lines(found, repeat):
         say(line)
+    say(f"{hunt.journal.fresh} measurements in {hunt.minutes:.0f} min, kept in {hunt.journal.path}")
     if as_json:
         click.echo(json.dumps(to_json(found, repeat, hunt.minutes), indent=2))
     context.exit(int(not found.is_confirmed))
