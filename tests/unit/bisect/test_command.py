@@ -1,4 +1,4 @@
-"""``hybridwatch bisect`` from commits to a record, with engines that do as a number in their code says."""
+"""``hybridwatch bisect`` from commits to a record, with engines that are as their code says."""
 
 import json
 import re
