@@ -6,9 +6,10 @@ from pathlib import Path
 
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.bisect.candidate import Candidate
-from hybridwatch.bisect.hunt import END_BLOCKS, Hunt, TimedQuestion, timed_words
+from hybridwatch.bisect.hunt import END_BLOCKS, Hunt, TimedQuestion
 from hybridwatch.bisect.meter import outcome_of, timed_outcome
 from hybridwatch.bisect.outcome import Outcome, State
+from hybridwatch.bisect.outcome_words import timed_words, value_words
 from hybridwatch.bisect.question import ALIVE, Question
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.metric import metric_of
@@ -98,11 +99,6 @@ def _confirmed(
     question: Question, ends: tuple[Outcome, Outcome], labels: tuple[str, str], record: str
 ) -> Confirmation:
     answers = tuple(map(question.answer, ends))
-    values = [
-        f"{one.counts.get(question.metric, float('nan')):g}"
-        if question.metric != ALIVE
-        else {State.DIES: "dies", State.MEASURED: "lives"}.get(one.state, one.reason)
-        for one in ends
-    ]
+    said = " -> ".join(value_words(question.metric, one) for one in ends)
     named = tuple(one.label or label for one, label in zip(ends, labels, strict=True))
-    return Confirmation(answers == _OK, f"{values[0]} -> {values[1]}", (named[0], named[1]), record)
+    return Confirmation(answers == _OK, said, (named[0], named[1]), record)

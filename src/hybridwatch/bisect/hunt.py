@@ -1,6 +1,5 @@
 """Searches one list: measures its ends, then what says most, until the change has one place."""
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,12 @@ from hybridwatch.bisect.candidate import Candidate, Rung
 from hybridwatch.bisect.journal import Journal
 from hybridwatch.bisect.meter import Meter
 from hybridwatch.bisect.outcome import Outcome, State
+from hybridwatch.bisect.outcome_words import (
+    change_words,
+    exact_words,
+    timed_words,
+    unchanged_words,
+)
 from hybridwatch.bisect.question import ALIVE, Question, Wanted, exact_question, is_exact
 from hybridwatch.errors import BuildError
 from hybridwatch.metric import metric_of
@@ -166,7 +171,7 @@ class Hunt:
             if question is not None:
                 return self._search_exact(rung, question)
             if metric or State.DIES in {end.state for end in ends}:
-                return _nothing(rung, _both(metric or ALIVE, *ends))
+                return _nothing(rung, unchanged_words(metric or ALIVE, *ends))
         timed = self._timed_question(first, last)
         if timed is None:
             what = metric or "contract, and no time or rate,"
@@ -285,7 +290,7 @@ class Hunt:
             self.say(f"  {candidate.title}: {timed_words(outcome)}")
             return outcome.ratios if outcome.state is State.MEASURED else None
 
-        self.say(f"{question.metric}: {_change(question.effect.size)} between the ends")
+        self.say(f"{question.metric}: {change_words(question.effect.size)} between the ends")
         weights = [candidate.weight for candidate in rung.candidates[1:]]
         belief = find_timed(
             belief_of(weights), question.effect, question.costs, ask, self.may_go_on
@@ -296,29 +301,6 @@ class Hunt:
         return Finding(rung, question, place, tuple(made), belief)
 
 
-def exact_words(question: Question, outcome: Outcome, answer: Answer) -> str:
-    """Say what a measurement gave, in a line."""
-    if outcome.state is not State.MEASURED:
-        said = f"{outcome.state.value}: {outcome.reason.splitlines()[0] if outcome.reason else ''}"
-        return said if answer is not Answer.SKIPPED else f"skipped, {said}"
-    if answer is Answer.SKIPPED:
-        return f"skipped, it has no {question.metric}"
-    value = "it lives" if question.metric == ALIVE else f"{outcome.counts[question.metric]:g}"
-    return f"{value}, as the {'later' if answer is Answer.CHANGED else 'earlier'} end"
-
-
-def timed_words(outcome: Outcome) -> str:
-    """Say what a measurement of times gave, in a line."""
-    if outcome.state is not State.MEASURED:
-        return f"skipped, {outcome.state.value}: {outcome.reason}"
-    effect = effect_of(outcome.ratios)
-    return f"{_change(effect.size)} in {len(outcome.ratios)} blocks"
-
-
-def _change(log_ratio: float) -> str:
-    return f"{math.expm1(log_ratio):+.1%}"
-
-
 def _require_had(candidate: Candidate, outcome: Outcome) -> None:
     """Refuse an end that cannot be measured: without it there is nothing to search for."""
     if outcome.state is State.NOT_HAD:
@@ -327,17 +309,3 @@ def _require_had(candidate: Candidate, outcome: Outcome) -> None:
 
 def _nothing(rung: Rung, why: str) -> Finding:
     return Finding(rung, None, Place(0, rung.last), why_not=why)
-
-
-def _both(metric: str, first: Outcome, last: Outcome) -> str:
-    said = [
-        f"dies ({one.reason})"
-        if one.state is State.DIES
-        else "it lives"
-        if metric == ALIVE
-        else f"{one.counts[metric]:g}"
-        if metric in one.counts
-        else "no value"
-        for one in (first, last)
-    ]
-    return f"{metric} did not change between the ends as wanted: {said[0]} -> {said[1]}"

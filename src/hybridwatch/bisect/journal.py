@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hybridwatch.bisect.outcome import Outcome
+from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.errors import RecordError
 from hybridwatch.store.atomic_file import make_folder, put
 
@@ -102,8 +102,9 @@ def journal_of(results: Path, scenario: str, question: Mapping[str, str], *, ane
 
 
 def _read(path: Path) -> _File | None:
+    """Read what was measured; what could not be had may be there by now, and is asked for again."""
     try:
-        return _File.model_validate_json(path.read_bytes())
+        found = _File.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -114,3 +115,6 @@ def _read(path: Path) -> _File | None:
         raise RecordError(
             f"{path}: {where}: {first['msg']}; --anew begins the search again"
         ) from None
+    for key, outcomes in found.outcomes.items():
+        found.outcomes[key] = [one for one in outcomes if one.state is not State.NOT_HAD]
+    return found

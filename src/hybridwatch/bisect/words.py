@@ -8,6 +8,7 @@ from hybridwatch.bisect.candidate import Candidate
 from hybridwatch.bisect.hunt import Finding, TimedQuestion
 from hybridwatch.bisect.ladder import Descent
 from hybridwatch.bisect.outcome import State
+from hybridwatch.bisect.outcome_words import first_line
 
 _BAR: Final = 40
 _MOST_BARS: Final = 12
@@ -54,8 +55,8 @@ def skipped_lines(finding: Finding) -> Iterator[str]:
     """Name the candidates that said nothing."""
     for one in finding.measured:
         if one.at in finding.place.skipped:
-            why = f"{one.outcome.state.value}: {one.outcome.reason}"
-            yield f"skipped: {finding.rung.candidates[one.at].title} ({why.splitlines()[0]})"
+            why = f"{one.outcome.state.value}: {first_line(one.outcome.reason)}"
+            yield f"skipped: {finding.rung.candidates[one.at].title} ({why})"
 
 
 def posterior_lines(finding: Finding) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import pytest
 
 from hybridwatch.bisect.journal import journal_of
+from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.errors import RecordError
 from tests.unit.bisect.made_up import BAD, GOOD
 
@@ -51,3 +52,11 @@ def test_measurement_that_is_interrupted_leaves_the_file_whole(tmp_path):
     again = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
     assert again.kept == 1
     assert [path.name for path in journal.path.parent.iterdir()] == [journal.path.name]
+
+
+def test_what_could_not_be_had_is_asked_for_again_by_the_next_call(tmp_path):
+    gone = Outcome(state=State.NOT_HAD, reason="not installed")
+    journal = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    assert journal.outcome("a", lambda: gone) == journal.outcome("a", pytest.fail) == gone
+    again = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    assert again.outcome("a", lambda: GOOD) == GOOD
