@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import BuildError
-from hybridwatch.releases.fixes_table import FILE, Probed, probe_release, with_release
+from hybridwatch.releases.fixes_table import FILE, Probed, moved, probe_release, with_release
 from hybridwatch.scenario.fixes import CATALOGUE
 from tests.wheels import a_wheel
 
@@ -60,6 +60,13 @@ def test_fix_without_a_source_gets_its_line_and_its_neighbours_keep_theirs():
     assert after.pop("conv-anchor")["sources"] == {"0.27.1": KNOWN["conv-anchor"].source}
     del before["conv-anchor"]
     assert after == before
+
+
+def test_what_a_release_has_otherwise_than_another_is_named():
+    told = moved(TEXT, "0.31.0", "0.32.0")
+    assert "all-cache-spec-decode not-applicable, was present" in told
+    assert not [line for line in told if line.startswith("padded-rows-prefilling ")]
+    assert moved(TEXT, "0.1.0", "0.32.0") == []  # nobody knows
 
 
 @pytest.fixture
