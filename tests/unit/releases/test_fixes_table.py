@@ -1,9 +1,11 @@
 """What is kept of a release: which fixes its code has, and by what code that was seen."""
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from hybridwatch.errors import BuildError
 from hybridwatch.releases.fixes_table import FILE, Probed, moved, probe_release, with_release
@@ -29,6 +31,15 @@ def test_one_source_is_one_state():
     for fix, entry in CATALOGUE.items():
         seen = {(source, entry.releases[release]) for release, source in entry.sources.items()}
         assert len(seen) == len(set(entry.sources.values())), fix
+
+
+def test_releases_have_a_fix_from_the_one_on_that_its_entry_names():
+    for fix, entry in CATALOGUE.items():
+        versions = re.findall(r"\d+\.\d+\.\d+", entry.present_from)
+        whole_from = Version(versions[-1]) if versions else None
+        for release, state in entry.releases.items():
+            has = whole_from is not None and Version(release) >= whole_from
+            assert state != ("lacking" if has else "present"), f"{fix} in {release}"
 
 
 @pytest.mark.parametrize("release", ["0.9.2", "0.100.0"])
