@@ -51,12 +51,12 @@ SLOW_STEP = Fault(
     "        begin = time.perf_counter()\n"
     "        output = self._execute_step(*args, **kwargs)\n"
     "        end = time.perf_counter()\n"
-    "        while time.perf_counter() < end + SHARE * (end - begin):\n"
+    "        while time.perf_counter() < end + 0.06 * (end - begin):\n"
     "            pass\n"
     "        return output\n\n"
     "    @torch.inference_mode()\n    def _execute_step(",
 )
-"""A step lasts longer by a share of its time in the model runner, and works meanwhile."""
+"""A step lasts 6 % longer in the model runner, and works meanwhile."""
 BREAKS = (
     "\nfrom vllm.v1 import nowhere\n",
     "\nundefined_name\n",

@@ -9,14 +9,19 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import load_builds, named_build
 from hybridwatch.engine.installed import look_at
+from hybridwatch.engine.own_builds import remove_build
 from hybridwatch.home import home
 from hybridwatch.store import read_run
 from tests.engine.conftest import BUILD
-from tests.engine.planted_history import STATE_FAULTS, a_history
+from tests.engine.planted_history import SLOW_STEP, STATE_FAULTS, a_history
 
 pytestmark = pytest.mark.engine
 
 SCENARIO = "smoke/padded-graph-rows"
+
+
+MOST = 6
+"""Answers that 64 commits take."""
 
 
 def bisected(history, results, *words):
@@ -38,8 +43,6 @@ def package():
 def results(tmp_path):
     """A results folder; builds that the answer keeps are removed with it."""
     yield tmp_path / "results"
-    from hybridwatch.engine.own_builds import remove_build
-
     for name in load_builds(home()):
         if name.startswith("bisect-"):
             remove_build(home(), name)
@@ -55,3 +58,30 @@ def test_commit_that_broke_the_state_is_found_and_proven(tmp_path, package, resu
         "padded-rows-prefilling": True
     }
     assert len(read_run(Path(said["confirmation"]["record"])).builds) == 2
+
+
+# Slow: 64 commits say what four say, at more places.
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(10))
+def test_commit_among_64_is_found_whatever_does_not_start(tmp_path, package, results, seed):
+    (tmp_path / "repo").mkdir()
+    fault = STATE_FAULTS[seed % len(STATE_FAULTS)]
+    history = a_history(tmp_path / "repo", package, fault, seed=seed)
+    said = bisected(history, results)
+    assert said["answer"]["culprit"]["name"] == history.culprit
+    (search,) = said["searches"]
+    answered = [one for one in search["measurements"] if one["answer"] != "skipped"]
+    assert len(answered) <= MOST
+    assert set(search["skipped"]) <= set(history.broken)
+
+
+# Slow: a search by times takes a quarter of an hour.
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_slower_commit_among_64_is_in_what_is_named(tmp_path, package, results):
+    (tmp_path / "repo").mkdir()
+    history = a_history(tmp_path / "repo", package, SLOW_STEP, seed=1)
+    said = bisected(history, results, "--metric", "engine_cpu_time", "--max-minutes", "90")
+    named = {one["name"] for one in said["answer"]["suspects"]}
+    assert history.culprit in named

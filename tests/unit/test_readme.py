@@ -23,7 +23,17 @@ COMMANDS = [
     command.replace("\\|", "|") for command in (*LINES, *SPANS) if command.startswith(PROGRAM)
 ]
 MOST_LINES = 110
-FOR_ENGINES = {"run", "try", "controls", "mutants", "fuzz", "engine", "oracle", "dashboard"}
+FOR_ENGINES = {
+    "run",
+    "try",
+    "bisect",
+    "controls",
+    "mutants",
+    "fuzz",
+    "engine",
+    "oracle",
+    "dashboard",
+}
 FOR_OTHERS_FILES = {"FILE.csv", "FOLDER"}
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.bisect.candidate import Candidate
-from hybridwatch.bisect.hunt import END_BLOCKS, Hunt, TimedQuestion, timed_words
+from hybridwatch.bisect.hunt import END_BLOCKS, Hunt, TimedQuestion
+from hybridwatch.bisect.meter import outcome_of, timed_outcome
 from hybridwatch.bisect.outcome import Outcome, State
-from hybridwatch.bisect.probing import outcome_of, timed_outcome
+from hybridwatch.bisect.outcome_words import timed_words, value_words
 from hybridwatch.bisect.question import ALIVE, Question
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.metric import metric_of
@@ -44,7 +45,7 @@ def confirm(
     """Measure the pair anew.
 
     Args:
-        hunt: Has the prober.
+        hunt: Has the meter.
         question: What changed.
         pair: The last candidate before the change, and the first behind it.
         keep: Stores a run, and gives the record's place.
@@ -57,7 +58,7 @@ def confirm(
         return _of_times(hunt, question, labels, keep)
     if question.metric == ALIVE:
         return _of_life(hunt, question, labels, keep)
-    run = hunt.prober.session(labels, {Phase.CONTRACT})
+    run = hunt.meter.session(labels, {Phase.CONTRACT})
     ends = outcome_of(run, 0, 0.0), outcome_of(run, 1, 0.0)
     return _confirmed(question, ends, labels, str(keep(run)))
 
@@ -69,7 +70,7 @@ def _of_life(
     ends, record = [], ""
     for label in labels:
         try:
-            run = hunt.prober.session((label,), {Phase.CONTRACT})
+            run = hunt.meter.session((label,), {Phase.CONTRACT})
         except LateEngineError as error:
             ends.append(Outcome(state=State.NOT_HAD, reason=str(error), label=label))
         except EngineError:
@@ -84,7 +85,7 @@ def _of_times(
     hunt: Hunt, question: TimedQuestion, labels: tuple[str, str], keep: Callable[[Run], Path]
 ) -> Confirmation:
     metric = metric_of(question.metric)
-    run = hunt.prober.session(labels, {phase_of(metric)}, END_BLOCKS)
+    run = hunt.meter.session(labels, {phase_of(metric)}, END_BLOCKS)
     outcome = timed_outcome(run, metric, 0.0)
     record = str(keep(run))
     named = run.builds[0].label, run.builds[1].label
@@ -98,11 +99,6 @@ def _confirmed(
     question: Question, ends: tuple[Outcome, Outcome], labels: tuple[str, str], record: str
 ) -> Confirmation:
     answers = tuple(map(question.answer, ends))
-    values = [
-        f"{one.counts.get(question.metric, float('nan')):g}"
-        if question.metric != ALIVE
-        else {State.DIES: "dies", State.MEASURED: "lives"}.get(one.state, one.reason)
-        for one in ends
-    ]
+    said = " -> ".join(value_words(question.metric, one) for one in ends)
     named = tuple(one.label or label for one, label in zip(ends, labels, strict=True))
-    return Confirmation(answers == _OK, f"{values[0]} -> {values[1]}", (named[0], named[1]), record)
+    return Confirmation(answers == _OK, said, (named[0], named[1]), record)

@@ -8,8 +8,7 @@ from packaging.version import Version
 from hybridwatch.bisect.question import Wanted
 from hybridwatch.bisect.rungs import release_tag
 from hybridwatch.engine.builds import BuildSpec, load_builds, parse_label
-from hybridwatch.engine.commits import sha_of
-from hybridwatch.engine.git import git
+from hybridwatch.engine.commits import common_ancestor, sha_of
 from hybridwatch.errors import BuildError
 
 
@@ -103,7 +102,7 @@ def _commit_of(word: str, label: str, repo: Path, home: Path) -> str:
 
 def _in_order(shas: list[str], repo: Path, wanted: Wanted) -> Ends:
     good, bad = shas
-    if git(repo, "merge-base", good, bad).strip() == bad:
+    if common_ancestor(repo, good, bad) == bad:
         if wanted is Wanted.REGRESSION:
             raise _reversed(good[:12], bad[:12])
         return Ends(commits=(bad, good))

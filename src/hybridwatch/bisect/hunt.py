@@ -1,6 +1,5 @@
 """Searches one list: measures its ends, then what says most, until the change has one place."""
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +8,14 @@ from typing import Final
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.bisect.candidate import Candidate, Rung
 from hybridwatch.bisect.journal import Journal
+from hybridwatch.bisect.meter import Meter
 from hybridwatch.bisect.outcome import Outcome, State
-from hybridwatch.bisect.probing import Prober
+from hybridwatch.bisect.outcome_words import (
+    change_words,
+    exact_words,
+    timed_words,
+    unchanged_words,
+)
 from hybridwatch.bisect.question import ALIVE, Question, Wanted, exact_question, is_exact
 from hybridwatch.errors import BuildError
 from hybridwatch.metric import metric_of
@@ -60,7 +65,7 @@ class TimedQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class Measurement:
     """A candidate that was measured between the ends, and what it said."""
 
     at: int
@@ -76,7 +81,7 @@ class Finding:
         rung: The list.
         question: What changed; ``None`` if the ends do not differ.
         place: Where; with times the range that is likely enough.
-        probes: What was measured between the ends, in order.
+        measured: What was measured between the ends, in order.
         belief: How likely each position is; of times.
         why_not: Why there is no question.
     """
@@ -84,7 +89,7 @@ class Finding:
     rung: Rung
     question: Question | TimedQuestion | None
     place: Place
-    probes: tuple[Probe, ...] = ()
+    measured: tuple[Measurement, ...] = ()
     belief: Belief | None = None
     why_not: str = ""
 
@@ -121,7 +126,7 @@ class Hunt:
 
     Attributes:
         wish: What is looked for.
-        prober: Measures.
+        meter: Measures.
         journal: Remembers.
         say: Gets a line about what was found.
         seconds: For all of it.
@@ -129,7 +134,7 @@ class Hunt:
     """
 
     wish: Wish
-    prober: Prober
+    meter: Meter
     journal: Journal
     say: Callable[[str], None]
     seconds: float
@@ -166,7 +171,7 @@ class Hunt:
             if question is not None:
                 return self._search_exact(rung, question)
             if metric or State.DIES in {end.state for end in ends}:
-                return _nothing(rung, _both(metric or ALIVE, *ends))
+                return _nothing(rung, unchanged_words(metric or ALIVE, *ends))
         timed = self._timed_question(first, last)
         if timed is None:
             what = metric or "contract, and no time or rate,"
@@ -175,15 +180,15 @@ class Hunt:
 
     def contracts(self, candidate: Candidate) -> Outcome:
         """Measure the contracts of a candidate."""
-        return self._measure(candidate, "contracts", self.prober.contracts)
+        return self._measure(candidate, "contracts", self.meter.contracts)
 
     def times(self, first: Candidate, candidate: Candidate, metric: str, blocks: int) -> Outcome:
         """Time a candidate beside the first one."""
 
         def measure(label: str) -> Outcome:
-            return self.prober.times(first.make(), label, metric, blocks)
+            return self.meter.times(first.make(), label, metric, blocks)
 
-        return self._measure(candidate, f"{metric} beside {first.key}", measure)
+        return self._measure(candidate, f"{metric} beside {first.key}", measure, has_noise=True)
 
     def answer(
         self, question: Question | TimedQuestion, first: Candidate, candidate: Candidate
@@ -198,7 +203,12 @@ class Hunt:
         return Answer.CHANGED if changed > unchanged else Answer.UNCHANGED
 
     def _measure(
-        self, candidate: Candidate, how: str, measure: Callable[[str], Outcome]
+        self,
+        candidate: Candidate,
+        how: str,
+        measure: Callable[[str], Outcome],
+        *,
+        has_noise: bool = False,
     ) -> Outcome:
         def make_and_measure() -> Outcome:
             require_wanted()
@@ -214,22 +224,23 @@ class Hunt:
             minutes = round((self.clock() - begun) / _MINUTE, 3)
             return outcome.model_copy(update={"minutes": minutes})
 
-        return self.journal.outcome(f"{candidate.key} {how}", make_and_measure)
+        key = f"{candidate.key} {how}"
+        return self.journal.outcome(key, make_and_measure, has_noise=has_noise)
 
     def _search_exact(self, rung: Rung, question: Question) -> Finding:
-        probes: list[Probe] = []
+        made: list[Measurement] = []
 
         def ask(at: int) -> Answer:
             candidate = rung.candidates[at]
             outcome = self.contracts(candidate)
             answer = question.answer(outcome)
-            probes.append(Probe(at, outcome, answer))
+            made.append(Measurement(at, outcome, answer))
             self.say(f"  {candidate.title}: {exact_words(question, outcome, answer)}")
             return answer
 
         self.say(f"{question.metric}: {question.first:g} -> {question.last:g} between the ends")
         place = find_exact(rung.last, ask, self.may_go_on)
-        return Finding(rung, question, place, tuple(probes))
+        return Finding(rung, question, place, tuple(made))
 
     def _timed_question(self, first: Candidate, last: Candidate) -> TimedQuestion | None:
         """Time the ends until they differ beyond noise, or do not after a few sessions."""
@@ -261,7 +272,7 @@ class Hunt:
 
         def measure(label: str) -> Outcome:
             verdict = _VERDICTS[self.wish.wanted]
-            return self.prober.clearest(first.make(), label, verdict, END_BLOCKS)
+            return self.meter.clearest(first.make(), label, verdict, END_BLOCKS)
 
         outcome = self._measure(last, f"clearest beside {first.key}", measure)
         if outcome.state is not State.MEASURED:
@@ -269,17 +280,17 @@ class Hunt:
         return outcome.metric
 
     def _search_timed(self, rung: Rung, question: TimedQuestion) -> Finding:
-        probes: list[Probe] = []
+        made: list[Measurement] = []
         first = rung.candidates[0]
 
         def ask(choice: Choice) -> Sequence[float] | None:
             candidate = rung.candidates[choice.at]
             outcome = self.times(first, candidate, question.metric, choice.blocks)
-            probes.append(Probe(choice.at, outcome, None))
+            made.append(Measurement(choice.at, outcome, None))
             self.say(f"  {candidate.title}: {timed_words(outcome)}")
             return outcome.ratios if outcome.state is State.MEASURED else None
 
-        self.say(f"{question.metric}: {_change(question.effect.size)} between the ends")
+        self.say(f"{question.metric}: {change_words(question.effect.size)} between the ends")
         weights = [candidate.weight for candidate in rung.candidates[1:]]
         belief = find_timed(
             belief_of(weights), question.effect, question.costs, ask, self.may_go_on
@@ -287,30 +298,7 @@ class Hunt:
         best = belief.best()
         found = best if best.mass >= CONFIDENCE else belief.credible()
         place = Place(found.good, found.bad, belief.skipped)
-        return Finding(rung, question, place, tuple(probes), belief)
-
-
-def exact_words(question: Question, outcome: Outcome, answer: Answer) -> str:
-    """Say what a measurement gave, in a line."""
-    if outcome.state is not State.MEASURED:
-        said = f"{outcome.state.value}: {outcome.reason.splitlines()[0] if outcome.reason else ''}"
-        return said if answer is not Answer.SKIPPED else f"skipped, {said}"
-    if answer is Answer.SKIPPED:
-        return f"skipped, it has no {question.metric}"
-    value = "it lives" if question.metric == ALIVE else f"{outcome.counts[question.metric]:g}"
-    return f"{value}, as the {'later' if answer is Answer.CHANGED else 'earlier'} end"
-
-
-def timed_words(outcome: Outcome) -> str:
-    """Say what a measurement of times gave, in a line."""
-    if outcome.state is not State.MEASURED:
-        return f"skipped, {outcome.state.value}: {outcome.reason}"
-    effect = effect_of(outcome.ratios)
-    return f"{_change(effect.size)} in {len(outcome.ratios)} blocks"
-
-
-def _change(log_ratio: float) -> str:
-    return f"{math.expm1(log_ratio):+.1%}"
+        return Finding(rung, question, place, tuple(made), belief)
 
 
 def _require_had(candidate: Candidate, outcome: Outcome) -> None:
@@ -321,17 +309,3 @@ def _require_had(candidate: Candidate, outcome: Outcome) -> None:
 
 def _nothing(rung: Rung, why: str) -> Finding:
     return Finding(rung, None, Place(0, rung.last), why_not=why)
-
-
-def _both(metric: str, first: Outcome, last: Outcome) -> str:
-    said = [
-        f"dies ({one.reason})"
-        if one.state is State.DIES
-        else "it lives"
-        if metric == ALIVE
-        else f"{one.counts[metric]:g}"
-        if metric in one.counts
-        else "no value"
-        for one in (first, last)
-    ]
-    return f"{metric} did not change between the ends as wanted: {said[0]} -> {said[1]}"

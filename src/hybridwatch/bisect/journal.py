@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hybridwatch.bisect.outcome import Outcome
+from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.errors import RecordError
 from hybridwatch.store.atomic_file import make_folder, put
 
@@ -47,14 +47,17 @@ class Journal:
     def __post_init__(self) -> None:
         self._file = _read(self.path) or _File(question=dict(self.question))
 
-    def outcome(self, key: str, measure: Callable[[], Outcome]) -> Outcome:
-        """Give the next measurement of a candidate: the one that is kept, or a new one.
+    def outcome(
+        self, key: str, measure: Callable[[], Outcome], *, has_noise: bool = False
+    ) -> Outcome:
+        """Give a measurement: the one that is kept, or a new one.
 
         Args:
             key: What is measured, and how.
             measure: Makes it.
+            has_noise: Whether the next time it is asked for, in the same call, is another one.
         """
-        number = self.asked.get(key, 0)
+        number = self.asked.get(key, 0) if has_noise else 0
         kept = self._file.outcomes.setdefault(key, [])
         if number == len(kept):
             kept.append(measure())
@@ -99,8 +102,9 @@ def journal_of(results: Path, scenario: str, question: Mapping[str, str], *, ane
 
 
 def _read(path: Path) -> _File | None:
+    """Read what was measured; what could not be had may be there by now, and is asked for again."""
     try:
-        return _File.model_validate_json(path.read_bytes())
+        found = _File.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -111,3 +115,6 @@ def _read(path: Path) -> _File | None:
         raise RecordError(
             f"{path}: {where}: {first['msg']}; --anew begins the search again"
         ) from None
+    for key, outcomes in found.outcomes.items():
+        found.outcomes[key] = [one for one in outcomes if one.state is not State.NOT_HAD]
+    return found

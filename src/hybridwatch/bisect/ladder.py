@@ -20,7 +20,7 @@ from hybridwatch.bisect.rungs import (
     releases_between,
 )
 from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.commits import PACKAGE
+from hybridwatch.engine.commits import PACKAGE, common_ancestor
 from hybridwatch.errors import BuildError
 from hybridwatch.record.run import Run
 from hybridwatch.search.exact import Answer
@@ -115,7 +115,16 @@ class Ladder:
         found = Descent()
         for rung in self._rungs(found):
             self.say(f"{rung.name}: {rung.last} between {_span(rung)}")
-            found.findings.append(self.hunt.search(rung))
+            try:
+                finding = self.hunt.search(rung)
+            except BuildError as error:
+                if not found.findings:
+                    raise
+                found.notes.append(f"no {rung.name} were searched: {error}")
+                continue
+            if found.findings and finding.question is None:
+                found.notes.append(f"{rung.name} between {_span(rung)}: {finding.why_not}")
+            found.findings.append(finding)
         answer = found.answer
         if answer.question is None or not answer.is_exhausted:
             return found
@@ -140,7 +149,8 @@ class Ladder:
         releases = [parse_label(one.key).spec.release for one in found.answer.pair]
         try:
             tags = [release_tag(repo, release) for release in releases]
-            yield commits_of(self.workshop, tags[0], tags[1])
+            # A release has a branch of its own; the way to the next one begins where that parted.
+            yield commits_of(self.workshop, common_ancestor(repo, *tags), tags[1])
         except BuildError as error:
             found.notes.append(f"no commits were searched: {error}")
 

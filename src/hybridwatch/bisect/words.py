@@ -8,6 +8,7 @@ from hybridwatch.bisect.candidate import Candidate
 from hybridwatch.bisect.hunt import Finding, TimedQuestion
 from hybridwatch.bisect.ladder import Descent
 from hybridwatch.bisect.outcome import State
+from hybridwatch.bisect.outcome_words import first_line
 
 _BAR: Final = 40
 _MOST_BARS: Final = 12
@@ -52,10 +53,10 @@ def result_lines(found: Descent, repeat: str) -> Iterator[str]:
 
 def skipped_lines(finding: Finding) -> Iterator[str]:
     """Name the candidates that said nothing."""
-    for probe in finding.probes:
-        if probe.at in finding.place.skipped:
-            why = f"{probe.outcome.state.value}: {probe.outcome.reason}"
-            yield f"skipped: {finding.rung.candidates[probe.at].title} ({why.splitlines()[0]})"
+    for one in finding.measured:
+        if one.at in finding.place.skipped:
+            why = f"{one.outcome.state.value}: {first_line(one.outcome.reason)}"
+            yield f"skipped: {finding.rung.candidates[one.at].title} ({why})"
 
 
 def posterior_lines(finding: Finding) -> Iterator[str]:
@@ -74,6 +75,7 @@ def to_json(found: Descent, repeat: str, minutes: float) -> dict[str, Any]:
     answer = found.answer
     sure = found.confirmation
     return {
+        "schema_version": 1,
         "found": found.culprit is not None,
         "confirmed": found.is_confirmed,
         "minutes": round(minutes, 2),
@@ -128,20 +130,20 @@ def _answer(finding: Finding, culprit: Candidate | None) -> dict[str, Any]:
 
 def _search(finding: Finding) -> dict[str, Any]:
     masses = None if finding.belief is None else [float(one) for one in finding.belief.masses]
-    states = [probe.outcome.state for probe in finding.probes]
+    states = [one.outcome.state for one in finding.measured]
     return {
         "of": finding.rung.name,
         "candidates": finding.rung.last,
         "why_not": finding.why_not or None,
-        "measured": len(finding.probes) - states.count(State.NOT_HAD),
+        "measured": len(finding.measured) - states.count(State.NOT_HAD),
         "skipped": [finding.rung.candidates[at].key for at in sorted(finding.place.skipped)],
-        "probes": [
+        "measurements": [
             {
-                "candidate": finding.rung.candidates[probe.at].key,
-                "answer": probe.answer.value if probe.answer else None,
-                **probe.outcome.model_dump(mode="json"),
+                "candidate": finding.rung.candidates[one.at].key,
+                "answer": one.answer.value if one.answer else None,
+                **one.outcome.model_dump(mode="json"),
             }
-            for probe in finding.probes
+            for one in finding.measured
         ],
         "posterior": masses,
     }

@@ -41,7 +41,7 @@ def find_by_bayesect(
             break
         at = _least_entropy(masses, prior, yes, no)
         answer = ask(at)
-        if answer is None:
+        if answer is None:  # an end has an answer
             prior[at - 1] = 0.0
         else:
             (yes if answer else no)[at] += 1
@@ -61,16 +61,16 @@ def _least_entropy(masses: Array, prior: Array, yes: Array, no: Array) -> int:
     yes_behind, no_behind, yes_before, no_before = _sides(yes, no)
     behind = (_JEFFREYS + yes_behind) / (2 * _JEFFREYS + yes_behind + no_behind)
     before = (_JEFFREYS + yes_before) / (2 * _JEFFREYS + yes_before + no_before)
-    positions = np.arange(1, len(masses) + 1)
-    # [commit that is asked, commit that is the change]
-    says_yes = np.where(positions[:, None] >= positions, behind, before)
-    left = np.zeros(len(masses))
+    positions = np.arange(len(masses) + 1)
+    # [commit that is asked, the good end too; commit that is the change]
+    says_yes = np.where(positions[:, None] >= positions[1:], behind, before)
+    left = np.zeros(len(positions))
     for share in (says_yes, 1 - says_yes):
         joint = masses * share
         whole = joint.sum(axis=1)
         left += special.xlogy(whole, whole) - special.xlogy(joint, joint).sum(axis=1)
-    left[prior == 0] = np.inf
-    return int(np.argmin(left)) + 1
+    left[1:][prior == 0] = np.inf
+    return int(np.argmin(left))
 
 
 def _sides(yes: Array, no: Array) -> tuple[Array, Array, Array, Array]:

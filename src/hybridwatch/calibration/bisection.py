@@ -35,7 +35,7 @@ COMMITS: Final = 64
 BROKEN: Final = 5
 BUDGET: Final = 60.0
 """Minutes behind the measurement of the ends."""
-PROBE_BLOCKS: Final = 10
+SESSION_BLOCKS: Final = 10
 """Of the ways that do not choose."""
 _END_BLOCKS: Final = 20
 _COSTS: Final = Costs(start=0.75, block=0.1)
@@ -58,7 +58,7 @@ class History:
         step: What the culprit did, as a log ratio.
         rng: Of the measurements.
         minutes: Spent so far.
-        probes: Sessions so far.
+        sessions: Made so far.
     """
 
     weights: tuple[float, ...]
@@ -68,7 +68,7 @@ class History:
     step: float
     rng: Generator
     minutes: float = field(default=0.0)
-    probes: int = field(default=0)
+    sessions: int = field(default=0)
 
     def ends(self) -> Effect:
         """Measure the ends, up to three times, until they differ beyond noise."""
@@ -81,7 +81,7 @@ class History:
 
     def ask(self, choice: Choice) -> Sequence[float] | None:
         """Measure a commit beside the good end."""
-        self.probes += 1
+        self.sessions += 1
         if choice.at in self.broken:
             self.minutes += _COSTS.start / 2
             return None
@@ -129,7 +129,7 @@ def plainly(history: History, effect: Effect) -> Named:
     """Halving, where a session on the wrong side of half the effect decides for good."""
 
     def ask(at: int) -> Answer:
-        seen = history.ask(Choice(at, PROBE_BLOCKS))
+        seen = history.ask(Choice(at, SESSION_BLOCKS))
         if seen is None:
             return Answer.SKIPPED
         return Answer.CHANGED if _is_changed(seen, effect) else Answer.UNCHANGED
@@ -142,7 +142,7 @@ def by_bayesect(history: History, effect: Effect) -> Named:
     """As git-bayesect, told of each session on which side of half the effect it lies."""
 
     def ask(at: int) -> bool | None:
-        seen = history.ask(Choice(at, PROBE_BLOCKS))
+        seen = history.ask(Choice(at, SESSION_BLOCKS))
         return None if seen is None else _is_changed(seen, effect)
 
     return _named(find_by_bayesect(history.weights, ask, history.may_go_on))
@@ -164,14 +164,14 @@ class Outcome:
         right: Whether it named the culprit alone.
         holds: Whether what it named holds the culprit.
         width: How many commits it named.
-        probes: Sessions.
+        sessions: How many were made.
         minutes: What they took.
     """
 
     right: bool
     holds: bool
     width: int
-    probes: int
+    sessions: int
     minutes: float
 
 
@@ -196,7 +196,7 @@ def simulated(way: Way, noise: float, step: float, seed: int, number: int) -> Ou
     holds = named.holds(culprit)
     # What is named besides the culprit may only be what nobody could measure.
     alone = all(at in broken for at in range(named.good + 1, named.bad + 1) if at != culprit)
-    return Outcome(holds and alone, holds, width, history.probes, history.minutes)
+    return Outcome(holds and alone, holds, width, history.sessions, history.minutes)
 
 
 def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
@@ -207,7 +207,7 @@ def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
         for name, way in WAYS.items():
             found = [simulated(way, noise, step, seed, number) for number in range(histories)]
             rows.append(_row(noise, step, name, found))
-    head = "| noise | step | way | ends differ | right | holds it | named | probes | minutes |"
+    head = "| noise | step | way | ends differ | right | holds it | named | sessions | minutes |"
     return "\n".join(
         [
             "# Bisection by times, simulated",
@@ -240,8 +240,8 @@ def _explanation(histories: int) -> list[str]:
         "*Ends differ*: the ends differ beyond noise, without which nothing is searched; the rest "
         "is of these. *Right*: the culprit alone is named, but for commits beside it that do not "
         "start. *Holds it*: what is named holds the culprit. *Named*: commits that are named, "
-        "mean. *Probes*: sessions behind the ends, median. Plain bisection and git-bayesect make "
-        f"sessions of {PROBE_BLOCKS} blocks and are told on which side of half the effect each "
+        "mean. *Sessions*: behind the ends, median. Plain bisection and git-bayesect make "
+        f"sessions of {SESSION_BLOCKS} blocks and are told on which side of half the effect each "
         "lies."
     )
     return [made, "", columns]
@@ -255,7 +255,7 @@ def _row(noise: float, step: float, name: str, found: Sequence[Outcome | None]) 
             _share(sum(one.right for one in made), len(made)),
             _share(sum(one.holds for one in made), len(made)),
             f"{fmean(one.width for one in made):.1f}",
-            f"{median(one.probes for one in made):.0f}",
+            f"{median(one.sessions for one in made):.0f}",
             f"{median(one.minutes for one in made):.0f}",
         ]
     return f"| {' | '.join(cells)} |"

@@ -14,7 +14,7 @@ from hybridwatch.bisect.ends import Ends, ends_of
 from hybridwatch.bisect.hunt import Hunt, Wish
 from hybridwatch.bisect.journal import journal_of
 from hybridwatch.bisect.ladder import Descent, Ladder
-from hybridwatch.bisect.probing import Prober
+from hybridwatch.bisect.meter import Meter
 from hybridwatch.bisect.question import Wanted, require_metric
 from hybridwatch.bisect.rungs import Workshop
 from hybridwatch.bisect.words import result_lines, to_json
@@ -103,7 +103,7 @@ class _Options:
 @click.option(
     "--repo",
     metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=click.Path(path_type=Path, file_okay=False),
     help="A clone of vLLM, whose commits are searched; it is only read.",
 )
 @takes_base("The release that commits are laid over.  [default: the nearest installed one]")
@@ -145,7 +145,7 @@ def command(
         workshop = Workshop(home(), options.repo, options.base, options.install, say)
         hunt = Hunt(
             Wish(options.wanted, options.metric, tuple(subject.expect.exactly)),
-            Prober(subject, home() / "models", tell),
+            Meter(subject, home() / "models", tell),
             journal_of(results, subject.id, _question(subject, options, ends), anew=options.anew),
             say,
             options.max_minutes * _MINUTE,
@@ -157,6 +157,7 @@ def command(
     repeat = _repeat(subject, options, found, results)
     for line in result_lines(found, repeat):
         say(line)
+    say(f"{hunt.journal.fresh} measurements in {hunt.minutes:.0f} min, kept in {hunt.journal.path}")
     if as_json:
         click.echo(json.dumps(to_json(found, repeat, hunt.minutes), indent=2))
     context.exit(int(not found.is_confirmed))

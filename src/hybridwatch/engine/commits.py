@@ -65,6 +65,11 @@ def sha_of(repo: Path, name: str) -> str:
     return found.strip()
 
 
+def common_ancestor(repo: Path, one: str, other: str) -> str:
+    """Give the last commit that two commits have in common; one of them if the other follows it."""
+    return git(repo, "merge-base", one, other).strip()
+
+
 def commits_between(repo: Path, good: str, bad: str) -> tuple[Commit, ...]:
     """List the commits that lead from one to another, along the first parents, in their order.
 
@@ -78,7 +83,7 @@ def commits_between(repo: Path, good: str, bad: str) -> tuple[Commit, ...]:
     Raises:
         BuildError: ``good`` is not an ancestor of ``bad``.
     """
-    base = git(repo, "merge-base", good, bad).strip()
+    base = common_ancestor(repo, good, bad)
     if base != good:
         raise BuildError(
             f"{repo}: expected {good[:12]} to be an ancestor of {bad[:12]}; they part at "

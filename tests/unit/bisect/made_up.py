@@ -1,4 +1,4 @@
-"""Builds that are only labels, and a prober that knows what each of them gives."""
+"""Builds that are only labels, and a meter that knows what each of them gives."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ GOOD, BAD = counted(wrong_tokens=0), counted(wrong_tokens=7)
 DEAD = Outcome(state=State.DIES, reason="RuntimeError: gone")
 
 
-class MadeUpProber:
+class MadeUpMeter:
     """Gives outcomes by label; one that is not known is good.
 
     Args:
@@ -74,8 +74,8 @@ def a_rung(last: int, *, made=None) -> Rung:
     )
 
 
-def a_hunt(tmp_path, prober, *, wanted=Wanted.REGRESSION, metric="", seconds=60.0, clock=None):
+def a_hunt(tmp_path, meter, *, wanted=Wanted.REGRESSION, metric="", seconds=60.0, clock=None):
     """A hunt whose journal is in a folder."""
     journal = journal_of(tmp_path, "smoke/x", {"ends": "0 9"}, anew=False)
     more = {"clock": clock} if clock else {}
-    return Hunt(Wish(wanted, metric, (METRIC,)), prober, journal, print, seconds, **more)
+    return Hunt(Wish(wanted, metric, (METRIC,)), meter, journal, print, seconds, **more)

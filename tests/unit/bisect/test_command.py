@@ -1,4 +1,4 @@
-"""``hybridwatch bisect`` from commits to a record, with engines that read their code's numbers."""
+"""``hybridwatch bisect`` from commits to a record, with engines that are as their code says."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.bisect import probing
+from hybridwatch.bisect import meter
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.engine.installed import look_at
@@ -23,6 +23,7 @@ from tests.clone import a_clone, commit
 from tests.small_release import a_copy, make_home, write
 
 SCENARIO = "smoke/padded"
+CODE = ("worker.py", "half.py")
 BROKEN = "contract.padded_rows_prefilling"
 
 
@@ -49,7 +50,8 @@ class Engines:
         return replace(a_run(*times), builds=builds, id=secrets.token_hex(4))
 
     def _code(self, spec):
-        return (look_at(spec.interpreter).package / "v1" / "worker.py").read_text()
+        folder = look_at(spec.interpreter).package / "v1"
+        return "".join((folder / name).read_text() for name in CODE if (folder / name).is_file())
 
 
 def _number(code, name):
@@ -69,8 +71,8 @@ def home(tmp_path, monkeypatch):
 def engines(monkeypatch):
     """Engines that start at once."""
     made = Engines()
-    monkeypatch.setattr(probing, "run_session", made.run)
-    monkeypatch.setattr(probing, "make_ready", lambda *_: None)
+    monkeypatch.setattr(meter, "run_session", made.run)
+    monkeypatch.setattr(meter, "make_ready", lambda *_: None)
     return made
 
 
@@ -125,13 +127,12 @@ def test_second_call_measures_only_the_pair_again(home, engines, tmp_path):
 def test_commit_beside_one_that_dies_is_told_by_its_file(home, engines, tmp_path):
     clone = a_clone(tmp_path / "clone")
     commit(clone, "Fine (#1)", {"vllm/v1/worker.py": "rows = 2\n"})
-    worker, half = "vllm/v1/worker.py", "vllm/v1/half.py"
-    commit(clone, "Half (#2)", {half: "x = 1\n", worker: "rows = 2\ndies = 1\n"})
-    commit(clone, "Whole (#3)", {half: "x = 2\n", "vllm/v1/b.py": "dies = 1\n"})
-    commit(clone, "Break (#4)", {"vllm/v1/other.py": "x = 1\n", worker: "rows = 3\n"})
+    commit(clone, "Half (#2)", {"vllm/v1/half.py": "dies = 1\n"})
+    whole = {"vllm/v1/half.py": "x = 1\n", "vllm/v1/worker.py": "rows = 3\n"}
+    commit(clone, "Break (#3)", whole)
     done, said = bisect(tmp_path, "--repo", clone)
     assert done.exit_code == 0, done.output
-    assert said["answer"]["culprit"]["pull_request"] == 4
+    assert said["answer"]["culprit"]["pull_request"] == 3
 
 
 def test_change_that_is_not_there_is_the_answer(home, engines, tmp_path):

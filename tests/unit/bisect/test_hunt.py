@@ -5,7 +5,7 @@ import pytest
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.question import ALIVE, Wanted
 from hybridwatch.errors import BuildError
-from tests.unit.bisect.made_up import BAD, DEAD, MadeUpProber, a_hunt, a_rung, counted
+from tests.unit.bisect.made_up import BAD, DEAD, MadeUpMeter, a_hunt, a_rung, counted
 
 
 def from_on(change, last, outcome):
@@ -14,36 +14,36 @@ def from_on(change, last, outcome):
 
 @pytest.mark.parametrize("change", [1, 5, 8])
 def test_first_commit_that_breaks_a_contract_is_found(tmp_path, change):
-    prober = MadeUpProber(from_on(change, 8, BAD))
-    found = a_hunt(tmp_path, prober).search(a_rung(8))
+    meter = MadeUpMeter(from_on(change, 8, BAD))
+    found = a_hunt(tmp_path, meter).search(a_rung(8))
     assert found.is_found
     assert found.question.metric == "contract.wrong_tokens"
     assert [one.key for one in found.pair] == [str(change - 1), str(change)]
-    assert len(prober.asked) == 5  # both ends, and three of seven
+    assert len(meter.asked) == 5  # both ends, and three of seven
 
 
 def test_count_between_those_of_the_ends_is_not_as_the_good_end(tmp_path):
-    prober = MadeUpProber(from_on(3, 8, BAD) | {"4": counted(wrong_tokens=1)})
-    assert a_hunt(tmp_path, prober).search(a_rung(8)).pair[1].key == "3"
+    meter = MadeUpMeter(from_on(3, 8, BAD) | {"4": counted(wrong_tokens=1)})
+    assert a_hunt(tmp_path, meter).search(a_rung(8)).pair[1].key == "3"
 
 
 def test_fix_is_where_the_contract_holds_again(tmp_path):
-    prober = MadeUpProber({str(at): BAD for at in range(6)})
-    found = a_hunt(tmp_path, prober, wanted=Wanted.FIX).search(a_rung(8))
+    meter = MadeUpMeter({str(at): BAD for at in range(6)})
+    found = a_hunt(tmp_path, meter, wanted=Wanted.FIX).search(a_rung(8))
     assert found.pair[1].key == "6"
-    assert not a_hunt(tmp_path / "b", prober).search(a_rung(8)).is_found  # nothing got worse
+    assert not a_hunt(tmp_path / "b", meter).search(a_rung(8)).is_found  # nothing got worse
 
 
 def test_engine_that_dies_is_an_answer_of_its_own(tmp_path):
-    prober = MadeUpProber(from_on(6, 8, DEAD))
-    found = a_hunt(tmp_path, prober).search(a_rung(8))
+    meter = MadeUpMeter(from_on(6, 8, DEAD))
+    found = a_hunt(tmp_path, meter).search(a_rung(8))
     assert found.question.metric == ALIVE
     assert found.pair[1].key == "6"
 
 
 def test_commits_that_say_nothing_are_skipped_and_named(tmp_path):
-    prober = MadeUpProber({**from_on(5, 8, BAD), "4": DEAD})
-    found = a_hunt(tmp_path, prober).search(a_rung(8))
+    meter = MadeUpMeter({**from_on(5, 8, BAD), "4": DEAD})
+    found = a_hunt(tmp_path, meter).search(a_rung(8))
     assert [one.key for one in found.suspects] == ["4", "5"]
     assert (found.is_found, found.is_exhausted) == (False, True)
     assert found.place.skipped == {4}
@@ -55,21 +55,21 @@ def test_build_that_cannot_be_made_is_skipped_and_costs_no_engine(tmp_path):
             raise BuildError("csrc differs")
         return label
 
-    prober = MadeUpProber(from_on(3, 8, BAD))
-    found = a_hunt(tmp_path, prober).search(a_rung(8, made=make))
+    meter = MadeUpMeter(from_on(3, 8, BAD))
+    found = a_hunt(tmp_path, meter).search(a_rung(8, made=make))
     assert found.is_found
-    assert "4" not in prober.asked
-    assert [p.outcome.reason for p in found.probes if p.at == 4] == ["csrc differs"]
+    assert "4" not in meter.asked
+    assert [p.outcome.reason for p in found.measured if p.at == 4] == ["csrc differs"]
 
 
 def test_end_that_cannot_be_had_ends_the_search(tmp_path):
-    prober = MadeUpProber({"8": Outcome(state=State.NOT_HAD, reason="not installed")})
+    meter = MadeUpMeter({"8": Outcome(state=State.NOT_HAD, reason="not installed")})
     with pytest.raises(BuildError, match="8 title: not installed"):
-        a_hunt(tmp_path, prober).search(a_rung(8))
+        a_hunt(tmp_path, meter).search(a_rung(8))
 
 
 def test_change_that_is_not_there_is_said(tmp_path):
-    found = a_hunt(tmp_path, MadeUpProber(), metric="contract.wrong_tokens").search(a_rung(8))
+    found = a_hunt(tmp_path, MadeUpMeter(), metric="contract.wrong_tokens").search(a_rung(8))
     assert found.question is None
     assert "contract.wrong_tokens did not change" in found.why_not
     assert "0 -> 0" in found.why_not
@@ -77,9 +77,9 @@ def test_change_that_is_not_there_is_said(tmp_path):
 
 def test_metric_that_is_named_is_looked_at_alone(tmp_path):
     both = counted(wrong_tokens=7, states_off=2)
-    prober = MadeUpProber(from_on(3, 8, BAD) | from_on(6, 8, both) | {"0": counted(states_off=0)})
-    prober.outcomes |= {str(at): counted(wrong_tokens=at > 2, states_off=0) for at in range(6)}
-    found = a_hunt(tmp_path, prober, metric="contract.states_off").search(a_rung(8))
+    meter = MadeUpMeter(from_on(3, 8, BAD) | from_on(6, 8, both) | {"0": counted(states_off=0)})
+    meter.outcomes |= {str(at): counted(wrong_tokens=at > 2, states_off=0) for at in range(6)}
+    found = a_hunt(tmp_path, meter, metric="contract.states_off").search(a_rung(8))
     assert found.pair[1].key == "6"
 
 
@@ -89,7 +89,7 @@ def test_search_goes_on_with_what_was_measured(tmp_path):
     class StoppedError(Exception):
         pass
 
-    class Stopping(MadeUpProber):
+    class Stopping(MadeUpMeter):
         def contracts(self, label):
             if len(self.asked) == 3:
                 raise StoppedError
@@ -97,25 +97,25 @@ def test_search_goes_on_with_what_was_measured(tmp_path):
 
     with pytest.raises(StoppedError):
         a_hunt(tmp_path, Stopping(outcomes)).search(a_rung(8))
-    rest = MadeUpProber(outcomes)
+    rest = MadeUpMeter(outcomes)
     assert a_hunt(tmp_path, rest).search(a_rung(8)).pair[1].key == "5"
     assert len(rest.asked) == 2
-    again = MadeUpProber(outcomes)
+    again = MadeUpMeter(outcomes)
     assert a_hunt(tmp_path, again).search(a_rung(8)).pair[1].key == "5"
     assert again.asked == []
 
 
 def test_search_without_time_names_a_range(tmp_path):
     now = iter(range(1000))
-    prober = MadeUpProber(from_on(5, 8, BAD))
-    found = a_hunt(tmp_path, prober, seconds=9, clock=lambda: float(next(now))).search(a_rung(8))
+    meter = MadeUpMeter(from_on(5, 8, BAD))
+    found = a_hunt(tmp_path, meter, seconds=9, clock=lambda: float(next(now))).search(a_rung(8))
     assert not found.is_exhausted
     assert "5" in [one.key for one in found.suspects]
 
 
 def test_slower_commit_is_found_by_times(tmp_path):
-    prober = MadeUpProber(slower={str(at): 0.06 for at in range(11, 21)})
-    found = a_hunt(tmp_path, prober).search(a_rung(20))
+    meter = MadeUpMeter(slower={str(at): 0.06 for at in range(11, 21)})
+    found = a_hunt(tmp_path, meter).search(a_rung(20))
     assert found.question.metric == "tpot"
     assert found.is_found
     assert found.pair[1].key == "11"
@@ -123,21 +123,21 @@ def test_slower_commit_is_found_by_times(tmp_path):
 
 
 def test_faster_commit_is_no_regression(tmp_path):
-    prober = MadeUpProber(slower={str(at): -0.06 for at in range(11, 21)})
-    assert a_hunt(tmp_path, prober, metric="tpot").search(a_rung(20)).question is None
-    found = a_hunt(tmp_path / "b", prober, metric="tpot", wanted=Wanted.FIX).search(a_rung(20))
+    meter = MadeUpMeter(slower={str(at): -0.06 for at in range(11, 21)})
+    assert a_hunt(tmp_path, meter, metric="tpot").search(a_rung(20)).question is None
+    found = a_hunt(tmp_path / "b", meter, metric="tpot", wanted=Wanted.FIX).search(a_rung(20))
     assert found.pair[1].key == "11"
 
 
 def test_change_within_the_noise_is_none(tmp_path):
-    prober = MadeUpProber(slower={"20": 0.004})
-    found = a_hunt(tmp_path, prober, metric="tpot").search(a_rung(20))
+    meter = MadeUpMeter(slower={"20": 0.004})
+    found = a_hunt(tmp_path, meter, metric="tpot").search(a_rung(20))
     assert found.question is None
-    assert len(prober.asked) == 3
+    assert len(meter.asked) == 3
 
 
 def test_commit_that_does_not_start_leaves_a_range_of_times(tmp_path):
-    prober = MadeUpProber({"10": DEAD}, slower={str(at): 0.06 for at in range(11, 21)})
-    found = a_hunt(tmp_path, prober, metric="tpot").search(a_rung(20))
+    meter = MadeUpMeter({"10": DEAD}, slower={str(at): 0.06 for at in range(11, 21)})
+    found = a_hunt(tmp_path, meter, metric="tpot").search(a_rung(20))
     assert [one.key for one in found.suspects] == ["10", "11"]
     assert found.is_exhausted

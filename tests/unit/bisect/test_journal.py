@@ -3,17 +3,25 @@
 import pytest
 
 from hybridwatch.bisect.journal import journal_of
+from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.errors import RecordError
 from tests.unit.bisect.made_up import BAD, GOOD
 
 
-def test_second_measurement_of_a_candidate_is_another_one(tmp_path):
+def test_second_measurement_with_noise_is_another_one(tmp_path):
     first = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
-    assert first.outcome("a", lambda: GOOD) == GOOD
-    assert first.outcome("a", lambda: BAD) == BAD
+    assert first.outcome("a", lambda: GOOD, has_noise=True) == GOOD
+    assert first.outcome("a", lambda: BAD, has_noise=True) == BAD
     again = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
-    assert [again.outcome("a", pytest.fail) for _ in range(2)] == [GOOD, BAD]
+    assert [again.outcome("a", pytest.fail, has_noise=True) for _ in range(2)] == [GOOD, BAD]
     assert (again.kept, again.fresh) == (2, 0)
+
+
+def test_measurement_without_noise_is_made_once(tmp_path):
+    journal = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    assert journal.outcome("a", lambda: GOOD) == GOOD
+    assert journal.outcome("a", pytest.fail) == GOOD
+    assert journal.fresh == 1
 
 
 def test_another_question_has_another_file_and_anew_forgets(tmp_path):
@@ -44,3 +52,11 @@ def test_measurement_that_is_interrupted_leaves_the_file_whole(tmp_path):
     again = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
     assert again.kept == 1
     assert [path.name for path in journal.path.parent.iterdir()] == [journal.path.name]
+
+
+def test_what_could_not_be_had_is_asked_for_again_by_the_next_call(tmp_path):
+    gone = Outcome(state=State.NOT_HAD, reason="not installed")
+    journal = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    assert journal.outcome("a", lambda: gone) == journal.outcome("a", pytest.fail) == gone
+    again = journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
+    assert again.outcome("a", lambda: GOOD) == GOOD

@@ -30,7 +30,7 @@ _LONGEST_REASON: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Prober:
+class Meter:
     """Measures builds with one scenario.
 
     Attributes:

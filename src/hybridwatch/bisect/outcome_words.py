@@ -1,0 +1,52 @@
+"""One measurement in a few words."""
+
+import math
+
+from hybridwatch.bisect.outcome import Outcome, State
+from hybridwatch.bisect.question import ALIVE, Question
+from hybridwatch.search.exact import Answer
+from hybridwatch.search.timed import effect_of
+
+
+def value_words(metric: str, outcome: Outcome) -> str:
+    """Say what a measurement of contracts gave."""
+    match outcome.state:
+        case State.NOT_HAD:
+            return f"{outcome.state.value}: {first_line(outcome.reason)}"
+        case State.DIES:
+            return f"dies ({first_line(outcome.reason)})" if outcome.reason else "dies"
+        case State.MEASURED:
+            if metric == ALIVE:
+                return "lives"
+            return f"{outcome.counts[metric]:g}" if metric in outcome.counts else "no value"
+
+
+def exact_words(question: Question, outcome: Outcome, answer: Answer) -> str:
+    """Say what a measurement of contracts gave, and what follows."""
+    said = value_words(question.metric, outcome)
+    if answer is Answer.SKIPPED:
+        return f"skipped, {said}"
+    return f"{said}, as the {'later' if answer is Answer.CHANGED else 'earlier'} end"
+
+
+def timed_words(outcome: Outcome) -> str:
+    """Say what a measurement of times gave."""
+    if outcome.state is not State.MEASURED:
+        return f"skipped, {outcome.state.value}: {first_line(outcome.reason)}"
+    return f"{change_words(effect_of(outcome.ratios).size)} in {len(outcome.ratios)} blocks"
+
+
+def unchanged_words(metric: str, first: Outcome, last: Outcome) -> str:
+    """Say that the ends do not differ in the way that was wanted."""
+    said = " -> ".join(value_words(metric, one) for one in (first, last))
+    return f"{metric} did not change between the ends as wanted: {said}"
+
+
+def change_words(log_ratio: float) -> str:
+    """Write a log ratio as a change."""
+    return f"{math.expm1(log_ratio):+.1%}"
+
+
+def first_line(text: str) -> str:
+    """Give the first line of a text, which may be empty."""
+    return text.partition("\n")[0]

@@ -1,0 +1,88 @@
+"""From releases to commits: where the second list begins, and what is said if there is none."""
+
+import pytest
+
+from hybridwatch.bisect.confirming import Confirmation
+from hybridwatch.bisect.ends import ends_of
+from hybridwatch.bisect.ladder import Ladder
+from hybridwatch.bisect.outcome import Outcome, State
+from hybridwatch.bisect.question import Wanted
+from hybridwatch.bisect.rungs import Workshop
+from hybridwatch.engine.builds import named_build
+from hybridwatch.engine.install import MARKER, environment_digest
+from hybridwatch.errors import BuildError
+from tests.clone import a_clone, commit, git
+from tests.small_release import an_environment, make_home
+from tests.unit.bisect.made_up import BAD, MadeUpMeter, a_hunt
+
+LATER = """
+[builds."tiny-1.1"]
+like = "tiny-1.0"
+release = "1.1"
+"""
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Two installed releases."""
+    root = make_home(tmp_path / "home")
+    file = root / "engine" / "builds.toml"
+    file.write_text(file.read_text() + LATER)
+    build = named_build("tiny-1.1", root)
+    an_environment(build.environment)
+    (build.environment / MARKER).write_text(environment_digest(build) + "\n")
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(root))
+    return root
+
+
+def a_ladder(home, clone, meter, tmp_path):
+    workshop = Workshop(home, clone, "tiny-1.0", False, print)
+    ends = ends_of("1.0", "1.1", Wanted.REGRESSION, clone, "cpu", home)
+    return Ladder(ends, workshop, a_hunt(tmp_path, meter), lambda _run: tmp_path / "record", print)
+
+
+def descend(ladder, monkeypatch):
+    """Search, and take the pair that is found as confirmed."""
+    sure = Confirmation(holds=True, text="", labels=("", ""), record="")
+    monkeypatch.setattr("hybridwatch.bisect.ladder.confirm", lambda *_: sure)
+    monkeypatch.setattr(Ladder, "_look_closer", lambda *_: None)
+    return ladder.descend()
+
+
+def test_commits_between_two_releases_begin_where_the_earlier_ones_branch_parted(
+    home, tmp_path, monkeypatch
+):
+    clone = a_clone(tmp_path / "clone")
+    git(clone, "tag", "-d", "v1.0")
+    shared = git(clone, "rev-parse", "HEAD").strip()
+    git(clone, "checkout", "-q", "-b", "branch")
+    commit(clone, "Only in 1.0", {"vllm/v1/a.py": "a = 1\n"})
+    git(clone, "tag", "v1.0")
+    git(clone, "checkout", "-q", "-")
+    worker = [commit(clone, f"{n} (#{n})", {"vllm/v1/worker.py": f"rows = {n}\n"}) for n in (2, 3)]
+    git(clone, "tag", "v1.1")
+    bad = {"tiny-1.1": BAD, f"bisect-{worker[1][:10]}": BAD}
+    ladder = a_ladder(home, clone, MadeUpMeter(bad), tmp_path)
+    found = descend(ladder, monkeypatch)
+    assert [one.key for one in found.answer.pair] == worker
+    assert f"bisect-{shared[:10]}" in ladder.hunt.meter.asked
+
+
+def test_releases_are_the_answer_where_no_commit_can_be_built(home, tmp_path, monkeypatch):
+    clone = a_clone(tmp_path / "clone")
+    commit(clone, "Kernel (#2)", {"csrc/a.cpp": "int b;"})
+    git(clone, "tag", "v1.1")
+    ladder = a_ladder(home, clone, MadeUpMeter({"tiny-1.1": BAD}), tmp_path)
+    found = descend(ladder, monkeypatch)
+    assert found.culprit is not None
+    assert found.culprit.key == "tiny-1.1"
+    (note,) = found.notes
+    assert note.startswith("no commits were searched: ")
+    assert "csrc/a.cpp" in note
+
+
+def test_end_that_is_not_there_is_no_answer(home, tmp_path):
+    gone = Outcome(state=State.NOT_HAD, reason="no such model")
+    ladder = a_ladder(home, None, MadeUpMeter({"tiny-1.1": gone}), tmp_path)
+    with pytest.raises(BuildError, match=r"tiny-1\.1: no such model"):
+        ladder.descend()
