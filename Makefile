@@ -11,6 +11,8 @@ READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum
 PATIENCE := and not slow
 # The tests of a file share what their fixtures make, an engine or a browser; tests/conftest.py orders files.
 WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Folders of the tests that need an engine or a browser: to look through all others takes each worker many seconds.
+LIVE := tests/engine tests/e2e tests/dashboard
 CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-lock.json tests/github/cut.py | cksum | tr ' ' '-')
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
@@ -25,7 +27,7 @@ run: engine ## Run the smoke scenarios on the embedded model, healthy and known-
 
 test: engine browser axe contract check ## Everything that continuous integration runs.
 	$(BIN)/python -m pytest $(WORKERS) -m "not engine and not browser $(PATIENCE)" --durations=10
-	$(BIN)/python -m pytest $(WORKERS) -m "(engine or browser) $(PATIENCE)" --durations=10
+	$(BIN)/python -m pytest $(WORKERS) -m "(engine or browser) $(PATIENCE)" --durations=10 $(LIVE)
 
 test-all: PATIENCE :=
 test-all: test ## The same with the tests that take minutes each, before a release.

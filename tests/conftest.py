@@ -7,6 +7,9 @@ from typing import Final
 
 import pytest
 
+from hybridwatch.cli.init import make_home
+from hybridwatch.home import HOME_VARIABLE
+
 # Tests read what is printed: whoever likes colours or long lines in files must not change it.
 for _wish in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
     os.environ.pop(_wish, None)
@@ -31,8 +34,20 @@ LONGEST_FIRST: Final = (
 """Files that take a minute or more: begun last, one would keep a worker alone at the end."""
 
 
+LIVE: Final = frozenset({"engine", "e2e", "dashboard"})
+"""Folders, also named in the Makefile, where alone tests may need an engine or a browser."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first, and last in its file what ends what the others share."""
+    """Put the longest files first, and last in its file what ends what the others share.
+
+    Raises:
+        UsageError: A test that needs an engine or a browser lies where ``make test`` misses it.
+    """
+    for item in items:
+        live = any(item.get_closest_marker(name) for name in ("engine", "browser"))
+        if live and LIVE.isdisjoint(item.path.parts):
+            raise pytest.UsageError(f"{item.path}: a test with an engine belongs in {sorted(LIVE)}")
     long = {TESTS / name: place for place, name in enumerate(LONGEST_FIRST)}
     shuffled: dict[Path, int] = {}
     for place, item in enumerate(items, len(long)):
@@ -71,3 +86,12 @@ class Golden:
 def golden() -> Golden:
     """Check texts against reviewed files."""
     return Golden()
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of somebody's own, with the files that it starts with."""
+    folder = tmp_path / "mine"
+    make_home(folder)
+    monkeypatch.setenv(HOME_VARIABLE, str(folder))
+    return folder

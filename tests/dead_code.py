@@ -39,6 +39,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "list_commands": "click calls it",
     "get_command": "click calls it",
     "format_commands": "click calls it",
+    "handle_starttag": "html's parser calls it",
     "writable": "io's interface of a raw stream",
     "seekable": "io's interface of a raw stream",
     "readinto": "io's interface of a raw stream",

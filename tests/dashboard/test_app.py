@@ -366,8 +366,12 @@ def test_verb_starts_streamlit_on_loopback_without_telemetry(tmp_path, monkeypat
 
     def become(program: str, words: list[str], environment: dict[str, str]) -> None:
         seen.update(words=words, results=environment["HYBRIDWATCH_RESULTS"], cwd=Path.cwd())
+        seen.update(home=environment["HYBRIDWATCH_HOME"])
         raise Started
 
+    # It becomes a process in the folder of the app, which is another home.
+    (tmp_path / "hybridwatch.toml").touch()
+    monkeypatch.delenv("HYBRIDWATCH_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.execve", become)
     outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path), "--port", "8777"])
@@ -375,6 +379,7 @@ def test_verb_starts_streamlit_on_loopback_without_telemetry(tmp_path, monkeypat
     assert "http://127.0.0.1:8777" in outcome.output
     assert seen["results"] == str(tmp_path)
     assert seen["cwd"] == ROOT / "dashboard"
+    assert seen["home"] == str(tmp_path)
     words = seen["words"]
     assert isinstance(words, list)
     assert {"--server.address=127.0.0.1", "--browser.gatherUsageStats=false"} <= set(words)
@@ -392,8 +397,3 @@ def test_verb_says_how_to_get_streamlit(tmp_path, monkeypatch) -> None:
     outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path)])
     assert isinstance(outcome.exception, verb.DashboardError)
     assert "pip install 'hybridwatch[dashboard]'" in str(outcome.exception)
-
-
-def test_verb_needs_a_checkout(tmp_path: Path) -> None:
-    with pytest.raises(verb.DashboardError, match="started from a checkout"):
-        verb.find_app(tmp_path)

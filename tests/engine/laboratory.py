@@ -6,9 +6,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.engine.builds import home, named_build
+from hybridwatch.engine.builds import named_build
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.launch import HOST
+from hybridwatch.home import home
 from hybridwatch.process import ConversingProcess
 from tests.engine.conftest import BUILD
 

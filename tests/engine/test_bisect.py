@@ -7,9 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import home, load_builds, named_build
+from hybridwatch.engine.builds import load_builds, named_build
 from hybridwatch.engine.installed import look_at
 from hybridwatch.engine.own_builds import remove_build
+from hybridwatch.home import home
 from hybridwatch.store import read_run
 from tests.engine.conftest import BUILD
 from tests.engine.planted_history import SLOW_STEP, STATE_FAULTS, a_history

@@ -5,10 +5,11 @@ import signal
 import psutil
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import EngineError
+from hybridwatch.home import home
 from hybridwatch.measure import bench as bench_module
 from hybridwatch.measure import phase
 from hybridwatch.measure.bench import Bench
@@ -29,6 +30,12 @@ def workers() -> list[psutil.Process]:
     ]
 
 
+def wait_briefly(engine):
+    """Wait seconds for an engine that will not answer, where a user's run waits half a minute."""
+    for line in engine.control._lines:
+        line._http.timeout = 5.0
+
+
 @pytest.fixture
 def trial(bench, scenario, sides, tmp_path, monkeypatch):
     """Makes one contract trial of the healthy side, as a session does, with short patience."""
@@ -40,10 +47,11 @@ def trial(bench, scenario, sides, tmp_path, monkeypatch):
 def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, monkeypatch):
     bench.make_ready(HEALTHY)
 
-    def kill_then_measure(*arguments):
+    def kill_then_measure(phase_, station):
+        wait_briefly(station.engine)
         for worker in workers():
             worker.send_signal(signal.SIGKILL)
-        return measure(*arguments)
+        return measure(phase_, station)
 
     with monkeypatch.context() as patched:
         patched.setattr("hybridwatch.measure.session.measure", kill_then_measure)
@@ -60,8 +68,7 @@ def test_hung_engine_is_a_failed_trial_within_the_limit(bench, trial, monkeypatc
 
     def stop_then_measure(phase_, station):
         monkeypatch.setattr("hybridwatch.measure.waves.REQUEST_TIMEOUT_S", 5.0)
-        for line in station.engine.control._lines:
-            line._http.timeout = 5.0
+        wait_briefly(station.engine)
         for worker in workers():
             worker.send_signal(signal.SIGSTOP)
         return measure(phase_, station)

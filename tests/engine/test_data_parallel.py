@@ -6,8 +6,9 @@ import httpx
 import psutil
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
+from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.scenario.load import find

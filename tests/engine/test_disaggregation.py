@@ -8,10 +8,10 @@ import httpx
 import psutil
 import pytest
 
-from hybridwatch.engine.builds import home
 from hybridwatch.engine.disaggregation import DisaggregatedServer
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.pair_proxy import FAILED_SIDE
+from hybridwatch.home import home
 from tests.engine.conftest import HEALTHY
 
 # Two engines start at once, here perhaps twice.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.engine.builds import home
+from hybridwatch.home import home
 from tests.engine.laboratory import Laboratory
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.engine.builds import home
 from hybridwatch.errors import MeasurementError
+from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import CONTRACTS, Station, measure
 from hybridwatch.record.run import Phase

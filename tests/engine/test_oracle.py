@@ -4,8 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
+from hybridwatch.home import home
 from hybridwatch.measure.make_oracle import by_transformers
 from hybridwatch.quality.oracle import deviations_of, load, path_of
 from hybridwatch.scenario.load import load_scenario

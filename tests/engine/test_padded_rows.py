@@ -12,9 +12,10 @@ import pytest
 from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.one_side import sides_of
 from hybridwatch.analysis.sign_flips import Row, flip_p
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 from hybridwatch.measure.against_oracle import wrong_answers
 from hybridwatch.measure.make_oracle import answered_by, trials_of
 from hybridwatch.measure.phase import Measured, Station, _probed, measure, samples_of_steps

@@ -5,7 +5,7 @@ One engine with Eagle drafts on V2, its kernels interpreted, and for comparison 
 
 import pytest
 
-from hybridwatch.engine.builds import home
+from hybridwatch.home import home
 from tests.engine.laboratory import Laboratory
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

@@ -5,10 +5,11 @@ One seed of each; `hybridwatch controls --seeds 20` is the long form.
 
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
+from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import Station, measure
 from hybridwatch.metric.catalogue import WRONG_TOKENS

@@ -8,7 +8,8 @@ import subprocess
 
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
+from hybridwatch.home import home
 from tests.engine.conftest import BUILD
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

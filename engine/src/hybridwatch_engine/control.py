@@ -12,7 +12,7 @@ from hybridwatch_engine.fixes.switchboard import switchboard
 from hybridwatch_engine.idle_rank import idle_rank
 from hybridwatch_engine.model_runner import clear_cache, clear_rows, is_v2, requests_in
 from hybridwatch_engine.mutants.board import mutant_board
-from hybridwatch_engine.planted import planter
+from hybridwatch_engine.planter import planter
 from hybridwatch_engine.probes.contract import ContractProbe
 from hybridwatch_engine.probes.draft_writes import DraftWritesProbe
 from hybridwatch_engine.probes.host_sync import HostSyncProbe

@@ -6,7 +6,7 @@ planted (``+slow-step`` behind a build's name) and taken out again, on a live en
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from hybridwatch_engine.decode_faults import shifted_decay, unwritten_state
@@ -142,9 +142,3 @@ class Planter:
                 patches.install()
             else:
                 patches.remove()
-
-
-@cache
-def planter() -> Planter:
-    """The one of this process."""
-    return Planter()

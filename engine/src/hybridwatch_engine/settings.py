@@ -7,11 +7,12 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Literal
 
 VARIABLE = "HYBRIDWATCH_ENGINE"
 
-_KEYS: Final = {"graph_replay", "fixes", "model_runner"}
+_KEYS: Final = {"graph_replay", "fixes", "model_runner", "mutants"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Settings:
         active: Whether the variable was set at all.
         graph_replay: Replay FULL graphs on the CPU (``cpu.graph_replay``).
         fixes: Fix id to whether it shall be in; fixes not named stay as released.
+        mutants: Folders of mutants of somebody's own.
         model_runner: Which of vLLM's two model runners shall work; None leaves it to vLLM. On a CPU
             V2 works through Triton's interpreter (``cpu.triton_interpreter``).
     """
@@ -30,6 +32,7 @@ class Settings:
     graph_replay: bool = False
     fixes: Mapping[str, bool] = field(default_factory=dict)
     model_runner: Literal["v1", "v2"] | None = None
+    mutants: tuple[Path, ...] = ()
 
 
 def from_environment() -> Settings:
@@ -55,4 +58,5 @@ def from_environment() -> Settings:
         graph_replay=replay,
         fixes={str(fix): bool(wanted) for fix, wanted in raw.get("fixes", {}).items()},
         model_runner=runner,
+        mutants=tuple(map(Path, raw.get("mutants", ()))),
     )

@@ -32,12 +32,11 @@ class SourceTree:
 
     def module(self, path: str) -> ast.Module | None:
         """Parse one file, ``None`` when the release does not have it."""
-        full = self.root / path
-        return _parsed(full) if full.is_file() else None
+        return self._module(path)
 
     def function(self, path: str, name: str) -> FunctionNode | None:
         """Find ``Class.method`` or ``function`` in a file, ``None`` when it is not there."""
-        module = self.module(path)
+        module = self._module(path)
         if module is None:
             return None
         body: list[ast.stmt] = module.body
@@ -72,6 +71,50 @@ class SourceTree:
         edited lists none, and a file that a patch has added is listed nowhere.
         """
         return digest_of(self.hashes())
+
+    def _module(self, path: str) -> ast.Module | None:
+        full = self.root / path
+        return _parsed(full) if full.is_file() else None
+
+
+class WatchedTree(SourceTree):
+    """A tree that notes what is read of it: what the answer of a probe hangs on."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._read: dict[str, str] = {}
+
+    def module(self, path: str) -> ast.Module | None:
+        """Parse a file, and note the whole of it."""
+        self._read[path] = self._text(path)
+        return super().module(path)
+
+    def function(self, path: str, name: str) -> FunctionNode | None:
+        """Find a function, and note no more of its file."""
+        found = super().function(path, name)
+        lines = [] if found is None else self._text(path).split("\n")[_place_of(found)]
+        self._read[f"{path} {name}"] = "\n".join(lines)
+        return found
+
+    def files_below(self, folder: str) -> list[str]:
+        """Name files, and note the names."""
+        found = super().files_below(folder)
+        self._read[f"{folder}/"] = "\n".join(found)
+        return found
+
+    def read_digest(self) -> str:
+        """SHA-256 over everything that was read, as it stands there, comments included."""
+        return digest_of(dict(sorted(self._read.items())))
+
+    def _text(self, path: str) -> str:
+        full = self.root / path
+        return full.read_text(encoding="utf-8") if full.is_file() else ""
+
+
+def _place_of(function: FunctionNode) -> slice:
+    """Which lines of its file a function takes, its decorators included."""
+    first = min(node.lineno for node in (function, *function.decorator_list))
+    return slice(first - 1, function.end_lineno)
 
 
 def digest_of(hashes: Mapping[str, str]) -> str:

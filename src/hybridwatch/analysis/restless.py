@@ -14,13 +14,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from hybridwatch.analysis.machine_state import is_restless
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
-from hybridwatch.metric import Metric
+from hybridwatch.analysis.subject import Subject
+from hybridwatch.metric import Metric, metric_of
+from hybridwatch.record.run import Run
 
 DECIDES: Final = "engine_cpu_time"
 """The metric that neighbours stretch least."""
 
+BLOCKS: Final = 20
+"""Blocks that show a tenth more work on a restless machine (``calibration/restless.py``)."""
+
 _DIRECTIONS: Final = 2
+
+
+def blocks_missing(run: Run) -> int:
+    """Say how many more blocks a run of two builds needs; none where its machine was quiet.
+
+    Only the machine is looked at, by its calibration kernel, whose spread stays as it is when the
+    sides of a block change places. So the flips stay exact, however often this is asked.
+    """
+    baseline, contender = (OneSide(run, side) for side in range(2))
+    metric = metric_of(DECIDES)
+    pair = pair_of(Subject(metric, metric.kind.statistic), baseline, contender)
+    if not is_restless(pair):
+        return 0
+    return max(0, BLOCKS - min(len(side.trials) for side in pair.sides))
 
 
 def restless_p(metrics: Sequence[Metric], rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:

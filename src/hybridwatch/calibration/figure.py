@@ -24,17 +24,34 @@ class Form(Enum):
     NUMBER = "number"
 
 
+class Promise(Enum):
+    """Where a figure must stay."""
+
+    MOST = "most"
+    """At or below a limit."""
+    LEAST = "least"
+    """At or above it."""
+    LEVEL = "level"
+    """At or below the level of an exact test, which the test spends whole: half of all estimates
+    then lie beyond it, so only an interval that does breaks the promise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A promise about a figure.
 
     Attributes:
         limit: The last value that keeps it.
-        at_most: Whether the figure must stay at or below the limit, else at or above it.
+        promise: On which side of it the figure must stay.
     """
 
     limit: float
-    at_most: bool
+    promise: Promise
+
+    @property
+    def at_most(self) -> bool:
+        """Whether the figure must stay at or below the limit, else at or above it."""
+        return self.promise is not Promise.LEAST
 
     def holds(self, value: float) -> bool:
         """Say whether a value keeps the promise."""
@@ -68,7 +85,11 @@ class Figure:
     @property
     def met(self) -> bool | None:
         """Whether the estimate keeps the bound; ``None`` without one."""
-        return None if self.bound is None else self.bound.holds(self.value)
+        if self.bound is None:
+            return None
+        if self.bound.promise is Promise.LEVEL:
+            return not self.refuted
+        return self.bound.holds(self.value)
 
     @property
     def refuted(self) -> bool:
@@ -93,12 +114,17 @@ def part(outcomes: Collection[bool]) -> str:
 
 def at_most(limit: float) -> Bound:
     """Promise that a figure is no larger."""
-    return Bound(limit, at_most=True)
+    return Bound(limit, Promise.MOST)
+
+
+def at_level(limit: float) -> Bound:
+    """Promise that a share is no larger than the level of the exact test behind it."""
+    return Bound(limit, Promise.LEVEL)
 
 
 def at_least(limit: float) -> Bound:
     """Promise that a figure is no smaller."""
-    return Bound(limit, at_most=False)
+    return Bound(limit, Promise.LEAST)
 
 
 def share(name: str, what: str, outcomes: Sequence[bool], bound: Bound | None = None) -> Figure:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.calibration.figure import Bound, Figure, Form
+from hybridwatch.calibration.figure import Bound, Figure, Form, Promise
 from hybridwatch.errors import ExportError
 
 _SCHEMA: Final = 1
@@ -67,7 +67,7 @@ def _figure(entry: Mapping[str, Any]) -> Figure:
         high=_number(entry["high"]),
         simulations=int(entry["simulations"]),
         form=Form(entry["form"]),
-        bound=None if limit is None else Bound(float(limit), entry["bound_is"] == "most"),
+        bound=None if limit is None else Bound(float(limit), Promise(entry["bound_is"])),
     )
 
 

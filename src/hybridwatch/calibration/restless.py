@@ -20,9 +20,10 @@ from hybridwatch.analysis import signed_rank
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.restless import BLOCKS
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.calibration import figure
-from hybridwatch.calibration.figure import at_least, at_most, part, percent
+from hybridwatch.calibration.figure import at_least, at_level, part, percent
 from hybridwatch.calibration.laboratory import Laboratory, Section, Table
 from hybridwatch.calibration.noise import Array
 from hybridwatch.calibration.sessions import (
@@ -38,12 +39,11 @@ SLOWER: Final = "busy-step-10"
 _CALM: Final = 0.1
 """Logarithm by which the kernel may differ between the two trials of a calm block."""
 _FEWEST: Final = 4
-_BLOCKS: Final = (7, 10, 20)
-_ENOUGH: Final = 20
-"""Blocks that show a tenth more work; ``--trials 20`` makes them."""
-_KEYS: Final = MappingProxyType({"one half": "chosen on", "other half": "tested on"})
 _USUAL: Final = 10
 """Blocks that the scenarios count."""
+_BLOCKS: Final = (7, _USUAL, BLOCKS)
+_REPORTS: Final = 1000
+_KEYS: Final = MappingProxyType({"one half": "chosen on", "other half": "tested on"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> Section:
         as_recorded += [(name, where, *_cells(rule, same, slower)) for name, rule in RULES.items()]
         for blocks in _BLOCKS:
             lab.tell(f"restless sessions: {where}, {blocks} blocks drawn")
-            rng, reports = lab.rng(f"restless {_KEYS[where]} {blocks}"), lab.times(400, 20)
+            rng, reports = lab.rng(f"restless {_KEYS[where]} {blocks}"), lab.times(_REPORTS, 20)
             drawn = [
                 [_drawn(rng, _pool(some), blocks, swap=swap) for _ in range(reports if some else 0)]
                 for some, swap in ((same, True), (slower, False))
@@ -145,7 +145,7 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> Section:
                 (name, where, f"{blocks}", *_cells(rule, *drawn)) for name, rule in RULES.items()
             ]
             as_drawn += rows
-            if where == "other half" and blocks in {_USUAL, _ENOUGH}:
+            if where == "other half" and blocks in {_USUAL, BLOCKS}:
                 figures += _figures_of_drawn(blocks, *drawn)
         if where == "other half":
             figures = (_called_restless(same), *figures)
@@ -157,10 +157,10 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> Section:
         "recorded; no constant was tuned on any. Two halves show how far a figure hangs on these "
         "few sessions. Sessions of other lengths were drawn from the blocks of a half, with "
         "replacement; where nothing was changed, which of the two trials of a block is the "
-        f"contender was drawn too. Scenarios count {_USUAL} blocks. A report counts once, "
-        "whichever of its times and rates is red, better or the same. The figures of drawn "
-        f"sessions are of the other half; that {_ENOUGH} blocks are enough was seen on them, not "
-        "foretold."
+        f"contender was drawn too. Scenarios count {_USUAL} blocks; a run "
+        f"whose machine is restless goes on to {BLOCKS}. A report counts once, whichever of its "
+        "times and rates is red, better or the same. The figures of drawn sessions are of the "
+        f"other half; that {BLOCKS} blocks are enough was seen on them, not foretold."
     )
     header = ("unchanged: red", "better", "the same", "+10 % work: red", "by")
     tables = (
@@ -188,13 +188,13 @@ def _figures_of_drawn(
             f"restless.changed{suffix}",
             f"unchanged on a restless machine, {blocks} blocks drawn: any red or better",
             [any(c.verdict in changed for c in as_shipped(one)) for one in same],
-            at_most(0.05),
+            at_level(0.05),
         ),
         figure.share(
             f"restless.found{suffix}",
             f"+10 % work on a restless machine, {blocks} blocks drawn: any red",
             [_has(as_shipped(one), Verdict.REGRESSION) for one in slower],
-            at_least(0.70) if blocks == _ENOUGH else None,
+            at_least(0.70) if blocks == BLOCKS else None,
         ),
     )
 
@@ -263,7 +263,7 @@ def _cells(rule: Rule, same: Sequence[Judged], slower: Sequence[Judged]) -> tupl
     by = (
         ", ".join(
             f"{name} {percent(round(count / len(worked), 3))}"
-            for name, count in counts.most_common(3)
+            for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:3]
         )
         or "-"
     )

@@ -5,12 +5,17 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from hybridwatch.calibration.figure import CONFIDENCE, Figure, Form
+from hybridwatch.calibration.figure import CONFIDENCE, Figure, Form, Promise
 from hybridwatch.calibration.laboratory import Section
 
 SCHEMA: Final = 1
 _WIDTH: Final = 100
 
+_PROMISES: Final = {
+    Promise.MOST: "at most",
+    Promise.LEAST: "at least",
+    Promise.LEVEL: "at most a level of",
+}
 _INTRODUCTION: Final = """\
 # Calibration: how often our rules are right
 
@@ -23,7 +28,9 @@ Every number here was made by
 and comes out the same on every run with this seed (times excepted). The rules under test are
 those that ship, as [judging.md](judging.md) describes them. Intervals are 95 %:
 Wilson's for shares, Tango's for differences of paired shares, exact Poisson for rates, order
-statistics for medians. [calibration.json](calibration.json) holds the same for the dashboard.\
+statistics for medians. A *level* is that of an exact test, which spends it whole, so half of all
+estimates lie beyond it: it is kept unless the whole interval does.
+[calibration.json](calibration.json) holds the same for the dashboard.\
 """
 
 
@@ -37,8 +44,8 @@ def to_json(sections: Sequence[Section], command: str, seed: int) -> dict[str, A
 
     A figure has ``id`` (stable), ``what``, ``form`` (``share``: a fraction, or ``number``),
     ``value`` with the ends ``low`` and ``high`` of its interval, ``simulations``, and ``bound``,
-    ``bound_is`` (``most`` or ``least``) and ``met``, null where nothing was promised. Numbers that
-    are not known are null; there is no NaN.
+    ``bound_is`` (``most``, ``least`` or ``level``) and ``met``, null where nothing was promised.
+    Numbers that are not known are null; there is no NaN.
     """
     return {
         "schema_version": SCHEMA,
@@ -110,7 +117,7 @@ def _row(one: Figure) -> list[str]:
 def _bound(one: Figure) -> str:
     if one.bound is None:
         return ""
-    return f"at {'most' if one.bound.at_most else 'least'} {_number(one, one.bound.limit)}"
+    return f"{_PROMISES[one.bound.promise]} {_number(one, one.bound.limit)}"
 
 
 def _number(one: Figure, value: float) -> str:
@@ -129,7 +136,7 @@ def _plain(one: Figure) -> dict[str, Any]:
         "high": _finite(one.high),
         "simulations": one.simulations,
         "bound": None if one.bound is None else one.bound.limit,
-        "bound_is": None if one.bound is None else ("most" if one.bound.at_most else "least"),
+        "bound_is": None if one.bound is None else one.bound.promise.value,
         "met": one.met,
     }
 

@@ -25,8 +25,8 @@ from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.progress import progress
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_base
-from hybridwatch.engine.builds import home
 from hybridwatch.errors import ScenarioError
+from hybridwatch.home import home
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.process import stoppable
 from hybridwatch.record.run import Run

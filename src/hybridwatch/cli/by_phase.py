@@ -14,10 +14,12 @@ from hybridwatch.cli.board import Board
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.outcome import Outcome, keep, summary_of
 from hybridwatch.cli.say import as_text
-from hybridwatch.engine.builds import BuildRequest, home
+from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.home import home
+from hybridwatch.measure.budget import Budget
 from hybridwatch.measure.plan import EVERY_PHASE, TIMED_PHASES
 from hybridwatch.measure.relay import Relay
-from hybridwatch.measure.session import SessionRequest
+from hybridwatch.measure.session import Missing, SessionRequest, Tell, none_missing
 from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
@@ -34,10 +36,21 @@ class Measured:
     Attributes:
         phases: Which phases.
         warmed: Timed phases that begin with a warm-up.
+        missing: Says how many more timed trials a side a run needs on its machine.
     """
 
     phases: Collection[Phase] = EVERY_PHASE
     warmed: Collection[Phase] = TIMED_PHASES
+    missing: Missing = none_missing
+
+    def requested(
+        self, plan: Plan, models: Path, tell: Tell, budget: Budget | None = None
+    ) -> SessionRequest:
+        """Request a session of one scenario."""
+        scenario, sides = plan
+        return SessionRequest(
+            scenario, sides, models, tell, self.phases, budget, self.warmed, self.missing
+        )
 
 
 EVERYTHING: Final = Measured()
@@ -74,10 +87,7 @@ def measure_by_phase(
     """
     board = Board(console, [scenario.id for scenario, _ in plans])
     models = home() / "models"
-    requests = [
-        SessionRequest(scenario, sides, models, board.tell, measured.phases, warmed=measured.warmed)
-        for scenario, sides in plans
-    ]
+    requests = [measured.requested(plan, models, board.tell) for plan in plans]
     outcomes: dict[int, Outcome] = {}
     with (
         Relay(requests) as relay,

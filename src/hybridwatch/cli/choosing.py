@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 

@@ -3,16 +3,17 @@
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.github_access import REPOSITORY, TOKEN, fitting, pull_request
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.sides import RECORDS_HELP, may_take_records
-from hybridwatch.errors import GithubError, HybridwatchError
+from hybridwatch.errors import GithubError
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.pull_request import SUMMARY_LIMIT, news_in, render, title_of
 from hybridwatch.watch.policy import takes_policy
@@ -20,30 +21,18 @@ from hybridwatch.watch.policy import takes_policy
 if TYPE_CHECKING:
     from hybridwatch.github.pull_request import PullRequest
 
-_TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 (the variable's name)
-_API: Final = "GITHUB_API_URL"
 _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 _RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 
-_REPOSITORY: Final = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _LONGEST_TITLE: Final = 250
-
-
-def _fitting(pattern: re.Pattern[str], wanted: str) -> Any:
-    def convert(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise click.BadParameter(f"expected {wanted}, found {text[:80]!r}")
-        return text
-
-    return click.types.FuncParamType(convert)
 
 
 @click.command(
     "comment",
     help="Write one comment on a pull request and edit it when there is news. Without news there "
     "is no comment. The head commit gets a check. The token comes from the environment "
-    f"({_TOKEN}).\n\n{RECORDS_HELP}\n\n{MANY_HELP}",
+    f"({TOKEN}).\n\n{RECORDS_HELP}\n\n{MANY_HELP}",
     epilog=examples(
         "hybridwatch comment --dry-run latest",
         "hybridwatch comment --repo OWNER/NAME --pr 12 --results results",
@@ -52,14 +41,14 @@ def _fitting(pattern: re.Pattern[str], wanted: str) -> Any:
 @may_take_records
 @click.option(
     "--repo",
-    type=_fitting(_REPOSITORY, "OWNER/NAME"),
+    type=REPOSITORY,
     metavar="OWNER/NAME",
     help="Repository on GitHub.",
 )
 @click.option("--pr", type=click.IntRange(1), help="Number of the pull request.")
 @click.option(
     "--head",
-    type=_fitting(_COMMIT, "a whole commit id"),
+    type=fitting(_COMMIT, "a whole commit id"),
     metavar="COMMIT",
     help="The commit that was measured; it must belong to the pull request.  [default: its head]",
 )
@@ -84,7 +73,7 @@ def command(
     if dry_run or repo is None or pr is None:
         _print(findings)
         return
-    pull = _pull_request(repo, pr)
+    pull = pull_request("comment", repo, pr, writes=True)
     if head is not None and head != pull.head:
         if not pull.has_commit(head):
             raise GithubError(f"{repo}#{pr}: commit {head} does not belong to this pull request")
@@ -98,22 +87,6 @@ def _print(findings: ChangeReview) -> None:
     click.echo(render(findings).text, nl=False)
     if not findings.has_news:
         click.echo("no news: a pull request without a comment would get none", err=True)
-
-
-def _pull_request(repository: str, number: int) -> "PullRequest":
-    # PyGithub is an extra, and takes a second to load.
-    try:
-        from hybridwatch.github.pull_request import PUBLIC_API, Access, PullRequest
-    except ModuleNotFoundError as error:
-        raise HybridwatchError(
-            f"comment: posting needs the Python module {error.name!r}, which is not installed "
-            'here: pip install "hybridwatch[github]"'
-        ) from error
-    token = os.environ.get(_TOKEN)
-    if not token:
-        raise GithubError(f"{_TOKEN}: expected a token in the environment, found none")
-    access = Access(token, os.environ.get(_API) or PUBLIC_API)
-    return PullRequest(access, repository, number)
 
 
 def _comment(pull: "PullRequest", findings: ChangeReview) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 import click
 from click.shell_completion import CompletionItem
 
-from hybridwatch.cli.options import DEFAULT_RESULTS
+from hybridwatch.cli.options import default_results
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.scenario.fixes import FIXES
 
@@ -24,29 +24,41 @@ _LATEST: Final = "latest"
 
 def scenarios(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Offer ids and groups of scenarios."""
-    from hybridwatch.engine.builds import home
+    from hybridwatch.home import home_or_shipped
+    from hybridwatch.scenario.load import files_by_id
 
     try:
-        root = home() / "scenarios"
+        ids = list(files_by_id(home_or_shipped() / "scenarios"))
     except HybridwatchError:
         return []
-    ids = [path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.toml")]
     groups = {name.partition("/")[0] for name in ids}
     return _fitting(incomplete, [*sorted(groups), *sorted(ids)])
 
 
 def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Offer builds; behind ``~`` or ``+`` the fixes and faults that can be switched."""
-    from hybridwatch.engine.builds import FAULTS, home
+    from hybridwatch.engine.builds import FAULTS, build_files
+    from hybridwatch.home import home_or_shipped
 
     if begun := re.match(r".*[~+]", incomplete):
-        words = FIXES if begun[0].endswith("~") else (*FIXES, *FAULTS)
+        words = FIXES if begun[0].endswith("~") else (*FIXES, *FAULTS, *_own_faults())
         return _fitting(incomplete, [begun[0] + word for word in words])
     try:
-        content = (home() / "engine" / "builds.toml").read_text(encoding="utf-8")
-        return _fitting(incomplete, tomllib.loads(content).get("builds", {}))
+        files = build_files(home_or_shipped()).values()
+        texts = [file.read_text(encoding="utf-8") for file in files]
+        names = [name for text in texts for name in tomllib.loads(text).get("builds", {})]
+        return _fitting(incomplete, names)
     except (HybridwatchError, OSError, ValueError):
         return []
+
+
+def _own_faults() -> Iterable[str]:
+    from hybridwatch.scenario.own_faults import own_faults
+
+    try:
+        return list(own_faults())
+    except HybridwatchError:
+        return ()
 
 
 def records(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -68,7 +80,7 @@ def verdicts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
 
 
 def _results(ctx: click.Context) -> Path:
-    return Path(ctx.params.get("results") or DEFAULT_RESULTS)
+    return Path(ctx.params.get("results") or default_results())
 
 
 def _items(incomplete: str, descriptions: dict[str, str]) -> list[CompletionItem]:

@@ -15,10 +15,11 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
-from hybridwatch.engine.builds import BuildRequest, home, parse_label
+from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import ScenarioError
+from hybridwatch.home import home
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
 from hybridwatch.process import stoppable

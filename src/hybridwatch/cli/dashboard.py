@@ -3,17 +3,19 @@
 import importlib.util
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import click
 
-from hybridwatch.cli.options import examples
-from hybridwatch.errors import HybridwatchError
+from hybridwatch.cli.options import default_results, examples
+from hybridwatch.errors import BuildError, HybridwatchError
+from hybridwatch.home import HOME_VARIABLE, home
+from hybridwatch.shipped import shipped
 from hybridwatch.watch.access import LOGIN, PASSWORD, Access, is_loopback, read_access
 from hybridwatch.watch.hosts import HOSTS, NAME
 
-_CHECKOUT: Final = Path(__file__).resolve().parents[3]
 _PORT: Final = 8501
 _LOOPBACK: Final = "127.0.0.1"
 _SERVER: Final = "server.py"
@@ -41,8 +43,8 @@ def _checked(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> t
 @click.option(
     "--results",
     type=click.Path(path_type=Path),
-    default=Path("results"),
-    show_default=True,
+    default=default_results,
+    show_default="results, of the home if there is one",
     help="Folder whose records are shown.",
 )
 @click.option(
@@ -71,7 +73,7 @@ def command(results: Path, port: int, host: str, names: tuple[str, ...]) -> None
     The pages show what regressed, since which build and on which machine, with every raw value and
     the command that measures it again. Needs the extra "dashboard", but neither vLLM nor torch.
     """
-    app = find_app(_CHECKOUT)
+    app = shipped() / "dashboard" / "app.py"
     if importlib.util.find_spec("streamlit") is None:
         raise DashboardError(
             "streamlit is not installed in this environment: pip install 'hybridwatch[dashboard]'"
@@ -93,21 +95,6 @@ def command(results: Path, port: int, host: str, names: tuple[str, ...]) -> None
     start(app, results.resolve(), port, (host, *names), access)
 
 
-def find_app(checkout: Path) -> Path:
-    """Find the dashboard's entry file.
-
-    Raises:
-        DashboardError: hybridwatch was installed without its checkout.
-    """
-    app = checkout / "dashboard" / "app.py"
-    if not app.is_file():
-        raise DashboardError(
-            f"{app}: not found; the dashboard is started from a checkout of hybridwatch "
-            "(pip install -e '.[dashboard]')"
-        )
-    return app
-
-
 def start(app: Path, results: Path, port: int, hosts: tuple[str, ...], access: Access) -> None:
     """Become the Streamlit server; does not return.
 
@@ -126,11 +113,14 @@ def start(app: Path, results: Path, port: int, hosts: tuple[str, ...], access: A
         "browser.gatherUsageStats": "false",
     }
     words += [f"--{name}={value}" for name, value in options.items()]
-    os.chdir(app.parent)
     variables = {
         "HYBRIDWATCH_RESULTS": str(results),
         LOGIN: str(int(access.login)),
         HOSTS: " ".join(hosts),
     }
+    with suppress(BuildError):
+        # The server runs in the folder of the app, from where it would find another home.
+        variables[HOME_VARIABLE] = str(home())
+    os.chdir(app.parent)
     # Replacing this process lets Ctrl-C and a supervisor's signals reach the server itself.
     os.execve(sys.executable, words, {**os.environ, **variables})  # noqa: S606

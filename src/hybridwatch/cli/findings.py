@@ -11,8 +11,9 @@ from hybridwatch.analysis.gpu_findings import Kept, Questions, Wanted, WantedCon
 from hybridwatch.campaign.studies import costs_in
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
-from hybridwatch.engine.builds import home, load_builds
+from hybridwatch.engine.builds import load_builds
 from hybridwatch.errors import ExportError
+from hybridwatch.home import home
 from hybridwatch.report.gpu_findings import render_evidence
 from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS
 from hybridwatch.scenario.load import find

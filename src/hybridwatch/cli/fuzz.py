@@ -16,7 +16,7 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import say
 from hybridwatch.cli.subject_options import takes_build
-from hybridwatch.engine.builds import BuildRequest, home, parse_label
+from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.checkpoint import checkpoint_of
 from hybridwatch.engine.label_resolution import equipped_label
@@ -29,6 +29,7 @@ from hybridwatch.fuzz.search import Failure, Search
 from hybridwatch.fuzz.stage import Stage
 from hybridwatch.fuzz.theatre import Counts, LiveTheatre
 from hybridwatch.fuzz.words import failure_lines
+from hybridwatch.home import home
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.process import stoppable

@@ -7,7 +7,8 @@ import click
 
 from hybridwatch.cli import completion, gpu_campaign, gpu_pack
 from hybridwatch.cli.options import examples
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
+from hybridwatch.home import home
 from hybridwatch.measure.facts import facts_of
 from hybridwatch.process import stoppable
 from hybridwatch.scenario.load import find

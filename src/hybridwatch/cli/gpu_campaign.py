@@ -13,8 +13,9 @@ from hybridwatch.campaign import Campaign, End, Entry, load_plan, run_campaign
 from hybridwatch.campaign.plan import PLAN_FILE, Plan, Subject
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
+from hybridwatch.home import home, shipped_engine
 from hybridwatch.process import stoppable
 from hybridwatch.store import check_writable
 
@@ -109,7 +110,7 @@ def command(
         harness=(sys.executable, "-m", "hybridwatch"),
         slowdown=slowdown,
     )
-    plan = load_plan(plan_file or home() / PLAN_FILE, subject)
+    plan = load_plan(plan_file or shipped_engine(home()) / PLAN_FILE.name, subject)
     plan = plan.only(stages) if stages else plan
     if only_list:
         _list(plan, as_json=as_json)

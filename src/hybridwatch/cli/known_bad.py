@@ -12,8 +12,8 @@ from hybridwatch.analysis.sight import (
     promise_of,
 )
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.engine.builds import home
 from hybridwatch.errors import HybridwatchError, ScenarioError
+from hybridwatch.home import home_or_shipped
 from hybridwatch.scenario.fixes import NO_FIX
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
@@ -46,7 +46,7 @@ def known_bad_in(report: Report) -> KnownBad | None:
 
 def _promised(scenario_id: str) -> Promise:
     try:
-        found = find(home() / "scenarios", (scenario_id,))
+        found = find(home_or_shipped() / "scenarios", (scenario_id,))
     except HybridwatchError:
         return NOTHING  # a record from elsewhere may be of a scenario that is not here
     return next((promise_of(one) for one in found if one.id == scenario_id), NOTHING)

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from rich.console import Console
@@ -16,12 +16,13 @@ from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
-from hybridwatch.engine.builds import BuildRequest, home, parse_label
+from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 from hybridwatch.measure.ready import make_ready
-from hybridwatch.mutants.catalogue import Mutant, catalogue
+from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.mutants.cell import HEALTHY, Cell, State
 from hybridwatch.mutants.hunt import Effort, Hunt
 from hybridwatch.mutants.journal import append_cell, read_cells, table_file
@@ -30,6 +31,7 @@ from hybridwatch.mutants.words import cell_words, grid, markdown, score_json
 from hybridwatch.mutants.words import score_lines as lines_of
 from hybridwatch.process import require_wanted, stoppable
 from hybridwatch.scenario.digest import digest
+from hybridwatch.scenario.mutant import Half, Mutant
 from hybridwatch.scenario.scenario import Scenario
 
 _Say = Callable[[str], None]
@@ -74,7 +76,7 @@ class _Wish:
             if name not in known:
                 raise BuildError(f"--only: expected one of {', '.join(known)}, found {name}")
         named = {name: one for name, one in known.items() if not self.only or name in self.only}
-        return named if self.half is None else halves(named)[self.half]
+        return named if self.half is None else halves(named).get(self.half, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,9 @@ class _Job:
 @takes_scenarios
 @takes_build()
 @click.option("--only", multiple=True, metavar="NAME", help="This mutant alone; may be repeated.")
-@click.option("--half", type=click.Choice(["first", "second"]), help="The mutants of one half.")
+@click.option(
+    "--half", type=click.Choice(get_args(Half)), help="The mutants of one half, or your own."
+)
 @click.option(
     "--effort",
     type=click.Choice([effort.value for effort in Effort]),

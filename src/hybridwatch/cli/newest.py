@@ -13,8 +13,8 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.sides import PLAIN, SideOptions, judge_named
-from hybridwatch.engine.builds import home
 from hybridwatch.errors import ComparisonError, RecordError
+from hybridwatch.home import home_or_shipped
 from hybridwatch.record.family import family_of
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
@@ -147,7 +147,7 @@ def _gaps(
     controls = [stored.run for stored in runs if _is_control(stored.run)]
     compared = any(len(run.builds) == 2 or _place(run) in pinned for run in others)
     measured = what_counts(map(_measured, others), map(_measured, controls), compared=compared)
-    expected = find(home() / "scenarios", policy.expected) if policy.expected else []
+    expected = find(home_or_shipped() / "scenarios", policy.expected) if policy.expected else []
     return gaps(measured, policy, now, [scenario.id for scenario in expected])
 
 

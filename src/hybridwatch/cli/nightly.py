@@ -14,9 +14,10 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.machine_check import Needs, require_machine
+from hybridwatch.home import home
 from hybridwatch.process import stoppable
 from hybridwatch.report.pull_request import title_of
 from hybridwatch.watch.night import GATE, LOG, REPORT, NightError, Plan, hold

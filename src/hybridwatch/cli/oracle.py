@@ -13,16 +13,25 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
-from hybridwatch.engine.builds import BuildRequest, home, parse_label
+from hybridwatch.engine.builds import BuildRequest, parse_label
+from hybridwatch.engine.checkpoint import model_folder
 from hybridwatch.engine.label_resolution import equipped_label
 from hybridwatch.errors import ScenarioError
+from hybridwatch.home import home, layers
 from hybridwatch.measure.against_oracle import WrongAnswer, wrong_answers
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.make_oracle import by_engine, by_transformers, oracle_of
 from hybridwatch.measure.phase import Station
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.process import stoppable
-from hybridwatch.quality.oracle import Oracle, deviations_of, load, model_digest, path_of
+from hybridwatch.quality.oracle import (
+    Oracle,
+    deviations_of,
+    load,
+    model_digest,
+    own_path_of,
+    path_of,
+)
 from hybridwatch.scenario.scenario import Scenario
 
 _BY: Final = ("transformers", "engine")
@@ -61,7 +70,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
     wanted = _one(scenario, build)
     if model != wanted.model and not Path(model).is_dir():
         raise ScenarioError(f"{wanted.id}: model: expected {wanted.model}, found {model}")
-    folder = _folder(model)
+    folder = _folder(wanted, model)
     request, count = parse_label(build), trials or wanted.trials.contract
     if by == "transformers":
         made = by_transformers(wanted, folder, request, count)
@@ -69,7 +78,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
         made = by_engine(wanted, folder.parent, request, count)
     words = ["hybridwatch", "oracle", "make", wanted.model, wanted.id, "--by", by, "--build", build]
     line = shlex.join([*words, "--trials", str(count)])
-    path = path_of(home(), wanted.id)
+    path = own_path_of(home(), wanted.id)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(oracle_of(wanted, folder, line, made).render(), encoding="utf-8")
     requests = sum(map(len, made[1]))
@@ -144,7 +153,7 @@ def _wrong(scenario: Scenario, build: BuildRequest, kept: Oracle) -> list[WrongA
 
 
 def _deviations(scenario: Scenario, kept: Oracle, build: str) -> Iterator[str]:
-    folder = _folder(kept.model)
+    folder = _folder(scenario, kept.model)
     digest = model_digest(folder)
     if digest != kept.model_digest:
         yield f"model_digest: expected {kept.model_digest}, found {digest}"
@@ -169,9 +178,9 @@ def _kept(scenario: Scenario, named: tuple[str, ...]) -> Oracle | None:
     return kept
 
 
-def _folder(model: str) -> Path:
-    ours = home() / "models" / model
-    folder = ours if ours.is_dir() else Path(model)
+def _folder(scenario: Scenario, model: str) -> Path:
+    ours = any((models / model).is_dir() for models in layers(home() / "models"))
+    folder = model_folder(scenario, model, home() / "models") if ours else Path(model)
     if not (folder / "config.json").is_file():
         raise ScenarioError(f"{model}: expected a folder with a config.json, or one in models/")
     return folder

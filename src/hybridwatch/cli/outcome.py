@@ -12,12 +12,12 @@ from rich.text import Text
 
 from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.sight import KnownBad, Sight
-from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.say import as_text
 from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.history.severity import verdict_of
+from hybridwatch.history.severity import verdict_of, worst_first
 from hybridwatch.plain_text import visible
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase, Run
@@ -55,6 +55,12 @@ class Outcome:
         self._report = report
         self.troubles = tuple(_troubles(scenario, run, self.control))
 
+    @property
+    def bad_news(self) -> Sequence[Comparison]:
+        """What got worse, or could not be measured, the worst first."""
+        every = () if self._report is None else self._report.comparisons
+        return worst_first(one for one in every if one.verdict.is_bad_news)
+
     def show(self, console: Console, *, whole: bool) -> None:
         """Print what came of it.
 
@@ -85,6 +91,7 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """As docs/json.md has it."""
         return {
+            "scenario": self.scenario,
             "record": str(self.path),
             "verdict": None if self.verdict is None else str(self.verdict),
             "troubles": list(self.troubles),

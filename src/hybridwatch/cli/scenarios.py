@@ -11,7 +11,7 @@ from rich.table import Table
 
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import as_text, say
-from hybridwatch.engine.builds import home
+from hybridwatch.home import home_or_shipped
 from hybridwatch.scenario import Scenario, Survey, digest, survey
 from hybridwatch.scenario.fixes import NO_FIX
 
@@ -31,14 +31,14 @@ _WRONG = 2  # exit status: a file says something we do not understand
 @click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of scenario files.  [default: scenarios/ of the checkout]",
+    help="Folder of scenario files.  [default: what is shipped, and scenarios/ of the home]",
 )
 def command(*, check: bool, everything: bool, as_json: bool, root: Path | None) -> None:
     """List and validate every scenario file.
 
     The exit status is 2 if any file is wrong; each wrong file is named.
     """
-    found = survey(root or home() / "scenarios")
+    found = survey(root or home_or_shipped() / "scenarios")
     if as_json:
         click.echo(json.dumps(_to_json(found), indent=2))
     elif check:

@@ -1,4 +1,4 @@
-"""Options by which several verbs are given what to measure: builds and scenarios."""
+"""Options by which several verbs are given what to measure: builds, scenarios and phases."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -7,6 +7,7 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.record.run import Phase
 
 _Verb = Callable[..., Any]
 
@@ -34,3 +35,25 @@ takes_scenarios: Final = click.argument(
     "scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios
 )
 """Gives a verb the argument ``scenarios``: ids and groups, or nothing."""
+
+
+def _phases(context: click.Context, option: click.Parameter, text: str) -> tuple[Phase, ...]:
+    known = {phase.value: phase for phase in Phase}
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in known:
+            raise click.BadParameter(
+                f"expected {', '.join(known)}, found {word!r}", context, option
+            )
+    return tuple(phase for name, phase in known.items() if name in words)
+
+
+takes_phases: Final = click.option(
+    "--phases",
+    metavar="PHASES",
+    default="",
+    callback=_phases,
+    help=f"What to measure, with commas between: {', '.join(phase.value for phase in Phase)}.  "
+    "[default: all]",
+)
+"""Gives a verb the argument ``phases``, in the order of measurement; empty for all."""

@@ -1,30 +1,50 @@
 """``hybridwatch try``: from a patched vLLM to an answer, in one command."""
 
+import json
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
+from rich.console import Console
+from rich.text import Text
 
-from hybridwatch.cli import run
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.engine_add import lines_about
+from hybridwatch.cli.measuring import RunOptions, measure_scenarios
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.subject_options import takes_base, takes_scenarios
-from hybridwatch.engine.builds import BuildSpec, home
+from hybridwatch.cli.outcome import Outcome, print_closing
+from hybridwatch.cli.say import as_text
+from hybridwatch.cli.subject_options import takes_base, takes_phases, takes_scenarios
+from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
+from hybridwatch.measure.plan import TIMED_PHASES
+from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Phase
+from hybridwatch.report.caught import readings_of
+from hybridwatch.report.sentence import plural
+from hybridwatch.report.table import STYLES
+from hybridwatch.scenario.scenario import Scenario
 
 NAME: Final = "mine"
 SCENARIOS: Final = ("smoke",)
-_PHASES: Final = (Phase.CONTRACT, Phase.ACCURACY)
+_MAX_MINUTES: Final = 15.0
+_MINUTE: Final = 60.0
+_READINGS: Final = 3
+"""Of the numbers that got worse in a scenario, as many are named."""
 
 
 @click.command(
     "try",
     epilog=examples(
         "hybridwatch try ~/vllm",
-        "hybridwatch try ~/vllm smoke/padded-graph-rows --thorough",
+        "hybridwatch try ~/vllm smoke/padded-graph-rows --max-minutes 30",
+        "hybridwatch try ~/vllm --phases contract",
     ),
 )
 @click.argument("source", metavar="SOURCE", type=click.Path(path_type=Path))
@@ -33,8 +53,16 @@ _PHASES: Final = (Phase.CONTRACT, Phase.ACCURACY)
     "--name", default=NAME, show_default=True, help="What the build is called, as `engine add` has."
 )
 @takes_base("The release that it is compared with.  [default: the nearest installed one]")
-@click.option("--thorough", is_flag=True, help="Measure times as well, with all trials.")
+@takes_phases
+@click.option(
+    "--max-minutes",
+    type=click.FloatRange(0, min_open=True),
+    default=_MAX_MINUTES,
+    show_default=True,
+    help="Time after which no other scenario is timed; the one at hand gets its verdicts.",
+)
 @takes_results("Folder that gets the records.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -44,26 +72,121 @@ def command(
     name: str,
     *,
     base: str,
-    thorough: bool,
+    phases: tuple[Phase, ...],
+    max_minutes: float,
     results: Path,
+    as_json: bool,
 ) -> None:
-    """Measure your vLLM against the release that it comes from.
+    """Say whether your vLLM is worse than the release that it comes from.
 
     SOURCE is a checkout of vLLM or a copy of its package, a wheel, or the interpreter of an
     environment. It is added, or added anew, as a build of your own. Then both sides run in turn:
-    contracts of all scenarios first, then answers. SCENARIO is an id or a group.  [default: smoke]
+    contracts of all scenarios first, then answers, then, if nothing is wrong yet, the times of one
+    scenario after the other, until each is decided or the minutes are over. SCENARIO is an id or a
+    group.  [default: smoke]
+
+    The exit status is 1 when your build is worse, or a trial failed.
     """
+    end = time.monotonic() + max_minutes * _MINUTE
     build = _added(source, name, base)
+    console = Console(stderr=as_json)
     for line in lines_about(build, check_build(build)):
-        click.echo(line)
-    context.invoke(
-        run.command,
-        scenarios=scenarios or SCENARIOS,
-        labels=(_release_of(build, base), build.name),
-        phases=() if thorough else _PHASES,
-        staged=True,
-        results=results,
-    )
+        console.print(as_text(line), soft_wrap=True)
+    trying = _Trying((_release_of(build, base), build.name), results, console)
+    named = chosen(scenarios or SCENARIOS, trying.labels)
+    wanted = phases or tuple(Phase)
+    if untimed := tuple(phase for phase in wanted if phase not in TIMED_PHASES):
+        trying.measure(named, phases=untimed, staged=True)
+    if timed := tuple(phase for phase in wanted if phase in TIMED_PHASES):
+        # Whoever names phases wants them all; else what is wrong already is the answer.
+        trying.time(named, timed, end, whatever_else=bool(phases))
+    print_closing(trying.outcomes, results, console)
+    trying.print_answer()
+    if as_json:
+        runs = [outcome.to_json() for outcome in trying.outcomes]
+        click.echo(json.dumps({"worse": trying.is_worse, "runs": runs}, indent=2))
+    context.exit(int(trying.is_worse))
+
+
+class _Trying:
+    """What is known so far of a build beside its release.
+
+    Args:
+        labels: The release and the build.
+        results: Folder that gets the records.
+        console: Shows how far it is, and what came of it.
+
+    Attributes:
+        outcomes: Of the runs so far.
+    """
+
+    def __init__(self, labels: tuple[str, str], results: Path, console: Console) -> None:
+        self.labels = labels
+        self.outcomes: list[Outcome] = []
+        self._lost = 0
+        self._results = results
+        self._console = console
+
+    @property
+    def worse(self) -> list[Outcome]:
+        """Runs in which something got worse, or could not be measured."""
+        return [one for one in self.outcomes if one.troubles or one.bad_news]
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the build is worse, or nobody knows, since there is a scenario it cannot run."""
+        return bool(self.worse) or self._lost > 0
+
+    def measure(self, scenarios: Sequence[Scenario], **options: Any) -> None:
+        """Measure scenarios; the options are those of ``RunOptions``."""
+        wanted = RunOptions(self.labels, **options)
+        found, lost = measure_scenarios(scenarios, wanted, self._results, self._console)
+        self.outcomes += found
+        self._lost += lost
+
+    def time(
+        self,
+        scenarios: Sequence[Scenario],
+        phases: tuple[Phase, ...],
+        end: float,
+        *,
+        whatever_else: bool,
+    ) -> None:
+        """Time one scenario after the other until something is worse or the time is over.
+
+        Args:
+            scenarios: In their order.
+            phases: Timed ones.
+            end: Of the time, on the monotonic clock.
+            whatever_else: Whether to time what is known to be worse.
+        """
+        rest = list(scenarios)
+        while rest and (whatever_else or not self.is_worse):
+            left = (end - time.monotonic()) / _MINUTE
+            if left <= 0:
+                break
+            self.measure([rest.pop(0)], phases=phases, until_decided=True, max_minutes=left)
+        if rest:
+            names = ", ".join(scenario.id for scenario in rest)
+            self._console.print(as_text(f"not timed: {names}"), soft_wrap=True)
+
+    def print_answer(self) -> None:
+        """Say in a line for each run what got worse, or that nothing did."""
+        release = self.labels[0]
+        lines = [
+            f"worse than {release} in {one.scenario}: "
+            f"{readings_of(one.bad_news, most=_READINGS) or one.troubles[0]}"
+            for one in self.worse
+        ]
+        if self._lost:
+            lines.append(f"{plural(self._lost, 'scenario')} could not be measured")
+        style = STYLES[Verdict.REGRESSION]
+        if not lines:
+            count = plural(len({one.scenario for one in self.outcomes}), "scenario")
+            lines, style = [f"nothing worse than {release} in {count}"], STYLES[Verdict.EQUIVALENT]
+        self._console.print()
+        for line in lines:
+            self._console.print(Text(visible(line), style=style), soft_wrap=True)
 
 
 def _added(source: Path, name: str, base: str) -> BuildSpec:

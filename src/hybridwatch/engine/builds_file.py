@@ -2,10 +2,9 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,7 +18,6 @@ _LAST_LINE: Final = "last_line"
 _END: Final = "# end"
 _OF_A_VARIANT: Final = {"like", "fixes"}
 _KINDS: Final[Mapping[str, str]] = {"patched": "apply", "reverted": "revert"}
-_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 Text = Annotated[str, Field(pattern=r"\S")]
 Python = Annotated[str, Field(pattern=r"^3\.\d+$", description="a version such as 3.11")]
@@ -41,7 +39,9 @@ class Entry(BaseModel):
     env: dict[str, str] = Field(default_factory=dict)
     flags: dict[str, str] = Field(default_factory=dict)
     base: str = ""
-    origin: dict[Literal["source", "commit", "wheel", "python"], Text] = Field(default_factory=dict)
+    origin: dict[Literal["source", "commit", "wheel", "index", "python"], Text] = Field(
+        default_factory=dict
+    )
 
 
 class _File(BaseModel):
@@ -56,21 +56,23 @@ class BuildsFile:
     """Builds by name, in the order of their file.
 
     Attributes:
+        shown: How messages call the file.
         tables: As they are written.
         entries: As they are meant, with what each has from the build that it is like.
     """
 
+    shown: Path
     tables: Mapping[str, Any] = field(default_factory=dict)
     entries: Mapping[str, Entry] = field(default_factory=dict)
 
 
-def read_file(path: Path, shown: Path, others: Mapping[str, Any] = _NONE) -> BuildsFile:
+def read_file(path: Path, shown: Path, others: Sequence[BuildsFile] = ()) -> BuildsFile:
     """Read a file of builds.
 
     Args:
         path: The file.
         shown: How messages call it.
-        others: Builds of another file, which these may be like and must not be called as.
+        others: Files whose builds these may be like and must not be called as.
 
     Raises:
         BuildError: The file cannot be read, was cut short, or says something we do not understand;
@@ -82,7 +84,7 @@ def read_file(path: Path, shown: Path, others: Mapping[str, Any] = _NONE) -> Bui
         content = tomllib.loads(text)
         _check_last_line(text, shown, content)
         parsed = _File.model_validate(_completed(content, shown, others))
-    return BuildsFile(content["builds"], parsed.builds)
+    return BuildsFile(shown, content["builds"], parsed.builds)
 
 
 def written_tables(file: Path) -> dict[str, Any]:
@@ -140,14 +142,22 @@ def _check_last_line(text: str, shown: Path, content: Mapping[str, Any]) -> None
         )
 
 
-def _completed(content: dict[str, Any], shown: Path, others: Mapping[str, Any]) -> dict[str, Any]:
+def _completed(
+    content: dict[str, Any], shown: Path, others: Sequence[BuildsFile]
+) -> dict[str, Any]:
     """Give every build that is ``like`` another what it does not say itself."""
     builds = content.get("builds")
     if not isinstance(builds, dict):
         return content
-    for name in builds.keys() & others.keys():
-        raise BuildError(f"{shown}: builds.{quoted(name)}: expected a name that is not taken yet")
-    known = {**others, **builds}
+    known: dict[str, Any] = {}
+    for other in others:
+        for name in builds.keys() & other.entries.keys():
+            raise BuildError(
+                f"{shown}: builds.{quoted(name)}: expected a name that is not taken yet, found one "
+                f"that {other.shown} has"
+            )
+        known |= {name: one.model_dump(exclude_none=True) for name, one in other.entries.items()}
+    known |= builds
     filled = {name: _switched(name, _filled(name, known, shown), shown) for name in builds}
     return {**content, "builds": filled}
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from hybridwatch.engine.builds import BuildRequest, BuildSpec
 from hybridwatch.engine.install import State, state
 from hybridwatch.engine.preflight import require_gpu
 from hybridwatch.errors import BuildError
+from hybridwatch.scenario.fixes import CATALOGUE
 
-_PATH: Final = re.compile(r"[\w./-]+")
 CHECK_TIMEOUT_S: Final = 60.0
 """The probes read source files and take under a second; a cold disk takes longer."""
 
@@ -25,10 +24,13 @@ class Finding:
     Attributes:
         state: ``present``, ``lacking`` or ``not-applicable``.
         evidence: Where in the code it was seen, for a person.
+        source: Digest of the code that the probe read; ``None`` from a plugin that does not give
+            it.
     """
 
     state: str
     evidence: str
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +60,17 @@ class BuildCheck:
     revision: str | None = None
     diff_digest: str | None = None
 
-    def changed_below(self, fix: str) -> tuple[str, ...]:
-        """Name the files that speak for a fix's state and are not as the wheel lists them.
+    def as_in(self, fix: str) -> tuple[str, ...]:
+        """Name the releases in which the code that decides about a fix is the same."""
+        known = CATALOGUE[fix].sources if fix in CATALOGUE else {}
+        return tuple(one for one, source in known.items() if source == self.fixes[fix].source)
 
-        What a probe says of such a file was never seen in a release.
+    def is_changed(self, fix: str) -> bool:
+        """Whether the code that decides about a fix is that of no release known.
+
+        What a probe says of such code was never seen in a release.
         """
-        words = {word.rstrip(".") for word in _PATH.findall(self.fixes[fix].evidence)}
-        return tuple(
-            path
-            for path in self.changed_files or ()
-            if any(path == word or path.startswith(f"{word}/") for word in words)
-        )
+        return self.fixes[fix].source is not None and not self.as_in(fix)
 
 
 def require_installed(build: BuildSpec) -> None:

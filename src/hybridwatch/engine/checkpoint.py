@@ -9,6 +9,7 @@ from typing import Final
 
 from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.errors import BuildError
+from hybridwatch.home import layers
 from hybridwatch.scenario.scenario import Scenario
 
 FETCH_TIMEOUT_S: Final = 4 * 3600.0
@@ -44,16 +45,34 @@ def checkpoint_of(scenario: Scenario, build: BuildSpec, models: Path) -> Checkpo
     if scenario.on_hub:
         return _fetched(scenario, build)
     if scenario.engine.load_format == "dummy":
-        folder = _ours(scenario, models / _CONFIGURATIONS)
-        return Checkpoint(folder, tokenizer=models / _LETTERS)
-    return Checkpoint(_ours(scenario, models))
+        folder = model_folder(scenario, f"{_CONFIGURATIONS}/{scenario.model}", models)
+        return Checkpoint(folder, tokenizer=model_folder(scenario, _LETTERS, models))
+    return Checkpoint(model_folder(scenario, scenario.model, models))
 
 
-def _ours(scenario: Scenario, models: Path) -> Path:
-    folder = models / scenario.model
-    if not folder.is_dir():
-        raise BuildError(f"{scenario.id}: model: expected a folder {scenario.model!r} in {models}")
-    return folder
+def model_folder(scenario: Scenario, name: str, models: Path, key: str = "model") -> Path:
+    """Find a model of ours, or of the home.
+
+    Args:
+        scenario: What wants it.
+        name: Of the folder.
+        models: Folder of the models.
+        key: What of the scenario names it, for messages.
+
+    Raises:
+        BuildError: There is none, or the home has one that is called as one that is shipped.
+    """
+    places = layers(models)
+    found = [place / name for place in places if (place / name).is_dir()]
+    if not found:
+        where = " or ".join(map(str, reversed(places)))
+        raise BuildError(f"{scenario.id}: {key}: expected a folder {name!r} in {where}")
+    if len(found) > 1:
+        raise BuildError(
+            f"{scenario.id}: {key}: expected one folder {name!r}, found {found[0]}, which is "
+            f"shipped, and {found[1]}; rename yours"
+        )
+    return found[0]
 
 
 def _fetched(scenario: Scenario, build: BuildSpec) -> Checkpoint:

@@ -24,6 +24,7 @@ from typing import Final
 
 from hybridwatch.engine import pip
 from hybridwatch.engine.builds import BuildSpec
+from hybridwatch.engine.plugin_source import plugin_digest, plugin_to_install
 from hybridwatch.engine.preflight import require_gpu, require_python, require_wheels
 from hybridwatch.errors import BuildError
 
@@ -69,16 +70,15 @@ def lock_digest(build: BuildSpec) -> str:
 def environment_digest(build: BuildSpec) -> str:
     """Return the SHA-256 over everything that shapes the environment of a build.
 
-    The checkout's place is part of it, because the engine plugin is installed from there; switches,
+    The home's place is part of it, because a checkout's plugin is installed from there; switches,
     flags and variables are not, because they act when the engine starts.
     """
-    plugin = build.home / "engine" / "pyproject.toml"
     content = {
         "release": build.release,
         "distribution": build.distribution,
         "torch": build.torch,
         "lock": lock_digest(build),
-        "plugin": hashlib.sha256(plugin.read_bytes()).hexdigest() if plugin.is_file() else None,
+        "plugin": plugin_digest(build.home),
         "home": str(build.home),
     }
     if build.base:
@@ -116,7 +116,8 @@ def install(
     if build.environment.exists():
         say(f"removing what is left of another {build.name}")
         shutil.rmtree(build.environment)
-    _do(build, tuple(_steps(build, wheels)), wheels, say)
+    with plugin_to_install(build.home) as plugin:
+        _do(build, tuple(_steps(build, wheels, plugin)), wheels, say)
     # Last, so that an interrupted installation has no marker.
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
     say(f"{build.name} is installed in {build.environment}")
@@ -173,7 +174,7 @@ def _packages(build: BuildSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
     )
 
 
-def _steps(build: BuildSpec, wheels: Sequence[Path]) -> Iterator[_Step]:
+def _steps(build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str]) -> Iterator[_Step]:
     make = (str(build.interpreter), "-m", "pip", "install", *_PLAIN, *pip.source(wheels))
     yield _Step("environment", (sys.executable, "-m", "venv", str(build.environment)))
     for title, what in _packages(build):
@@ -181,7 +182,7 @@ def _steps(build: BuildSpec, wheels: Sequence[Path]) -> Iterator[_Step]:
     # The lock brings setuptools, so that building the plugin downloads nothing.
     yield _Step(
         "hybridwatch-engine, the plugin",
-        (*make, "--no-deps", "--no-build-isolation", "--editable", str(build.home / "engine")),
+        (*make, "--no-deps", "--no-build-isolation", *plugin),
     )
 
 

@@ -43,6 +43,8 @@ class Launch:
             takes none.
         accelerator: What the build computes on, ``cpu`` or ``cuda``.
         tokenizer: Folder of the tokenizer; None for the model's own.
+        faults: Folders of faults of somebody's own, which the engine may be told to plant.
+        draft: Folder of the model that drafts; None where it lies beside the target's.
         gpus: What its processes may use, as CUDA numbers them along the PCI bus.
         memory_share: Share of a GPU's memory that it may take; None for its own default.
     """
@@ -57,6 +59,8 @@ class Launch:
     flags: Mapping[str, str]
     accelerator: str = "cpu"
     tokenizer: Path | None = None
+    draft: Path | None = None
+    faults: tuple[Path, ...] = ()
     gpus: tuple[str, ...] = ()
     memory_share: float | None = None
 
@@ -105,7 +109,7 @@ class Launch:
             # Counts requests from their arrival on, also while the scheduler is held.
             "enable-server-load-tracking": "",
             **_flags_asked_for(self.engine),
-            **_speculation(self.engine, self.model.parent),
+            **_speculation(self.engine, self.draft, self.model.parent),
             **self._layout(),
             **self.flags,
         }
@@ -132,6 +136,8 @@ class Launch:
         wishes: dict[str, object] = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
         if self.engine.model_runner is not None:
             wishes["model_runner"] = self.engine.model_runner
+        if self.faults:
+            wishes["mutants"] = list(map(str, self.faults))
         for_plugin = {"HYBRIDWATCH_ENGINE": json.dumps(wishes)}
         return {**_ENVIRONMENT, **self._devices(), **self.environment, **for_plugin}
 
@@ -171,15 +177,15 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
     return flags
 
 
-def _speculation(engine: EngineArgs, models: Path) -> dict[str, str]:
-    """The argument that makes the engine speculate; drafts lie beside the target's model."""
+def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[str, str]:
+    """The argument that makes the engine speculate."""
     drafting = engine.speculation
     if drafting is None:
         return {}
     config = {
         "method": drafting.method,
         "num_speculative_tokens": drafting.drafts,
-        "model": None if drafting.model is None else str(models / drafting.model),
+        "model": None if drafting.model is None else str(draft or models / drafting.model),
         "prompt_lookup_min": drafting.lookup_min,
         "prompt_lookup_max": drafting.lookup_max,
     }

@@ -9,7 +9,7 @@ import json
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from email.parser import Parser
 from pathlib import Path
 from typing import Final
@@ -51,8 +51,14 @@ def lay_tree(tree: CodeTree, release: str, base: Installed, python: Path, into: 
     _note_revision(tree, python, into)
 
 
-def unpack_wheel(wheel: Path, base: Installed, into: Path) -> Installed:
+def unpack_wheel(wheel: Path, base: Installed, into: Path, revision: str = "") -> Installed:
     """Unpack a wheel of vLLM into a folder, to run with the packages of a release.
+
+    Args:
+        wheel: The file.
+        base: What lies below.
+        into: A new folder; it gets the package ``vllm``.
+        revision: The commit that the wheel was made from; empty where nobody knows.
 
     Returns:
         What it brings.
@@ -77,6 +83,8 @@ def unpack_wheel(wheel: Path, base: Installed, into: Path) -> Installed:
             archive.extractall(into)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise BuildError(f"{wheel}: expected a wheel of vLLM: {error}") from None
+    if revision:
+        _keep_revision({"revision": revision}, into)
     name, release = canonicalize_name(str(parsed["Name"])), str(parsed["Version"])
     return Installed(into / "vllm", name, release, requires, base.held, base.has_plugin)
 
@@ -120,6 +128,10 @@ def _note_revision(tree: CodeTree, python: Path, into: Path) -> None:
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise BuildError(f"{tree.package}: its revision cannot be had: {error}") from None
+    _keep_revision(found, into)
+
+
+def _keep_revision(found: Mapping[str, str], into: Path) -> None:
     (into / ORIGIN).write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 

@@ -5,8 +5,7 @@ They lie beside the shipped ones, in a file of this machine (``.engines/builds.t
 
 import re
 import shutil
-import subprocess
-import sys
+import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,12 +17,14 @@ from hybridwatch.engine import pip
 from hybridwatch.engine.builds import OWN_FILE, BuildSpec, load_builds, named_build
 from hybridwatch.engine.builds_file import render_tables, written_tables
 from hybridwatch.engine.code_tree import CodeTree, code_tree
+from hybridwatch.engine.commit_wheel import wheel_of
 from hybridwatch.engine.commits import commit_tree, sha_of
 from hybridwatch.engine.install import MARKER, State, environment_digest, state
 from hybridwatch.engine.installed import Installed, look_at
 from hybridwatch.engine.overlay import lay_tree, unpack_wheel
 from hybridwatch.engine.stand_in import make_stand_in
 from hybridwatch.errors import BuildError
+from hybridwatch.home import shipped_engine
 
 _NAME: Final = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _OVERLAY: Final = "overlay"
@@ -100,14 +101,7 @@ def add_wheel(home: Path, name: str, wheel: Path, base: str = "") -> BuildSpec:
     _check_name(home, name)
     wanted = wheel.name.split("-")[1] if wheel.name.count("-") > 1 else ""
     below = _base(home, base, lambda builds: _not_newer(builds, wanted))
-    found = look_at(below.interpreter)
-    entry: dict[str, Any] = {"origin": {"wheel": str(wheel.resolve())}}
-
-    def lay(into: Path) -> None:
-        brought = unpack_wheel(wheel, found, into)
-        entry.update(release=brought.release, distribution=brought.distribution)
-
-    return _over(below, name, entry, lay)
+    return _over_wheel(below, name, wheel, {"wheel": str(wheel.resolve())})
 
 
 def add_release(home: Path, name: str, release: str, base: str = "") -> BuildSpec:
@@ -128,20 +122,35 @@ def add_release(home: Path, name: str, release: str, base: str = "") -> BuildSpe
     folder = home / ".engines" / f"{name}.wheel"
     shutil.rmtree(folder, ignore_errors=True)
     what = release if address else f"{below.distribution}=={release}"
-    options = ("--no-deps", "--only-binary", ":all:", "--quiet", "--dest", str(folder))
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *pip.OPTIONS, *options, what],
-        env=pip.environment(()),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.splitlines()[-5:])
-        raise BuildError(f"{what}: pip cannot have it:\n{tail}")
-    (wheel,) = folder.glob("*.whl")
-    return add_wheel(home, name, wheel, below.name)
+    return add_wheel(home, name, pip.wheel(what, folder), below.name)
+
+
+def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str = "") -> BuildSpec:
+    """Add the wheel that an index has of a commit, with the packages of an installed release.
+
+    Args:
+        home: As for ``add_source``.
+        name: As there.
+        commit: All 40 digits.
+        base: As for ``add_source``; its accelerator chooses among the indexes and their wheels.
+        index: As for ``commit_wheel.wheel_of``.
+
+    Raises:
+        NoWheelError: The index has no wheel of the commit.
+        BuildError: It cannot be read, or its wheel requires other packages than the release.
+    """
+    _check_name(home, name)
+    newest = _base(home, base, lambda builds: _not_newer(builds, ""))
+    found = wheel_of(commit, newest.accelerator, index)
+
+    def older(builds: Sequence[BuildSpec]) -> list[BuildSpec]:
+        alike = [one for one in builds if one.accelerator == newest.accelerator]
+        return _not_newer(alike, found.release)
+
+    below = _base(home, base, older)
+    origin = {"commit": commit, **({"index": index} if index else {})}
+    with tempfile.TemporaryDirectory() as folder:
+        return _over_wheel(below, name, pip.wheel(found.address, Path(folder)), origin, commit)
 
 
 def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec:
@@ -162,10 +171,11 @@ def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec
     like = _like(home, base, found)
     folder = home / ".engines" / name
     lock = folder.with_name(f"{name}.lock.txt")
-    packages = () if found.has_plugin else (folder / _PLUGIN, home / "engine" / "src")
+    plugin = shipped_engine(home)
+    packages = () if found.has_plugin else (folder / _PLUGIN, plugin / "src")
     make_stand_in(folder, python.absolute(), packages)
     if packages:
-        _pretend_installed(folder / _PLUGIN, home / "engine")
+        _pretend_installed(folder / _PLUGIN, plugin)
     lock.write_text("".join(f"{line}\n" for line in found.held), encoding="utf-8")
     entry = {
         "like": like.name,
@@ -183,6 +193,20 @@ def _check_name(home: Path, name: str) -> None:
     known = load_builds(home)
     if name in known and not known[name].origin:
         raise BuildError(f"{name} is a build that was there before; name yours otherwise")
+
+
+def _over_wheel(
+    below: BuildSpec, name: str, wheel: Path, origin: Mapping[str, str], revision: str = ""
+) -> BuildSpec:
+    """Make an environment that is another build's but for the package of a wheel."""
+    found = look_at(below.interpreter)
+    entry: dict[str, Any] = {"origin": origin}
+
+    def lay(into: Path) -> None:
+        brought = unpack_wheel(wheel, found, into, revision)
+        entry.update(release=brought.release, distribution=brought.distribution)
+
+    return _over(below, name, entry, lay)
 
 
 def _over(

@@ -49,7 +49,8 @@ class Access:
     """How to get in.
 
     Attributes:
-        token: Of a job (``GITHUB_TOKEN``), of an app, or a person's.
+        token: Of a job (``GITHUB_TOKEN``), of an app, or a person's; without one what is public
+            can be read.
         api: Address of the API, ``https://api.github.com`` or a server of one's own.
         longest_wait_s: For a rate limit to end.
     """
@@ -61,6 +62,10 @@ class Access:
     def __repr__(self) -> str:
         """Show everything but the token."""
         return f"Access(api={self.api!r})"
+
+    def redact(self, text: str) -> str:
+        """Take the token out of a text."""
+        return text.replace(self.token, _HIDDEN) if self.token else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ class PullRequest:
             allowed_methods={"GET", "POST", "PATCH", "DELETE"},
         )
         self._github = Github(
-            auth=Auth.Token(access.token),
+            auth=Auth.Token(access.token) if access.token else None,
             base_url=access.api,
             timeout=_TIMEOUT_S,
             retry=retry,
@@ -220,7 +225,7 @@ class PullRequest:
     def _as_github_errors(self, doing: str) -> Iterator[None]:
         """Turn what the library raises into one line without the token."""
         message = None
-        discretion = _Discretion(self._access.token)
+        discretion = _Discretion(self._access)
         _REQUESTS.addFilter(discretion)
         try:
             yield
@@ -234,7 +239,7 @@ class PullRequest:
         finally:
             _REQUESTS.removeFilter(discretion)
         if message is not None:
-            line = " ".join(message.split()).replace(self._access.token, _HIDDEN)
+            line = self._access.redact(" ".join(message.split()))
             # A chained exception would show the server's answer, word for word.
             raise GithubError(f"GitHub: cannot {doing} {self._name}: {line[:_SHOWN]}") from None
 
@@ -242,15 +247,15 @@ class PullRequest:
 class _Discretion(logging.Filter):
     """Lets everything be logged but a token."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, access: Access) -> None:
         super().__init__()
-        self._token = token
+        self._access = access
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Black it out."""
         shown = record.getMessage()
-        if self._token in shown:
-            record.msg, record.args = shown.replace(self._token, _HIDDEN), ()
+        if (hidden := self._access.redact(shown)) != shown:
+            record.msg, record.args = hidden, ()
         return True
 
 

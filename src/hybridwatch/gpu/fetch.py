@@ -1,7 +1,6 @@
 """Fetches the wheels of a pack, for the machine that they shall run on."""
 
 import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ def fetch(
             *("--only-binary", ":all:", "--dest", str(into), *target.options()),
             *(*pip.source(wheels), *(f"{name}=={versions[name]}" for name in missing)),
         ]
-        call_pip(command, wheels, "pip could not fetch a wheel:")
+        pip.call(command, "pip could not fetch a wheel:", wheels)
     return _found(versions, into)
 
 
@@ -94,36 +93,7 @@ def build(versions: Mapping[str, str], into: Path, wheels: Sequence[Path] = ()) 
             *("--wheel-dir", str(into), *pip.source(wheels)),
             *(f"{name}=={versions[name]}" for name in missing),
         ]
-        call_pip(command, wheels, "pip could not build a wheel:")
-
-
-def call_pip(command: Sequence[str], wheels: Sequence[Path], failed: str) -> None:
-    """Run pip.
-
-    Args:
-        command: The whole command.
-        wheels: Folders that it looks in, as ``pip.environment`` wants them.
-        failed: What to say before its own words when it fails.
-
-    Raises:
-        BuildError: It failed.
-    """
-    done = subprocess.run(
-        command,
-        env=pip.environment(wheels),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        # Which requirements contradict each other stands on standard output, in one block.
-        _, _, conflict = done.stdout.partition("The conflict is caused by:\n")
-        why = [line.strip() for line in conflict.partition("\n\n")[0].splitlines()]
-        warnings_left = [
-            line for line in done.stderr.splitlines() if not line.startswith("WARNING")
-        ]
-        raise BuildError("\n".join([failed, *why, *warnings_left]))
+        pip.call(command, "pip could not build a wheel:", wheels)
 
 
 def _found(versions: Mapping[str, str], folder: Path) -> dict[str, Path]:

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
+from hybridwatch.home import shipped_engine
 from hybridwatch.scenario.toml_file import refusing_toml
 from hybridwatch.scenario.validation_text import closest, quoted
 
@@ -86,20 +87,18 @@ class LeftOut:
         return None
 
 
-def read_left_out(
-    checkout: Path, *, keep: Collection[str] = (), also: Collection[str] = ()
-) -> LeftOut:
+def read_left_out(home: Path, *, keep: Collection[str] = (), also: Collection[str] = ()) -> LeftOut:
     """Read what is left out.
 
     Args:
-        checkout: The checkout with ``engine/pack.toml``.
+        home: The home or checkout of the builds.
         keep: Entries that are packed all the same, by id.
         also: Entries that are left out besides the usual ones, by id.
 
     Raises:
         BuildError: The file is not valid, or no entry has such an id.
     """
-    path = checkout / _FILE
+    path = shipped_engine(home) / _FILE.name
     with refusing_toml(path, _File, BuildError, _FILE):
         found = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     known = [entry.id for entry in found.leave_out]

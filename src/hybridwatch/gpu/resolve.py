@@ -21,7 +21,6 @@ from packaging.utils import canonicalize_name
 
 from hybridwatch.engine import pip
 from hybridwatch.errors import BuildError
-from hybridwatch.gpu.fetch import call_pip
 from hybridwatch.gpu.machine import Machine
 
 GIVEN: Final = ("torch", "torchvision", "torchaudio", "triton")
@@ -168,7 +167,7 @@ class _Stub:
             *(*pip.OPTIONS, "--dry-run", "--only-binary", ":all:"),
             *("--report", str(path), *pip.source(self._question.wheels), *built, *words),
         ]
-        call_pip(command, self._question.wheels, "pip finds no set of packages:")
+        pip.call(command, "pip finds no set of packages:", self._question.wheels)
         report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return report
 

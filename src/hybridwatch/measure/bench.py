@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.check import check_build
-from hybridwatch.engine.checkpoint import checkpoint_of
+from hybridwatch.engine.checkpoint import checkpoint_of, model_folder
 from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.deployment import Server, start_server
 from hybridwatch.engine.gpu_layout import Arrangement, arrange
@@ -17,10 +17,11 @@ from hybridwatch.engine.install import lock_digest
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.server import EngineServer, wait_until_up
-from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.errors import EngineError
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.identity import EngineBuild, FixState
 from hybridwatch.scenario.fixes import FIX_PARTS, NO_FIX, START_FIXES
+from hybridwatch.scenario.own_faults import fault_folders
 from hybridwatch.scenario.scenario import Scenario
 
 MAX_STARTS: Final = 3
@@ -165,9 +166,7 @@ class Bench:
         self._slots.clear()
 
     def _make_slot(self, side: BuildRequest) -> _Slot:
-        spec, speculation = side.spec, self.scenario.engine.speculation
-        if speculation is not None and speculation.model is not None:
-            self._require_draft(speculation.model)
+        spec = side.spec
         model = checkpoint_of(self.scenario, spec, self.models)
         launch = Launch(
             python=spec.interpreter,
@@ -181,6 +180,8 @@ class Bench:
             flags=spec.flags,
             accelerator=spec.accelerator,
             tokenizer=model.tokenizer,
+            draft=self._draft(),
+            faults=fault_folders(),
         )
         if spec.accelerator == "cuda":
             laid_out = self._arrangement
@@ -188,11 +189,11 @@ class Bench:
         client = LoadClient(launch, self.work / f"{_place(side)}.client.log")
         return _Slot(launch, client, revision=model.revision)
 
-    def _require_draft(self, name: str) -> None:
-        if not (self.models / name).is_dir():
-            raise BuildError(
-                f"{self.scenario.id}: draft model: expected a folder {name!r} in {self.models}"
-            )
+    def _draft(self) -> Path | None:
+        speculation = self.scenario.engine.speculation
+        if speculation is None or speculation.model is None:
+            return None
+        return model_folder(self.scenario, speculation.model, self.models, "draft model")
 
     def client(self, side: int) -> LoadClient:
         """The load client of a side."""

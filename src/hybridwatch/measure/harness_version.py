@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.record.identity import Harness
+from hybridwatch.shipped import is_checkout, shipped
 
 _GIT_TIMEOUT_S: Final = 10.0
 
 
 def harness_identity() -> Harness:
     """Read our version and, when we run from a checkout, its revision."""
-    return Harness(version=version("hybridwatch"), revision=_revision(Path(__file__).parent))
+    # A repository around an installed package would be somebody else's.
+    revision = _revision(shipped()) if is_checkout() else None
+    return Harness(version=version("hybridwatch"), revision=revision)
 
 
 def _revision(folder: Path) -> str | None:

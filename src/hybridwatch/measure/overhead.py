@@ -15,8 +15,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
+from hybridwatch.engine.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.engine.load_client import client_arguments
+from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import Station, measure
 from hybridwatch.record.run import Phase

@@ -7,12 +7,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hybridwatch.engine.builds import home
 from hybridwatch.engine.control import UNSUPPORTED
 from hybridwatch.engine.deployment import Server
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.errors import MeasurementError
+from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench, LiveEngine
 from hybridwatch.measure.occasions import first_of, require_occasion, require_replayed_layers
 from hybridwatch.measure.repeats import unrepeated

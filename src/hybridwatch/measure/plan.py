@@ -92,6 +92,12 @@ def plan_block(
     )
 
 
+def plan_more(phase: Phase, sides: int, done: int, rounds: int) -> tuple[PlannedTrial, ...]:
+    """Lay out further rounds of a phase that has so many; they alternate on as in ``plan``."""
+    numbers = range(done, done + rounds)
+    return tuple(trial for number in numbers for trial in _round(phase, sides, number))
+
+
 def _untimed(counts: TrialCounts, sides: int) -> Iterator[PlannedTrial]:
     yield from _alternating(Phase.CONTRACT, sides, counts.contract)
     yield from _alternating(Phase.ACCURACY, sides, 1)

@@ -27,6 +27,7 @@ from hybridwatch.measure.plan import (
     phases_of,
     plan,
     plan_block,
+    plan_more,
     plan_start,
 )
 from hybridwatch.measure.testbed import probe_testbed
@@ -60,6 +61,14 @@ class Progress:
 Tell = Callable[[Progress], None]
 """Called as the session goes on."""
 
+Missing = Callable[[Run], int]
+"""Says how many more rounds of timed trials a run needs, now that those planned are made."""
+
+
+def none_missing(_: Run) -> int:
+    """Go by the counts of the scenario, whatever the machine was like."""
+    return 0
+
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
@@ -73,6 +82,9 @@ class SessionRequest:
         phases: What to measure.
         budget: Timed trials until the run is decided, instead of those that the scenario counts.
         warmed: Timed phases that begin with a warm-up; without a budget.
+        missing: Asked once the planned performance trials are made; without a budget. It may look
+            at the machine, never at what was measured: rounds that go on until a number pleases
+            prove nothing.
     """
 
     scenario: Scenario
@@ -82,6 +94,7 @@ class SessionRequest:
     phases: Collection[Phase] = EVERY_PHASE
     budget: Budget | None = None
     warmed: Collection[Phase] = TIMED_PHASES
+    missing: Missing = none_missing
 
 
 def run_session(request: SessionRequest) -> Run:
@@ -184,17 +197,34 @@ class Session:
             EngineError: No engine came up at all, so there is nothing to record.
             KeyboardInterrupt: A stop was requested; ``cut_short`` gives the trials before it.
         """
-        bench, sides = self._bench, range(len(self.request.sides))
-        self._run = self.begin()
+        run = self.begin()
         if any(phase in phases for phase in TIMED_PHASES if phase in self.phases):
-            for side in sides:
-                bench.client(side).make_ready()
-        for planned in self._plan:
-            if planned.phase in phases:
-                trial = self._trial(bench, planned)
-                self._run = replace(self._run, trials=(*self._run.trials, trial))
-        self._run = replace(self._run, finished_at=datetime.now(UTC))
+            for side in range(len(self.request.sides)):
+                self._bench.client(side).make_ready()
+        for phase in self.phases:
+            if phase in phases:
+                run = self._add(run, [one for one in self._plan if one.phase is phase])
+                if phase is Phase.PERFORMANCE and self.request.budget is None:
+                    run = self._add(run, self._further(run))
+        self._run = replace(run, finished_at=datetime.now(UTC))
         return self._run
+
+    def _add(self, run: Run, planned: Sequence[PlannedTrial]) -> Run:
+        """Make trials; each is kept at once, for a session that is stopped."""
+        for one in planned:
+            trial = self._trial(self._bench, one)
+            self._run = run = replace(run, trials=(*run.trials, trial))
+        return run
+
+    def _further(self, run: Run) -> tuple[PlannedTrial, ...]:
+        """Plan the performance trials that are missing beyond the planned ones."""
+        sides, done = len(self.request.sides), self.request.scenario.trials.performance
+        rounds = self.request.missing(run) if sides > 1 else 0
+        further = plan_more(Phase.PERFORMANCE, sides, done, rounds)
+        if further:
+            self._total += len(further)
+            self._keep_in_sight(f"restless machine: {rounds} more trials a side")
+        return further
 
     def cut_short(self, reason: str) -> Run | None:
         """Give up what is not measured yet, and return the run, which does not read as whole.

@@ -18,13 +18,13 @@ from hybridwatch.measure.phase import Measured, Station, measure
 from hybridwatch.measure.plan import phases_of
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.measure.waves import Tokens
-from hybridwatch.mutants.catalogue import Mutant
 from hybridwatch.mutants.cell import HEALTHY, Cell, State
 from hybridwatch.mutants.judging import NO_ANSWER_IN_TIME, SURVIVAL, Kill, kill_of, state_of
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.record.run import Failure, Phase, Run, Trial
 from hybridwatch.scenario.digest import ref_fields
 from hybridwatch.scenario.expansion import expand
+from hybridwatch.scenario.mutant import Mutant
 from hybridwatch.scenario.scenario import Scenario
 
 SLOWEST: Final = 6.0

@@ -12,9 +12,9 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metric import Kind
-from hybridwatch.mutants.catalogue import Mutant
 from hybridwatch.mutants.cell import State
 from hybridwatch.record.run import Run, Trial
+from hybridwatch.scenario.mutant import Mutant
 from hybridwatch.scenario.scenario import Scenario
 
 TIMEOUT = "timeout"

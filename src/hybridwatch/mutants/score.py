@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
-from hybridwatch.mutants.catalogue import Mutant
 from hybridwatch.mutants.cell import HEALTHY, Cell, State
+from hybridwatch.scenario.mutant import OWN, Half, Mutant
 
 ORDER: Final = (
     *(State.KILLED, State.SURVIVED, State.NOT_MEASURED),
@@ -71,11 +71,17 @@ def score_of(cells: Iterable[Cell], mutants: Mapping[str, Mutant]) -> Score:
 
 
 def halves(mutants: Mapping[str, Mutant]) -> dict[str, dict[str, Mutant]]:
-    """Part the catalogue."""
-    return {
+    """Part the catalogue; a part for mutants of somebody's own only where there are any."""
+    parts = {
         half: {name: one for name, one in mutants.items() if one.half == half}
-        for half in ("first", "second")
+        for half in get_args(Half)
     }
+    return {half: members for half, members in parts.items() if members or half != OWN}
+
+
+def half_words(half: str) -> str:
+    """Name a part of the catalogue."""
+    return "own mutants" if half == OWN else f"{half} half"
 
 
 def false_alarms(cells: Sequence[Cell]) -> tuple[Cell, ...]:

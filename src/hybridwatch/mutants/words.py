@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hybridwatch.mutants.catalogue import Mutant
 from hybridwatch.mutants.cell import HEALTHY, Cell, State
-from hybridwatch.mutants.score import ORDER, Score, false_alarms, halves, score_of
+from hybridwatch.mutants.score import ORDER, Score, false_alarms, half_words, halves, score_of
+from hybridwatch.scenario.mutant import Mutant
 
 MOST_COLUMNS: Final = 5
 """Scenarios that a table has room for."""
@@ -79,7 +79,7 @@ def markdown(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> str:
 def score_lines(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Iterator[str]:
     """Say how much is killed, of both halves apart, and what survives."""
     for half, members in halves(mutants).items():
-        yield _score_line(f"{half} half", score_of(cells, members))
+        yield _score_line(half_words(half), score_of(cells, members))
     whole = score_of(cells, mutants)
     yield _score_line("together", whole)
     tried = {cell.mutant for cell in cells} & mutants.keys()

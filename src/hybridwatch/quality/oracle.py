@@ -16,6 +16,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import MeasurementError
+from hybridwatch.home import layers
 from hybridwatch.record.completion import NEAR_TIE_FLOAT32, Completion, position_of_parting
 from hybridwatch.record.wire_completion import WireCompletion
 
@@ -79,7 +80,14 @@ class Oracle:
 
 
 def path_of(home: Path, scenario: str) -> Path:
-    """Say where the right answers to a scenario lie."""
+    """Say where the right answers to a scenario lie: those of a home before what is shipped."""
+    own = own_path_of(home, scenario)
+    places = [folder / own.relative_to(home / ORACLES) for folder in layers(home / ORACLES)]
+    return next((path for path in reversed(places) if path.is_file()), own)
+
+
+def own_path_of(home: Path, scenario: str) -> Path:
+    """Say where right answers to a scenario are written."""
     return home / ORACLES / f"{scenario}.json"
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.calibration.sessions import BASELINE, SAME, recorded, write_sessions
-from hybridwatch.engine.builds import DEFAULT_BUILD, home, parse_label
+from hybridwatch.engine.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.errors import HybridwatchError
+from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
 from hybridwatch.process import stoppable

@@ -33,6 +33,7 @@ class Fix(BaseModel):
     occasion: str
     remove_when: str
     releases: dict[str, Literal["present", "lacking", "not-applicable"]]
+    sources: dict[str, str] = Field(default_factory=dict)
     parts: tuple[str, ...] = Field(default=(), strict=False)
     module: str = ""
     ways: tuple[Literal["apply", "revert"], ...] = Field(default=(), strict=False)

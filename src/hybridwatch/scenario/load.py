@@ -5,18 +5,26 @@ A wrong file is reported in full: every wrong key, one line each, and no file hi
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from hybridwatch.errors import ScenarioError
+from hybridwatch.home import layers
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.scenario.validation_text import closest, explain, quoted
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
+
+
+class _Place(NamedTuple):
+    """Where a scenario file lies: the file, and the folder that its id is counted from."""
+
+    path: Path
+    root: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +43,28 @@ class Survey:
 def scenario_files(root: Path) -> Iterator[Path]:
     """Find every scenario file below a folder, good or bad, in order of their ids.
 
+    Links to files and to folders are followed.
+
     Raises:
-        ScenarioError: The folder does not exist.
+        ScenarioError: The folder does not exist, or a link in it leads nowhere or to a folder that
+            it lies in itself.
     """
     if not root.is_dir():
         raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
-    yield from sorted(root.rglob("*.toml"))
+    yield from _below(root, ())
+
+
+def _below(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
+    real = folder.resolve()
+    if real in above:
+        raise ScenarioError(f"{folder}: expected a link to another place, found one to {real}")
+    for entry in sorted(folder.iterdir()):
+        if entry.is_symlink() and not entry.exists():
+            raise ScenarioError(f"{entry}: expected a link to what is there: {entry.readlink()}")
+        if entry.is_dir():
+            yield from _below(entry, (*above, real))
+        elif entry.suffix == ".toml":
+            yield entry
 
 
 def load_scenario(path: Path, root: Path) -> Scenario:
@@ -48,7 +72,8 @@ def load_scenario(path: Path, root: Path) -> Scenario:
 
     Args:
         path: The TOML file, below ``root``.
-        root: The folder whose groups are its subfolders; ids are paths below it.
+        root: The folder whose groups are its subfolders; ids are paths below it. If it is a home's,
+            a scenario in it may be like one that is shipped.
 
     Raises:
         ScenarioError: One line per wrong key, each ``scenarios/smoke/x.toml: key: what is wrong``.
@@ -66,15 +91,15 @@ def load_scenario(path: Path, root: Path) -> Scenario:
 
 
 def survey(root: Path) -> Survey:
-    """Read every file below a folder, good or bad.
+    """Read every file below a folder, good or bad; below a home's also what is shipped.
 
     Raises:
-        ScenarioError: The folder does not exist.
+        ScenarioError: The folder does not exist, or has a link that leads nowhere.
     """
     scenarios, problems = [], []
-    for path in scenario_files(root):
+    for places in files_by_id(root).values():
         try:
-            scenarios.append(load_scenario(path, root))
+            scenarios.append(_loaded(places))
         except ScenarioError as error:
             problems.extend(str(error).splitlines())
     return Survey(tuple(scenarios), tuple(dict.fromkeys(problems)))
@@ -84,24 +109,23 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
     """Read the scenarios that are named; files nobody named are not opened.
 
     Args:
-        root: As for ``load_scenario``.
+        root: As for ``load_scenario``; below a home's also what is shipped is found.
         patterns: Ids (``smoke/padded-graph-rows``) or groups (``smoke``); none means all.
 
     Returns:
         Each scenario once, in the order in which patterns first named it.
 
     Raises:
-        ScenarioError: A pattern names nothing, or a named file is wrong.
+        ScenarioError: A pattern names nothing, a named file is wrong, or a home has a scenario that
+            is called as one that is shipped.
     """
-    paths = {
-        path.relative_to(root).with_suffix("").as_posix(): path for path in scenario_files(root)
-    }
-    chosen: dict[str, Path] = {}
+    paths = files_by_id(root)
+    chosen: dict[str, list[_Place]] = {}
     problems = []
     for pattern in patterns or sorted(_groups(paths)):
         matching = {
-            scenario_id: path
-            for scenario_id, path in paths.items()
+            scenario_id: places
+            for scenario_id, places in paths.items()
             if scenario_id == pattern or scenario_id.startswith(f"{pattern.rstrip('/')}/")
         }
         if not matching:
@@ -110,10 +134,34 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
         chosen |= matching
     if problems:
         raise ScenarioError("\n".join(problems))
-    return [load_scenario(path, root) for path in chosen.values()]
+    return [_loaded(places) for places in chosen.values()]
 
 
-def _groups(ids: dict[str, Path]) -> set[str]:
+def files_by_id(root: Path) -> dict[str, list[_Place]]:
+    """Find where each scenario lies, good or bad: more than one place is a name that is taken.
+
+    Args:
+        root: As for ``find``.
+
+    Raises:
+        ScenarioError: As for ``scenario_files``.
+    """
+    found: dict[str, list[_Place]] = {}
+    for folder in layers(root):
+        for path in scenario_files(folder):
+            scenario_id = path.relative_to(folder).with_suffix("").as_posix()
+            found.setdefault(scenario_id, []).append(_Place(path, folder))
+    return found
+
+
+def _loaded(places: Sequence[_Place]) -> Scenario:
+    if len(places) > 1:
+        shipped, own = (place.path for place in places)
+        raise ScenarioError(f"{own}: expected an id that is not taken; {shipped} has it: rename")
+    return load_scenario(*places[0])
+
+
+def _groups(ids: Iterable[str]) -> set[str]:
     return {scenario_id.partition("/")[0] for scenario_id in ids}
 
 
@@ -138,15 +186,17 @@ def _completed(content: dict[str, Any], root: Path, name: str) -> dict[str, Any]
     """
     if "like" not in content:
         return content
-    like, path = content["like"], root / f"{content['like']}.toml"
-    if not isinstance(like, str) or not _ID.fullmatch(like) or not path.is_file():
+    like = content["like"]
+    places = [place for place in layers(root) if (place / f"{like}.toml").is_file()]
+    if not isinstance(like, str) or not _ID.fullmatch(like) or not places:
         raise ScenarioError(f"{name}: like: expected the id of a scenario, found {quoted(like)}")
+    path = places[0] / f"{like}.toml"
     model = _parse(path, f"{root.name}/{like}.toml")
     if "like" in model:
         raise ScenarioError(
             f"{name}: like: expected a scenario that says everything itself, found {quoted(like)}"
         )
-    load_scenario(path, root)  # what is wrong there is reported for that file
+    load_scenario(path, places[0])  # what is wrong there is reported for that file
     own = {key: value for key, value in content.items() if key != "like"}
     if "expect" in own:
         model.pop("expect", None)

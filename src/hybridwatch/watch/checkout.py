@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hybridwatch.analysis.policy import STRICT, Policy
-from hybridwatch.engine.builds import home, load_builds
+from hybridwatch.engine.builds import load_builds
 from hybridwatch.errors import HybridwatchError, ScenarioError
 from hybridwatch.history.checkout import Checkout
+from hybridwatch.home import home_or_shipped, layers
 from hybridwatch.scenario.load import Survey, survey
-from hybridwatch.watch.policy import DEFAULT, load_policy
+from hybridwatch.watch.policy import load_policy, policy_of
 
 if TYPE_CHECKING:
     from hybridwatch.calibration.read import Calibration
@@ -23,7 +24,7 @@ def checkout_here() -> Checkout:
     """
     problems: list[str] = []
     try:
-        root = home()
+        root = home_or_shipped()
     except HybridwatchError as error:
         return Checkout(problems=(str(error),))
     try:
@@ -31,12 +32,12 @@ def checkout_here() -> Checkout:
     except HybridwatchError as error:
         builds, problems = {}, [*problems, *str(error).splitlines()]
     found = _surveyed(root / "scenarios")
-    policy, wrong = _policy(root / DEFAULT)
+    policy, wrong = _policy(policy_of(root))
     return Checkout(
         scenarios={scenario.id: scenario for scenario in found.scenarios},
         builds=builds,
         policy=policy,
-        calibration=lambda: _calibration(root / _CALIBRATION),
+        calibration=lambda: _calibration(layers(root / _CALIBRATION.parent)[0] / _CALIBRATION.name),
         problems=(*problems, *found.problems, *wrong),
     )
 

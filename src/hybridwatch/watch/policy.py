@@ -22,10 +22,13 @@ from pydantic_core import PydanticCustomError
 
 from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Policy, Rule, covers
 from hybridwatch.errors import PolicyError
+from hybridwatch.home import home_or_shipped, is_extending
 from hybridwatch.metric.catalogue import FAMILIES, METRICS
 from hybridwatch.scenario.validation_text import explain
 
 DEFAULT: Final = Path("ci") / "gate.toml"
+"""The policy of a checkout."""
+_OF_A_HOME: Final = Path("gate.toml")
 
 
 def _known_metrics(pattern: str) -> str:
@@ -127,11 +130,19 @@ def takes_policy(verb: Callable[..., Any]) -> Callable[..., Any]:
         "--policy",
         type=click.Path(path_type=Path, dir_okay=False),
         callback=_chosen,
-        help=f"Rules of the gate (docs/ci.md).  [default: {DEFAULT} where there is one]",
+        help=f"Rules of the gate (docs/ci.md).  [default: {DEFAULT} here, or {_OF_A_HOME} of the "
+        "home, where there is one]",
     )(verb)
 
 
 def _chosen(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Policy:
     if path is not None:
         return load_policy(path)
-    return load_policy(DEFAULT) if DEFAULT.is_file() else STRICT
+    folder = home_or_shipped()
+    file = policy_of(folder) if is_extending(folder) else DEFAULT
+    return load_policy(file) if file.is_file() else STRICT
+
+
+def policy_of(folder: Path) -> Path:
+    """Say where the policy of a home or a checkout lies, if it has one."""
+    return folder / (_OF_A_HOME if is_extending(folder) else DEFAULT)

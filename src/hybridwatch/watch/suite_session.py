@@ -15,11 +15,13 @@ from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.engine.builds import BuildRequest, home, parse_label
+from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import equipped_label
 from hybridwatch.errors import MeasurementError
+from hybridwatch.home import home
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
 from hybridwatch.record.run import Run
@@ -69,7 +71,9 @@ def _measure(scenario: Scenario, receipt: Path | None) -> Run:
     check_writable(results)
     sides = tuple(_sides(scenario))
     make_ready(scenario, sides, home() / "models")
-    request = SessionRequest(enough_trials(scenario), sides, home() / "models", _tell)
+    request = SessionRequest(
+        enough_trials(scenario), sides, home() / "models", _tell, missing=blocks_missing
+    )
     run = run_session(request)
     record = write_run(results, run).resolve()
     if receipt is not None:

@@ -10,6 +10,7 @@ from hybridwatch.analysis import judge
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.sign_flips import flip_p
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric import metric_of
@@ -179,3 +180,20 @@ def test_the_bound_sees_a_rule_that_asks_all_times_at_once(monkeypatch) -> None:
     """With the level of each direction, as on a quiet machine, either comes by chance too often."""
     monkeypatch.setattr(judge, "restless_p", lambda _metrics, rows: flip_p(rows))
     assert share_changed(200) > 0.05
+
+
+@pytest.mark.parametrize(("blocks", "missing"), [(7, 13), (10, 10), (20, 0), (25, 0)])
+def test_a_restless_machine_asks_for_twenty_blocks(blocks: int, missing: int) -> None:
+    assert blocks_missing(session({WORK: 1.0}, blocks=blocks, seed=2)) == missing
+    assert blocks_missing(session({WORK: 1.0}, restless=0.01, blocks=blocks)) == 0
+
+
+@pytest.mark.parametrize("effect", [0.5, 1.0, 2.0])
+def test_what_was_measured_has_no_say_in_how_much_is_measured(effect: float) -> None:
+    assert blocks_missing(session({"tpot": effect, WORK: effect}, seed=2)) == 10
+
+
+def test_sides_that_change_places_ask_for_as_many_blocks() -> None:
+    run = session({WORK: 1.0}, seed=2)
+    turned = replace(run, trials=tuple(replace(one, side=1 - one.side) for one in run.trials))
+    assert blocks_missing(run) == blocks_missing(turned) == 10

@@ -101,6 +101,17 @@ def test_a_rule_that_never_finds_is_caught(lab) -> None:
     assert "accuracy.called" in refuted(accuracy.of_answers(lab, blind))
 
 
+def test_a_level_is_broken_by_an_interval_beyond_it_alone() -> None:
+    """An exact test spends its level, so half of all estimates lie beyond it."""
+    estimates = {
+        reds: figure.share("x", "any red", [True] * reds + [False] * (400 - reds), level)
+        for reds in (16, 24, 34)
+        for level in [figure.at_level(0.05)]
+    }
+    assert {reds: one.met for reds, one in estimates.items()} == {16: True, 24: True, 34: False}
+    assert not replace(estimates[24], bound=at_most(0.05)).met
+
+
 def test_looks_without_a_boundary_are_caught() -> None:
     """Judged at 0.05 each time, an unchanged build finds something at some look too often."""
     rng = np.random.default_rng(4)

@@ -8,8 +8,9 @@ from click.testing import CliRunner
 from hybridwatch.campaign import load_plan
 from hybridwatch.campaign.plan import PLAN_FILE, Subject
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import CampaignError
+from hybridwatch.home import home
 from hybridwatch.scenario.load import find
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
-from hybridwatch.cli import run as verb
+from hybridwatch.cli import measuring as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
 from hybridwatch.measure import gpus, machine_state, session
@@ -293,7 +293,7 @@ def test_a_model_that_cannot_be_had_leaves_the_other_scenarios_alone(checkout, m
         if scenario.id == "smoke/again":
             raise ScenarioError("smoke/again: accuracy.tasks: the hub cannot be reached")
 
-    monkeypatch.setattr("hybridwatch.cli.run.make_ready", refuse)
+    monkeypatch.setattr("hybridwatch.cli.measuring.make_ready", refuse)
     monkeypatch.setattr(session, "Bench", MadeUpBench)
     monkeypatch.setattr(session, "measure", Machine().measure)
     results = ("--results", str(checkout / "results"))

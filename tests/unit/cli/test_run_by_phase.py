@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from rich.text import Text
 
-from hybridwatch.cli import run as verb
+from hybridwatch.cli import measuring as verb
 from hybridwatch.cli.board import Board
 from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.main import cli

@@ -1,5 +1,6 @@
 """``hybridwatch try``: a patched tree is added and measured against the release below it."""
 
+import json
 from dataclasses import replace
 from itertools import groupby
 
@@ -11,7 +12,7 @@ from hybridwatch.measure import machine_state, session
 from hybridwatch.record.run import Phase
 from hybridwatch.store import list_records, read_run
 from tests.builders import BASELINE
-from tests.made_up_engines import BadMachine, MadeUpBench
+from tests.made_up_engines import BadMachine, Machine, MadeUpBench
 from tests.small_release import a_copy, an_environment, make_home
 
 SCENARIOS = ["smoke/again", "smoke/padded"]
@@ -25,13 +26,16 @@ class OwnBench(MadeUpBench):
 
 
 @pytest.fixture
-def machine(tmp_path, monkeypatch):
-    """Engines of numbers, of which the contender breaks a contract, in a checkout."""
+def engines(tmp_path, monkeypatch):
+    """A checkout, and engines of whatever numbers a machine makes up."""
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(make_home(tmp_path / "home", *SCENARIOS)))
     monkeypatch.setattr(session, "Bench", OwnBench)
     monkeypatch.setattr(machine_state, "kernel_seconds", lambda: (0.01, 0.011, 0.012))
-    made = BadMachine()
-    monkeypatch.setattr(session, "measure", made.measure)
+
+    def made(machine):
+        monkeypatch.setattr(session, "measure", machine.measure)
+        return machine
+
     return made
 
 
@@ -40,27 +44,70 @@ def call(tmp_path, *words):
     return CliRunner().invoke(cli, ["try", *map(str, words), *results])
 
 
-def test_patched_tree_is_measured_against_its_release_contracts_first(machine, tmp_path):
+def phases_of(machine):
+    return [phase for phase, _ in groupby(phase for phase, _ in machine.order)]
+
+
+def test_contracts_come_first_and_what_they_show_is_the_answer(engines, tmp_path):
+    machine = engines(BadMachine())
     done = call(tmp_path, a_copy(tmp_path, worker="rows = 2\n"))
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 1, done.output
     assert "Python files that differ from the wheel's: v1/worker.py" in done.output
-    made = [phase for phase, _ in groupby(phase for phase, _ in machine.order)]
-    assert made == [Phase.CONTRACT, Phase.ACCURACY]
+    assert phases_of(machine) == [Phase.CONTRACT, Phase.ACCURACY], "nothing is timed any more"
     assert {side for _, side in machine.order} == {0, 1}
-    assert "regression" in done.output
+    assert "worse than tiny-1.0 in smoke/padded: padded_rows_prefilling 0 \u2192 7" in done.output
+    assert "not timed: smoke/again, smoke/padded" in done.output
     runs = [read_run(record) for record in list_records(tmp_path / "results")]
     assert sorted(run.scenario.id for run in runs) == SCENARIOS
     assert {run.builds[1].label for run in runs} == {"mine@1a2b3c4d"}
 
 
-def test_thorough_measures_times_too(machine, tmp_path):
-    done = call(tmp_path, a_copy(tmp_path), "smoke/padded", "--thorough")
+def test_a_build_that_is_right_but_slower_is_worse(engines, tmp_path):
+    machine = engines(Machine(slower=0.06, noise=0.005))
+    done = call(tmp_path, a_copy(tmp_path))
+    assert done.exit_code == 1, done.output
+    assert phases_of(machine)[:2] == [Phase.CONTRACT, Phase.ACCURACY]
+    assert set(machine.order) == {(phase, side) for phase in Phase for side in range(2)}
+    assert "worse than tiny-1.0 in smoke/again: tpot" in done.output
+    assert "not timed: smoke/padded" in done.output, "the first that is slower is the answer"
+
+
+def test_nothing_is_found_in_a_build_that_is_as_good(engines, tmp_path):
+    machine = engines(Machine(noise=0.005))
+    done = call(tmp_path, a_copy(tmp_path))
     assert done.exit_code == 0, done.output
-    assert {phase for phase, _ in machine.order} == set(Phase)
+    assert "nothing worse than tiny-1.0 in 2 scenarios" in done.output
+    assert "not timed" not in done.output
+    timed = {
+        name
+        for name, (phase, _) in zip(machine.scenarios, machine.order, strict=True)
+        if phase is Phase.PERFORMANCE
+    }
+    assert timed == set(SCENARIOS)
+
+
+def test_phases_that_are_named_are_measured_whatever_else_is_wrong(engines, tmp_path):
+    machine = engines(BadMachine())
+    words = ("smoke/padded", "--phases", "contract,performance", "--json")
+    done = call(tmp_path, a_copy(tmp_path), *words)
+    assert done.exit_code == 1, done.output
+    assert set(phases_of(machine)) == {Phase.CONTRACT, Phase.PERFORMANCE}
     assert set(machine.scenarios) == {"smoke/padded"}
+    found = json.loads(done.stdout)
+    assert found["worse"] is True
+    assert [run["troubles"] for run in found["runs"]] == [[], []]
 
 
-def test_environment_names_no_release_by_itself(machine, tmp_path):
+def test_time_that_is_over_before_anything_is_timed(engines, tmp_path):
+    machine = engines(Machine())
+    done = call(tmp_path, a_copy(tmp_path), "--max-minutes", "0.000001")
+    assert done.exit_code == 0, done.output
+    assert phases_of(machine) == [Phase.CONTRACT, Phase.ACCURACY]
+    assert "not timed: smoke/again, smoke/padded" in done.output
+
+
+def test_environment_names_no_release_by_itself(engines, tmp_path):
+    machine = engines(Machine())
     an_environment(tmp_path / "env")
     done = call(tmp_path, tmp_path / "env" / "bin" / "python")
     assert done.exit_code == 2

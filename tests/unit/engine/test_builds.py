@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import FAULTS, home, load_builds, named_build, parse_label
+from hybridwatch.engine.builds import FAULTS, load_builds, named_build, parse_label
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 from hybridwatch.scenario import FIXES
 from tests.checkout import BUILDS as TINY
 

@@ -7,11 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
+from hybridwatch.engine import check
 from hybridwatch.engine.builds import OWN_FILE, load_builds, named_build, parse_label
 from hybridwatch.engine.check import check_build, require_code, require_installed
 from hybridwatch.engine.install import MARKER, State, install, state
 from hybridwatch.engine.own_builds import add_python, add_release, add_source, add_wheel
 from hybridwatch.errors import BuildError
+from hybridwatch.scenario.fixes import CATALOGUE
 from tests.clone import a_clone, git
 from tests.small_release import CODE, a_copy, an_environment, make_home, write
 from tests.wheels import a_wheel
@@ -226,24 +228,67 @@ def test_command_takes_one_origin(home, tmp_path, monkeypatch):
     done = CliRunner().invoke(command, ["add", "mine"])
     assert isinstance(done.exception, BuildError)
     told = str(done.exception)
-    assert told.startswith("mine: expected one of --source, --wheel, --release, --python, found 0")
+    kinds = "--source, --wheel, --release, --python, --commit, --pr"
+    assert told.startswith(f"mine: expected one of {kinds}, found 0")
 
 
-PROBED = "v1/worker/gpu_model_runner.py"
+RUNNER = "v1/worker/gpu_model_runner.py"
+RUNNERS_CODE = """\
+class GPUModelRunner:
+    def _dummy_run(self):
+        self.block_table.commit()
+
+    def other(self):
+        return 1
+"""
 
 
-def test_fix_is_called_changed_where_the_code_that_says_so_is_no_releases(
-    home, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
+def with_runner(tmp_path, text):
     tree = a_copy(tmp_path)
-    write(tree / "vllm", {PROBED: "class GPUModelRunner:\n    pass\n"})
-    build = add_source(home, "mine", tree)
-    found = check_build(build)
-    told = {fix for fix, finding in found.fixes.items() if PROBED in finding.evidence}
-    assert told
-    assert {fix for fix in found.fixes if found.changed_below(fix)} == told
-    released = check_build(named_build("tiny-1.0", home))
-    assert not any(released.changed_below(fix) for fix in released.fixes)
+    write(tree / "vllm", {RUNNER: text})
+    return tree
+
+
+@pytest.fixture
+def released(home, tmp_path, monkeypatch):
+    """Code that is known as that of releases 0.9 and 1.0."""
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
+    tree = with_runner(tmp_path / "released", RUNNERS_CODE)
+    found = check_build(add_source(home, "released", tree, "tiny-1.0"))
+    known = {
+        fix: entry.model_copy(
+            update={"sources": dict.fromkeys(("0.9", "1.0"), found.fixes[fix].source)}
+        )
+        for fix, entry in CATALOGUE.items()
+    }
+    monkeypatch.setattr(check, "CATALOGUE", known)
+    return found
+
+
+def changed(found):
+    return {fix for fix in found.fixes if found.is_changed(fix)}
+
+
+def test_code_that_decides_as_in_a_release_is_not_changed_wherever_else_it_is_edited(
+    home, tmp_path, released
+):
+    assert changed(released) == set()
+    text = RUNNERS_CODE.replace("return 1", "return 2")
+    found = check_build(add_source(home, "mine", with_runner(tmp_path, text), "tiny-1.0"))
+    assert RUNNER in (found.changed_files or ())
+    assert changed(found) == set()
+    assert found.as_in("dummy-run-padding") == ("0.9", "1.0")
+
+
+def test_fix_is_called_changed_where_the_code_that_decides_it_is_no_releases(
+    home, tmp_path, released
+):
+    text = RUNNERS_CODE.replace("self.block_table.commit()", "pass")
+    add_source(home, "mine", with_runner(tmp_path, text), "tiny-1.0")
+    shown = json.loads(CliRunner().invoke(command, ["check", "mine", "--json"]).stdout)["fixes"]
+    told = {fix for fix, entry in shown.items() if entry["changed"]}
+    assert told == {fix for fix, entry in shown.items() if not entry["as_in"]}
+    assert "stale-block-table-finished-rows" in told
+    assert not told & {"seeds-beside-others", "conv-anchor", "cpu-speculative-states"}
     table = CliRunner().invoke(command, ["check", "mine"], env={"COLUMNS": "160"}).stdout
-    assert ", changed" in table
+    assert table.count(", changed") == len(told)

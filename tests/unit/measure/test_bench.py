@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench, LiveEngine
 from hybridwatch.record.identity import FixState
 from hybridwatch.scenario.load import load_scenario

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
+from hybridwatch.home import home
 from hybridwatch.measure.facts import facts_of
 from hybridwatch.scenario.load import find
 from tests.pretended_nvml import Card, pretend

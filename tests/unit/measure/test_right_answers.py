@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import home
+from hybridwatch.home import home
 from hybridwatch.measure.completions import prompt_digest
 from hybridwatch.measure.make_oracle import trials_of
 from hybridwatch.measure.right_answers import checked

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import EngineError, MeasurementError
+from hybridwatch.home import home
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.record.codec import encode

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import home, parse_label
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError
+from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import samples_of_client
 from hybridwatch.scenario.load import load_scenario

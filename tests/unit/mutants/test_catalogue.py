@@ -8,8 +8,9 @@ from hybridwatch_engine.mutants.mutant import patches_of
 from hybridwatch_engine.mutants.tally import Tally
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.mutants.catalogue import MECHANISMS, catalogue, load_mutants
+from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.mutants.score import halves
+from hybridwatch.scenario.mutant import MECHANISMS, load_mutants
 
 THE_EIGHT = (
     "unzeroed-state",
@@ -73,7 +74,7 @@ def test_every_mutant_has_code_that_takes_its_parameters(name):
 )
 def test_a_wrong_key_is_refused_by_name(tmp_path, changes, message):
     (tmp_path / "first.toml").write_text(table(**changes), encoding="utf-8")
-    with pytest.raises(ScenarioError, match=rf"engine/mutants/first.toml: .*{message}"):
+    with pytest.raises(ScenarioError, match=rf"first.toml: .*{message}"):
         load_mutants(tmp_path / "first.toml")
 
 
@@ -98,12 +99,12 @@ def keys(**changes: object) -> dict[str, object]:
     ],
 )
 def test_code_that_is_not_there_is_refused_by_file_and_key(changes, message):
-    header = header_from("one", keys(**changes), "first.toml")
-    with pytest.raises(ValueError, match=r"engine/mutants/first.toml: mutant.one." + message):
+    header = header_from("one", keys(**changes), "first.toml: mutant.one")
+    with pytest.raises(ValueError, match=r"first.toml: mutant.one." + message):
         patches_of(header, Tally())
 
 
 def test_a_header_without_a_key_is_refused():
     lacking = {key: value for key, value in keys().items() if key != "by"}
     with pytest.raises(ValueError, match=r"mutant.one.by: expected a value, found none"):
-        header_from("one", lacking, "first.toml")
+        header_from("one", lacking, "first.toml: mutant.one")

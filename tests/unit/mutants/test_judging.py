@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.engine.builds import home
+from hybridwatch.home import home
 from hybridwatch.mutants.judging import kill_of
 from hybridwatch.record.run import Failure, Phase, Trial
 from hybridwatch.scenario.load import load_scenario

@@ -43,3 +43,10 @@ def test_a_table_that_cannot_be_read_is_named(tmp_path, table):
     loud = notices(view(tmp_path, "mutants"))[0]
     assert loud.kind is Kind.LOUD
     assert "cpu-0.27.1.jsonl:1" in str(loud.lines)
+
+
+def test_a_file_of_own_mutants_that_cannot_be_read_is_named(own_home, tmp_path):
+    (own_home / "mutants" / "mine.toml").write_text("[mutant.one]\n")
+    loud = notices(view(tmp_path, "mutants"))[0]
+    assert loud.kind is Kind.LOUD
+    assert "mine.toml: mutant.one.mechanism: missing" in str(loud.lines)

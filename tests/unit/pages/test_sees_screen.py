@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.analysis.sight import Reading, Sight, sight_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.calibration.figure import Bound, Figure
+from hybridwatch.calibration.figure import Figure, at_most
 from hybridwatch.calibration.read import Calibration, read_calibration
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
@@ -185,7 +185,7 @@ def test_calibration_is_shown_as_the_file_has_it(tmp_path: Path) -> None:
 
 
 def test_a_promise_that_is_not_kept_is_loud(tmp_path: Path) -> None:
-    broken = Figure("x", "no change called one", 0.2, 0.1, 0.3, 100, bound=Bound(0.05, True))
+    broken = Figure("x", "no change called one", 0.2, 0.1, 0.3, 100, bound=at_most(0.05))
     found = Calibration("python -m x", (("One", (broken, replace(broken, value=0.01))),))
     document = view(tmp_path, "sees", Checkout(calibration=lambda: found))
     (loud,) = notices(document)

@@ -2,9 +2,12 @@
 
 import base64
 import hashlib
+import re
 
-from hybridwatch_engine.check import changed_files, wheel_digest
-from hybridwatch_engine.source import SourceTree
+import pytest
+from hybridwatch_engine.check import changed_files, findings, wheel_digest
+from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine.source import SourceTree, WatchedTree
 
 WHEEL = "vllm/__init__.py,sha256=aa,10\nvllm/engine.py,sha256=bb,20\n"
 
@@ -77,3 +80,65 @@ def test_installation_that_lists_no_code_cannot_say_what_changed(tmp_path):
     tree(tmp_path)
     listing = "__editable__.vllm-1.pth,sha256=aa,10\n"
     assert changed_files(listing, SourceTree(tmp_path).hashes()) is None
+
+
+MODULE = """\
+import torch
+
+class Runner:
+    @torch.inference_mode()
+    def step(self):
+        # first
+        return 1
+
+    def other(self):
+        return 2
+"""
+
+
+def what_is_read(root, text, *, of="Runner.step"):
+    """Digest of what somebody reads who asks a module for a function, or for itself."""
+    root.mkdir(exist_ok=True)
+    (root / "runner.py").write_text(text)
+    watched = WatchedTree(root)
+    assert (watched.function("runner.py", of) if of else watched.module("runner.py")) is not None
+    return watched.read_digest()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differs"),
+    [
+        ("return 1", "return 3", True),
+        ("@torch.inference_mode()", "@torch.no_grad()", True),
+        ("# first", "# the first", True),
+        ("return 2", "return 3", False),
+        ("import torch\n", "import torch\nimport os\n", False),
+    ],
+)
+def test_what_a_probe_reads_is_its_functions_and_no_more_of_their_file(tmp_path, old, new, differs):
+    text = MODULE.replace(old, new)
+    there, here = (what_is_read(tmp_path / str(n), t) for n, t in enumerate((MODULE, text)))
+    assert (there != here) == differs
+    assert what_is_read(tmp_path / "2", MODULE, of="") != what_is_read(tmp_path / "3", text, of="")
+
+
+def test_what_a_probe_looks_for_in_vain_is_part_of_what_it_reads(tmp_path):
+    tree(tmp_path, runner=MODULE)
+    asked = []
+    for path, name in (("runner.py", "Runner.gone"), ("gone.py", "Runner.step"), ("runner.py", "")):
+        watched = WatchedTree(tmp_path)
+        assert name == "" or watched.function(path, name) is None
+        watched.files_below("v1")
+        asked.append(watched.read_digest())
+    assert len(set(asked)) == 3
+    (tmp_path / "v1" / "added.py").write_text("")
+    watched = WatchedTree(tmp_path)
+    watched.files_below("v1")
+    assert watched.read_digest() not in asked
+
+
+def test_every_finding_comes_with_a_digest_of_what_it_was_read_from(tmp_path):
+    tree(tmp_path)
+    found = findings(SourceTree(tmp_path))
+    assert set(found) == set(FIXES)
+    assert all(re.fullmatch("[0-9a-f]{16}", one["source"]) for one in found.values())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.engine.builds import home
+from hybridwatch.home import home
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 

@@ -1,7 +1,7 @@
 """The type of a fix."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hybridwatch_engine.patch import PatchSet
@@ -41,6 +41,7 @@ class Header:
     accelerator: Literal["cpu", "cuda"] | None = None
     lossless: bool = False
     breaks: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def _header(fix_id: str, entry: Mapping[str, Any]) -> Header:
                 f"found {key!r}"
             )
     for key, field in _KEYS.items():
-        if field.default is MISSING and key not in entry:
+        if field.default is field.default_factory is MISSING and key not in entry:
             raise ValueError(f"{NAME}: fix.{fix_id}.{key}: missing; expected a value, found none")
     lists = {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
     return Header(id=fix_id, **{**entry, **lists})

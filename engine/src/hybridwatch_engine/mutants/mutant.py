@@ -3,8 +3,10 @@
 import pkgutil
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from hybridwatch_engine.mutants.headers import MutantHeader
@@ -12,6 +14,8 @@ from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.patch import Patch, PatchSet
 
 _PACKAGE: Final = "hybridwatch_engine.mutants"
+_HERE: Final = Path(__file__).parent
+_OWN: Final = "hybridwatch_own_mutants"
 
 
 def patches_of(header: MutantHeader, tally: Tally) -> PatchSet:
@@ -33,13 +37,14 @@ def patches_of(header: MutantHeader, tally: Tally) -> PatchSet:
 
 
 def _code(header: MutantHeader) -> Callable[..., Any]:
-    """Find ``module.function`` in this package, and check that it takes the parameters."""
+    """Find ``module.function``, and check that it takes the parameters."""
     module, _, name = header.by.partition(".")
-    known = {one.name for one in pkgutil.iter_modules([str(Path(__file__).parent)])}
-    wrap = getattr(import_module(f"{_PACKAGE}.{module}"), name, None) if module in known else None
+    where = str(header.folder or _PACKAGE)
+    known = {one.name for one in pkgutil.iter_modules([str(header.folder or _HERE)])}
+    wrap = getattr(_module(header, module), name, None) if module in known else None
     if wrap is None:
         raise ValueError(
-            f"{header.file}.by: expected module.function of {_PACKAGE}, found {header.by}"
+            f"{header.file}.by: expected module.function of {where}, found {header.by}"
         )
     try:
         signature(wrap).bind(None, tally=None, **header.parameters)
@@ -50,6 +55,22 @@ def _code(header: MutantHeader) -> Callable[..., Any]:
         ) from None
     code: Callable[..., Any] = wrap
     return code
+
+
+def _module(header: MutantHeader, name: str) -> ModuleType:
+    """Load a module of this package, or one of somebody's own from its file."""
+    if header.folder is None:
+        return import_module(f"{_PACKAGE}.{name}")
+    spec = spec_from_file_location(f"{_OWN}.{name}", header.folder / f"{name}.py")
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{header.file}.by: expected a file {name}.py in {header.folder}")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        # Whatever it is: raised as it comes, it would end the engine.
+        raise ValueError(f"{header.file}.by: {name}.py cannot be loaded: {error!r}") from error
+    return module
 
 
 def _target(header: MutantHeader, text: str) -> tuple[Any, str]:

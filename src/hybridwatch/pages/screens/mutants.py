@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hybridwatch.errors import RecordError
-from hybridwatch.mutants.catalogue import Mutant, catalogue
+from hybridwatch.errors import RecordError, ScenarioError
+from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.mutants.cell import Cell, State
 from hybridwatch.mutants.journal import read_cells, table_files
-from hybridwatch.mutants.score import Score, false_alarms, halves, score_of
+from hybridwatch.mutants.score import Score, false_alarms, half_words, halves, score_of
 from hybridwatch.mutants.words import cell_words, rows, scenarios_of
 from hybridwatch.pages.document import (
     Block,
@@ -26,6 +26,7 @@ from hybridwatch.pages.document import Cell as Shown
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import plural
+from hybridwatch.scenario.mutant import Mutant
 
 _LEAD: Final = (
     "A mutant is a fault that is switched on in a live engine; here is which of them each scenario "
@@ -35,6 +36,13 @@ _LEAD: Final = (
 
 def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show the kill table of every build that has one."""
+    try:
+        mutants = catalogue()
+    except ScenarioError as error:
+        wrong = Notice(
+            Kind.LOUD, "A file of mutants cannot be read", tuple(str(error).splitlines())
+        )
+        return Document("Mutants", (wrong,), lead=_LEAD)
     blocks: list[Block] = []
     for file in table_files(source.results):
         try:
@@ -42,7 +50,7 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
         except RecordError as error:
             blocks.append(Notice(Kind.LOUD, "A kill table cannot be read", (str(error),)))
         else:
-            blocks.append(Section(file.stem, tuple(_of_build(cells, catalogue()))))
+            blocks.append(Section(file.stem, tuple(_of_build(cells, mutants))))
     if not blocks:
         hint = "No mutant was measured yet. It takes a while; a run that is stopped goes on later:"
         blocks = [Paragraph(hint), Command("hybridwatch mutants smoke")]
@@ -61,7 +69,7 @@ def _of_build(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Iterator[
     yield Facts(
         (
             ("Mutants in the table", f"{tried} of {len(mutants)}"),
-            *((f"Killed, {half} half", _killed(score)) for half, score in parts.items()),
+            *((f"Killed, {half_words(half)}", _killed(score)) for half, score in parts.items()),
             ("Killed, together", _killed(whole)),
             ("Survivors", ", ".join(whole.survivors) or "none"),
             ("Not reached", ", ".join(whole.unreached) or "none"),

@@ -1,0 +1,58 @@
+"""How a verb gets at a pull request: an extra package, and two variables of the environment."""
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from hybridwatch.errors import GithubError, HybridwatchError
+
+if TYPE_CHECKING:
+    from hybridwatch.github.pull_request import PullRequest
+
+TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 (the variable's name)
+API: Final = "GITHUB_API_URL"
+_REPOSITORY: Final = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+
+
+def fitting(pattern: re.Pattern[str], wanted: str) -> Any:
+    """Make the type of an option whose text has a form."""
+
+    def convert(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise click.BadParameter(f"expected {wanted}, found {text[:80]!r}")
+        return text
+
+    return click.types.FuncParamType(convert)
+
+
+REPOSITORY: Final = fitting(_REPOSITORY, "OWNER/NAME")
+"""The type of an option that names a repository on GitHub."""
+
+
+def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "PullRequest":
+    """Open a pull request.
+
+    Args:
+        verb: Who asks, for messages.
+        repository: ``owner/name``.
+        number: Of the pull request.
+        writes: Whether it is to be written to, which takes a token.
+
+    Raises:
+        HybridwatchError: PyGithub is not installed.
+        GithubError: A token is needed and there is none, or GitHub refuses.
+    """
+    # PyGithub is an extra, and takes a second to load.
+    try:
+        from hybridwatch.github.pull_request import PUBLIC_API, Access, PullRequest
+    except ModuleNotFoundError as error:
+        raise HybridwatchError(
+            f"{verb}: GitHub needs the Python module {error.name!r}, which is not installed "
+            'here: pip install "hybridwatch[github]"'
+        ) from error
+    token = os.environ.get(TOKEN, "")
+    if writes and not token:
+        raise GithubError(f"{TOKEN}: expected a token in the environment, found none")
+    return PullRequest(Access(token, os.environ.get(API) or PUBLIC_API), repository, number)

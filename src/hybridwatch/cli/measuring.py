@@ -1,0 +1,253 @@
+"""Measuring scenarios for a verb: what of them, in which order, kept as records."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.restless import blocks_missing
+from hybridwatch.analysis.sequential import open_metrics, schedule, timed
+from hybridwatch.cli.by_phase import Measured, Plan, measure_by_phase
+from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_counts
+from hybridwatch.cli.outcome import Outcome, keep
+from hybridwatch.cli.progress import TimeLeft, progress
+from hybridwatch.cli.say import as_text
+from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
+from hybridwatch.engine.check import require_code, require_installed
+from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
+from hybridwatch.errors import BuildError, EngineError, ScenarioError
+from hybridwatch.home import home
+from hybridwatch.measure.budget import Budget, Standing
+from hybridwatch.measure.plan import TIMED_PHASES
+from hybridwatch.measure.ready import make_ready
+from hybridwatch.measure.session import none_missing, run_session
+from hybridwatch.process import stoppable
+from hybridwatch.record.run import Phase, Run
+from hybridwatch.record.side_names import side_names
+from hybridwatch.report.sentence import plural
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.store import check_writable
+
+MAX_MINUTES: Final = 30.0
+"""What a scenario may take until it is decided, when nobody says."""
+_MINUTE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What is to be measured, of which builds.
+
+    Attributes:
+        labels: Engine builds, as written.
+        known_bad: Whether one more is the first without the scenario's fix.
+        trials: Timed trials a side; at the first look, if there are several.
+        documents: Of each accuracy task.
+        until_decided: Whether trials are added until every timed metric has its verdict.
+        max_minutes: What a scenario may take then; ``None`` for the usual.
+        thorough: Whether a known-bad run makes every trial that its scenario counts.
+        phases: Which phases; every one when there is none.
+        staged: Whether phases are made one after the other of all scenarios, whatever the question.
+    """
+
+    labels: tuple[str, ...]
+    known_bad: bool = False
+    trials: int | None = None
+    documents: int | None = None
+    until_decided: bool = False
+    max_minutes: float | None = None
+    thorough: bool = False
+    phases: tuple[Phase, ...] = ()
+    staged: bool = False
+
+    @property
+    def wanted_phases(self) -> tuple[Phase, ...]:
+        """The phases that are measured, if the scenario has them."""
+        return self.phases or tuple(Phase)
+
+    @property
+    def by_phase(self) -> bool:
+        """Whether the question is first of all whether something is wrong.
+
+        Engines of several scenarios then live side by side, for which a GPU has no room.
+        """
+        wanted = self.known_bad or self.staged
+        return wanted and not self.until_decided and self._on_cpu
+
+    @property
+    def _on_cpu(self) -> bool:
+        labels = self.labels or (DEFAULT_BUILD,)
+        return all(parse_label(label).spec.accelerator == "cpu" for label in labels)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether less is measured than the scenarios count."""
+        return self.by_phase and self.known_bad and not self.thorough
+
+    @property
+    def warmed(self) -> tuple[Phase, ...]:
+        """Timed phases that begin with a warm-up."""
+        return BRIEF_WARM_UPS if self.is_brief else TIMED_PHASES
+
+    @property
+    def measured(self) -> Measured:
+        """What is measured of every scenario."""
+        fixed = self.is_brief or self.trials is not None
+        missing = none_missing if fixed else blocks_missing
+        return Measured(self.wanted_phases, self.warmed, missing)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the last screen has to say of the counts."""
+        if not self.is_brief or self.trials is not None:
+            return ()
+        count = plural(BRIEF_TRIALS["performance"], "trial")
+        return (f"brief:    {count} a side settle nothing about time; --thorough makes them all",)
+
+    def counted(self, scenario: Scenario) -> Scenario:
+        """Give a scenario the counts of trials and documents that are wanted."""
+        own = briefly(scenario) if self.is_brief else scenario
+        return with_counts(own, timed=self.trials, documents=self.documents)
+
+    def __post_init__(self) -> None:
+        if self.max_minutes is not None and not self.until_decided:
+            raise click.UsageError("--max-minutes: only --until-decided has a budget; give both.")
+        if self.until_decided and not set(TIMED_PHASES) & set(self.wanted_phases):
+            raise click.UsageError("--until-decided: --phases leaves nothing that is timed.")
+
+
+class _FailedScenarios:
+    """Scenarios of which there is nothing to record; the others are measured all the same.
+
+    Args:
+        console: Where each is printed.
+        alone: Whether there is no other, so that its error is the command's.
+    """
+
+    def __init__(self, console: Console, *, alone: bool) -> None:
+        self.count = 0
+        self._console = console
+        self._alone = alone
+
+    @contextmanager
+    def of(self, scenario: Scenario) -> Iterator[None]:
+        """Take a step for a scenario whose build, engine or model may not be had."""
+        try:
+            yield
+        except (BuildError, EngineError, ScenarioError) as error:
+            if self._alone:
+                raise
+            self.count += 1
+            message = f"{scenario.id}: {error}"
+            self._console.print(as_text(message), style="red")
+            if isinstance(error, EngineError) and error.log_tail:
+                self._console.print(as_text(error.log_tail))
+
+
+def measure_scenarios(
+    scenarios: Sequence[Scenario], wanted: RunOptions, results: Path, console: Console
+) -> tuple[list[Outcome], int]:
+    """Measure scenarios, store a record of each as soon as it is whole, and show what came of it.
+
+    Args:
+        scenarios: Which; those of which nothing can be had do not keep the others from it.
+        wanted: What of them.
+        results: Folder that gets the records.
+        console: Shows how far it is.
+
+    Returns:
+        What came of each scenario that has a record, and of how many there is none.
+
+    Raises:
+        BuildError: What is compared cannot be started; nothing was measured.
+        KeyboardInterrupt: A stop was requested.
+    """
+    plans = [(wanted.counted(scenario), _sides(scenario, wanted)) for scenario in scenarios]
+    check_writable(results)
+    losses = _FailedScenarios(console, alone=len(plans) == 1)
+    outcomes: list[Outcome] = []
+    with stoppable():
+        ready = list(_ready(plans, losses))
+        if wanted.by_phase:
+            outcomes += measure_by_phase(ready, results, console, losses, wanted.measured)
+            for outcome in outcomes:
+                if len(plans) == 1:
+                    outcome.show(console, whole=True)
+                else:
+                    outcome.print_troubles(console)
+        else:
+            measuring = _Measuring(console, len(ready), wanted.measured)
+            for plan in ready:
+                with losses.of(plan[0]):
+                    run = measuring.measure(plan, _budget(plan[0], wanted))
+                    outcomes.append(keep(plan[0], run, results))
+                    outcomes[-1].show(console, whole=len(plans) == 1)
+    return outcomes, losses.count
+
+
+def _ready(plans: Sequence[Plan], losses: _FailedScenarios) -> Iterator[Plan]:
+    for scenario, sides in plans:
+        with losses.of(scenario):
+            make_ready(scenario, sides, home() / "models")
+            yield scenario, sides
+
+
+def _sides(scenario: Scenario, wanted: RunOptions) -> tuple[BuildRequest, ...]:
+    """Resolve what is compared, and refuse what cannot be started before anything is."""
+    labels = list(wanted.labels or (DEFAULT_BUILD,))
+    for label in labels:
+        request = parse_label(label)
+        require_installed(request.spec)
+        require_code(request)
+    if wanted.known_bad:
+        named = labels[0], scenario.fix, scenario.requires
+        labels[:1] = [healthy_label(*named), known_bad_label(*named)]
+    if len(labels) > 2:
+        extra = " (--known-bad adds one)" if wanted.known_bad else ""
+        raise BuildError(f"--build: expected one or two builds, got {len(labels)}{extra}")
+    if wanted.until_decided and len(labels) == 1:
+        raise BuildError(
+            f"--until-decided: expected two builds to decide between, got only {labels[0]}: "
+            "give --build twice, or --known-bad"
+        )
+    return tuple(parse_label(label) for label in labels)
+
+
+def _budget(scenario: Scenario, wanted: RunOptions) -> Budget | None:
+    """Plan the looks before anything is measured; ``None`` when there is to be but one."""
+    if not wanted.until_decided:
+        return None
+    minutes = wanted.max_minutes or MAX_MINUTES
+    return Budget(schedule(scenario.trials.performance), minutes * _MINUTE, _standing)
+
+
+def _standing(run: Run) -> Standing:
+    report = report_of(run)
+    return Standing(len(open_metrics(report)), len(timed(report)))
+
+
+class _Measuring:
+    """Measures scenario after scenario, and says how far all of it is."""
+
+    def __init__(self, console: Console, scenarios: int, measured: Measured) -> None:
+        self._console = console
+        self._scenarios = scenarios
+        self._measured = measured
+        self._begun = 0
+        self._left = TimeLeft(scenarios)
+
+    def measure(self, plan: Plan, budget: Budget | None) -> Run:
+        """Measure one; with a budget nobody knows how long it takes."""
+        scenario, sides = plan
+        self._begun += 1
+        place = f"[{self._begun}/{self._scenarios}] " if self._scenarios > 1 else ""
+        names = side_names([side.label for side in sides])
+        title = f"{place}{scenario.id}: {' against '.join(names)}"
+        self._console.print(as_text(title), style="bold")
+        with progress(self._console, None if budget else self._left) as tell:
+            models = home() / "models"
+            return run_session(self._measured.requested(plan, models, tell, budget))

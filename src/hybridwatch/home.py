@@ -1,0 +1,96 @@
+"""The folder that somebody works in: a checkout, or a home that extends what is shipped.
+
+A checkout has everything itself. A home (``hybridwatch init``) has only what its owner added, and
+``layers`` is how the two come together: whoever looks something up in a folder of a home looks
+through the layers of that folder.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.errors import BuildError
+from hybridwatch.shipped import is_checkout, shipped
+
+HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
+MARKER: Final = "hybridwatch.toml"
+"""The file that makes a folder a home."""
+
+_OF_A_CHECKOUT: Final = Path("engine") / "builds.toml"
+
+
+def home() -> Path:
+    """Find the folder that environments and own things lie in.
+
+    It is what ``HYBRIDWATCH_HOME`` names, or else the nearest home or checkout from the working
+    directory upwards, or else the checkout that this code runs from.
+
+    Raises:
+        BuildError: There is none.
+    """
+    if named := os.environ.get(HOME_VARIABLE):
+        if not _is_home(Path(named)):
+            raise BuildError(
+                f"{HOME_VARIABLE}: expected a folder with {MARKER} or {_OF_A_CHECKOUT}, "
+                f"found {named}; hybridwatch init {named} makes a home there"
+            )
+        return Path(named).resolve()
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if _is_home(folder):
+            return folder
+    if is_checkout():
+        return shipped()
+    raise BuildError(
+        f"no home from {here} upwards: expected a folder with {MARKER}; hybridwatch init DIR makes "
+        f"one, and {HOME_VARIABLE} names one that lies elsewhere"
+    )
+
+
+def home_or_shipped() -> Path:
+    """Find the home, for verbs that only read: without one, what is shipped has to do.
+
+    Raises:
+        BuildError: ``HYBRIDWATCH_HOME`` names a folder that is none.
+    """
+    try:
+        return home()
+    except BuildError:
+        if os.environ.get(HOME_VARIABLE):
+            raise
+        return shipped()
+
+
+def is_extending(folder: Path) -> bool:
+    """Whether a home extends what is shipped, which a checkout does not."""
+    return (folder / MARKER).is_file()
+
+
+def is_checkout_folder(folder: Path) -> bool:
+    """Whether a folder has everything itself."""
+    return (folder / _OF_A_CHECKOUT).is_file()
+
+
+def layers(folder: Path) -> tuple[Path, ...]:
+    """Give the folders in which to look for what a folder of a home has.
+
+    Args:
+        folder: Right below a home or a checkout, such as ``home() / "scenarios"``.
+
+    Returns:
+        What is shipped first, then the home's own; of a checkout just the folder.
+    """
+    if not is_extending(folder.parent):
+        return (folder,)
+    return (shipped() / folder.name, folder)
+
+
+def shipped_engine(folder: Path) -> Path:
+    """Give the engine's folder of a home: builds, locks, plans and the plugin's source."""
+    return layers(folder / "engine")[0]
+
+
+def _is_home(folder: Path) -> bool:
+    """Whether a folder is a home or a checkout; a wheel's own data are neither."""
+    in_a_wheel = not is_checkout() and folder.resolve() == shipped()
+    return is_extending(folder) or (not in_a_wheel and is_checkout_folder(folder))

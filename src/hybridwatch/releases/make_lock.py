@@ -1,0 +1,22 @@
+"""Makes the lock of a release, for CPUs or for CUDA."""
+
+from hybridwatch.errors import BuildError
+from hybridwatch.releases.cpu_lock import cpu_lock
+from hybridwatch.releases.cuda_lock import cuda_lock
+from hybridwatch.releases.published import published
+
+
+def make_lock(accelerator: str, release: str) -> str:
+    """Resolve what a release needs.
+
+    Raises:
+        BuildError: pip cannot; or for CUDA the index does not say when the release came out.
+    """
+    if accelerator == "cpu":
+        return cpu_lock(release)
+    day = next((one.day_after for one in published(accelerator) if one.release == release), None)
+    if day is None:
+        raise BuildError(
+            f"vllm {release}: expected an index that says when it came out (PEP 700), found none"
+        )
+    return cuda_lock(release, day)

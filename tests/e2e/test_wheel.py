@@ -1,0 +1,196 @@
+"""The project as ``pip install`` of its wheel gives it: no checkout, an empty folder, a home."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+import zipfile
+
+import pytest
+
+from hybridwatch.scenario.load import find
+from tests.engine.conftest import BUILD
+from tests.wheel import ROOT, build_wheel, install_wheel, share_packages
+
+RESULTS = ROOT / "results"
+SHIPPED = len(find(ROOT / "scenarios", []))
+KNOWN_BAD = "c3a4a83b"
+MOST_BYTES = 20_000_000
+"""The weights of the embedded models are 14 MB of it."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def command(wheel, tmp_path_factory):
+    return install_wheel(wheel, tmp_path_factory.mktemp("installed") / "environment")
+
+
+@pytest.fixture(scope="module")
+def call(command):
+    """Run a verb as somebody who has the wheel and nothing else."""
+    kept = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+
+    def run(folder, *words, status=0, limit_s=120):
+        done = subprocess.run(
+            [command, *map(str, words)],
+            cwd=folder, env={**kept, "COLUMNS": "200"},
+            capture_output=True, text=True, timeout=limit_s, check=False,
+        )  # fmt: skip
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def home(call, tmp_path_factory):
+    """A home that the wheel's command has made in an empty folder."""
+    folder = tmp_path_factory.mktemp("empty")
+    call(folder, "init", "mine")
+    return folder / "mine"
+
+
+def test_the_wheel_is_no_bigger_than_it_must_be_and_has_no_secret(wheel):
+    assert wheel.stat().st_size < MOST_BYTES
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "hybridwatch/data/models/tiny-hybrid/model.safetensors" in names
+    assert "hybridwatch/data/dashboard/.streamlit/config.toml" in names
+    left_out = ("secrets.toml", "__pycache__", "egg-info", "models/tiny-hybrid/train.py", "results")
+    assert [name for name in names if any(word in name for word in left_out)] == []
+
+
+def test_without_a_home_engines_have_no_place_and_the_message_names_the_command(call, tmp_path):
+    for words in (["engine", "list"], ["run", "smoke"]):
+        assert "hybridwatch init DIR" in call(tmp_path, *words, status=2)
+
+
+def test_what_only_reads_needs_no_home(call, tmp_path):
+    assert f"{SHIPPED} scenarios are valid" in call(tmp_path, "scenarios", "--check")
+    assert KNOWN_BAD in call(tmp_path, "records", "--results", RESULTS)
+    compared = call(tmp_path, "compare", KNOWN_BAD, "--results", RESULTS, status=1)
+    assert "accuracy.recall" in compared
+    passed = call(tmp_path, "gate", KNOWN_BAD, "--results", RESULTS)
+    assert "1 of 1 bug caught" in passed
+
+
+def test_a_home_has_what_is_shipped_and_its_own(call, home):
+    assert f"{SHIPPED + 1} scenarios are valid" in call(home, "scenarios", "--check")
+    builds = json.loads(call(home, "engine", "list", "--json"))["builds"]
+    assert {"cpu-0.27.1", "cuda-0.32.0"} < {one["name"] for one in builds}
+    assert {one["state"] for one in builds} == {"missing"}
+
+
+def test_a_build_that_is_not_installed_names_the_command_that_installs_it(call, home):
+    line = call(home, "run", "mine/first", "--build", BUILD, status=2)
+    assert f"hybridwatch engine install {BUILD}" in line
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def page_of(port, limit_s=120.0):
+    """The dashboard's health, as soon as it answers."""
+    end = time.monotonic() + limit_s
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health") as answer:
+                return answer.read().decode()
+        except urllib.error.URLError:
+            assert time.monotonic() < end
+            time.sleep(0.2)
+
+
+def shows_dashboard(command, folder, results):
+    port = free_port()
+    words = [command, "dashboard", "--results", results, "--port", port]
+    with subprocess.Popen(
+        [str(word) for word in words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as server:
+        try:
+            return page_of(port) == "ok"
+        finally:
+            server.terminate()
+
+
+def test_the_dashboard_starts_without_a_checkout(command, tmp_path):
+    assert shows_dashboard(command, tmp_path, RESULTS)
+
+
+def test_a_page_is_written_without_a_checkout(call, tmp_path):
+    call(tmp_path, "page", "overview", "--results", RESULTS, "--out", tmp_path / "page.html")
+    assert "padded-graph-rows" in (tmp_path / "page.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def borrowed(tmp_path_factory):
+    """The environment of the installed release without our plugin, which the wheel has to bring."""
+    environment = tmp_path_factory.mktemp("borrowed") / "environment"
+    release = ROOT / ".engines" / BUILD
+    subprocess.run(
+        [release / "bin" / "python", "-m", "venv", "--without-pip", environment], check=True
+    )
+    (site,) = (release / "lib").glob("python3*/site-packages")
+    share_packages(environment, site)
+    return environment / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def with_own_model(home, borrowed):
+    """The home with a model that is not shipped: the shipped one with its weights disturbed."""
+    ours = home / "models" / "my-hybrid"
+    shutil.copytree(
+        ROOT / "models" / "tiny-hybrid", ours, ignore=shutil.ignore_patterns("*.py", "recipe")
+    )
+    subprocess.run([borrowed, "-c", _DISTURB, ours / "model.safetensors"], check=True)
+    scenario = home / "scenarios" / "mine" / "first.toml"
+    text = scenario.read_text()
+    scenario.write_text(text.replace('model = "tiny-hybrid"', 'model = "my-hybrid"'))
+    assert scenario.read_text() != text
+    return home
+
+
+_DISTURB = """
+import sys, torch
+from safetensors.torch import load_file, save_file
+weights = load_file(sys.argv[1])
+torch.manual_seed(0)
+for name in sorted(weights):
+    if weights[name].ndim == 2:
+        weights[name] += 0.02 * weights[name].std() * torch.randn_like(weights[name])
+save_file(weights, sys.argv[1], metadata={"format": "pt"})
+"""
+
+
+@pytest.mark.engine
+def test_own_scenario_own_model_and_own_fault_are_measured_and_judged(
+    call, command, with_own_model, borrowed
+):
+    home = with_own_model
+    call(home, "engine", "add", "borrowed", "--python", borrowed)
+    made = call(home, "oracle", "make", "my-hybrid", "mine/first", "--build", "borrowed",
+                limit_s=500)  # fmt: skip
+    assert "20 requests in 2 trials, by transformers" in made
+    sides = ("--build", "borrowed", "--build", "borrowed+slow-decay")
+    call(home, "run", "mine/first", *sides, "--phases", "contract", limit_s=500)
+    (record,) = (home / "results").rglob("records/*/*.json")
+    compared = json.loads(call(home, "compare", "latest", "--json", status=1))
+    counts = {one["metric"]: one for one in compared["comparisons"]}
+    wrong = counts["contract.wrong_answers"]
+    # The oracle is of this model: the engine without the fault answers as it says.
+    assert wrong["baseline"]["values"] == [0, 0]
+    assert wrong["verdict"] == "regression"
+    assert "planted fault" in call(home, "records")
+    assert "contract.wrong_answers" in call(home, "gate", "latest", status=1)
+    assert shows_dashboard(command, home, home / "results")
+    assert "slow-decay" in json.loads(record.read_text())["builds"][1]["label"]
