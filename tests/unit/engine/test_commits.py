@@ -108,7 +108,7 @@ def test_release_cannot_be_removed(tmp_path):
     assert state(named_build("tiny-1.0", home)) is State.INSTALLED
 
 
-def test_verb_takes_a_commit_beside_a_source_alone(clone, tmp_path, monkeypatch):
+def test_verb_takes_a_commit_of_a_source(clone, tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(make_home(tmp_path / "home")))
     add = ["add", "earlier", "--commit", "HEAD~2"]
     done = CliRunner().invoke(command, [*add, "--source", str(clone)])
@@ -116,4 +116,4 @@ def test_verb_takes_a_commit_beside_a_source_alone(clone, tmp_path, monkeypatch)
     assert f"commit {sha_of(clone, 'HEAD~2')[:12]}, no changes" in done.output
     done = CliRunner().invoke(command, [*add, "--release", "1.0"])
     assert done.exit_code != 0
-    assert "--commit: expected --source beside it, found --release" in str(done.exception)
+    assert "expected one of --commit, --release" in str(done.exception)
