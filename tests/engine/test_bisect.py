@@ -50,7 +50,7 @@ def results(tmp_path):
 
 def test_commit_that_broke_the_state_is_found_and_proven(tmp_path, package, results):
     (tmp_path / "repo").mkdir()
-    history = a_history(tmp_path / "repo", package, STATE_FAULTS[0], seed=3, commits=4, broken=1)
+    history = a_history(tmp_path / "repo", package, STATE_FAULTS[0], seed=3, commits=2, broken=0)
     said = bisected(history, results)
     assert said["answer"]["culprit"]["name"] == history.culprit
     assert said["confirmation"]["holds"]

@@ -91,8 +91,8 @@ def _of_times(
     named = run.builds[0].label, run.builds[1].label
     if outcome.state is not State.MEASURED:
         return Confirmation(False, outcome.reason, named, record)
-    unchanged, changed = question.effect.log_likelihoods(outcome.ratios)
-    return Confirmation(changed > unchanged, timed_words(outcome), named, record)
+    holds = question.effect.is_changed(outcome.ratios)
+    return Confirmation(holds, timed_words(outcome), named, record)
 
 
 def _confirmed(

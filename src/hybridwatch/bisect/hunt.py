@@ -20,7 +20,7 @@ from hybridwatch.bisect.question import ALIVE, Question, Wanted, exact_question,
 from hybridwatch.errors import BuildError
 from hybridwatch.metric import metric_of
 from hybridwatch.process import require_wanted
-from hybridwatch.search.belief import CONFIDENCE, Belief, belief_of
+from hybridwatch.search.belief import CONFIDENCE, Belief
 from hybridwatch.search.exact import Answer, Place, find_exact
 from hybridwatch.search.timed import Choice, Costs, Effect, effect_of, find_timed
 
@@ -199,8 +199,8 @@ class Hunt:
         outcome = self.times(first, candidate, question.metric, END_BLOCKS)
         if outcome.state is not State.MEASURED:
             return Answer.SKIPPED
-        unchanged, changed = question.effect.log_likelihoods(outcome.ratios)
-        return Answer.CHANGED if changed > unchanged else Answer.UNCHANGED
+        is_changed = question.effect.is_changed(outcome.ratios)
+        return Answer.CHANGED if is_changed else Answer.UNCHANGED
 
     def _measure(
         self,
@@ -292,9 +292,8 @@ class Hunt:
 
         self.say(f"{question.metric}: {change_words(question.effect.size)} between the ends")
         weights = [candidate.weight for candidate in rung.candidates[1:]]
-        belief = find_timed(
-            belief_of(weights), question.effect, question.costs, ask, self.may_go_on
-        )
+        begin = question.effect.belief(weights)
+        belief = find_timed(begin, question.effect, question.costs, ask, self.may_go_on)
         best = belief.best()
         found = best if best.mass >= CONFIDENCE else belief.credible()
         place = Place(found.good, found.bad, belief.skipped)

@@ -45,7 +45,7 @@ def find_by_bayesect(
             prior[at - 1] = 0.0
         else:
             (yes if answer else no)[at] += 1
-    return Belief(_posterior(prior, yes, no))
+    return Belief(_posterior(prior, yes, no)[:, None])
 
 
 def _posterior(prior: Array, yes: Array, no: Array) -> Array:

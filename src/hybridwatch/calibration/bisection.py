@@ -17,7 +17,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hybridwatch.calibration.bayesect import find_by_bayesect
-from hybridwatch.search.belief import CONFIDENCE, Belief, belief_of
+from hybridwatch.search.belief import CONFIDENCE, Belief
 from hybridwatch.search.exact import Answer, find_exact
 from hybridwatch.search.timed import (
     SESSION_SCATTER,
@@ -132,7 +132,7 @@ def plainly(history: History, effect: Effect) -> Named:
         seen = history.ask(Choice(at, SESSION_BLOCKS))
         if seen is None:
             return Answer.SKIPPED
-        return Answer.CHANGED if _is_changed(seen, effect) else Answer.UNCHANGED
+        return Answer.CHANGED if effect.is_changed(seen) else Answer.UNCHANGED
 
     place = find_exact(len(history.weights), ask, history.may_go_on)
     return Named(place.good, place.bad)
@@ -143,7 +143,7 @@ def by_bayesect(history: History, effect: Effect) -> Named:
 
     def ask(at: int) -> bool | None:
         seen = history.ask(Choice(at, SESSION_BLOCKS))
-        return None if seen is None else _is_changed(seen, effect)
+        return None if seen is None else effect.is_changed(seen)
 
     return _named(find_by_bayesect(history.weights, ask, history.may_go_on))
 
@@ -266,17 +266,14 @@ def _share(part: int, whole: int) -> str:
 
 
 def _ours(history: History, effect: Effect, weights: Sequence[float]) -> Named:
-    return _named(find_timed(belief_of(weights), effect, _COSTS, history.ask, history.may_go_on))
+    begin = effect.belief(weights)
+    return _named(find_timed(begin, effect, _COSTS, history.ask, history.may_go_on))
 
 
 def _named(belief: Belief) -> Named:
     best = belief.best()
     found = best if best.mass >= CONFIDENCE else belief.credible()
     return Named(found.good, found.bad)
-
-
-def _is_changed(log_ratios: Sequence[float], effect: Effect) -> bool:
-    return bool(median(log_ratios) / effect.size > 1 / 2)
 
 
 def main() -> None:

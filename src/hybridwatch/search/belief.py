@@ -33,19 +33,28 @@ class Range:
 class Belief:
     """A probability for each position from 1, the first after the good end, to the bad end.
 
+    How large the change is is not known for sure either, and what one measurement tells of that
+    counts for all others. So there is a probability for each position and size together.
+
     Attributes:
-        masses: Their probabilities; the first is that of position 1.
+        joint: The probabilities; a row for each position, a column for each size.
         skipped: Positions that cannot be measured. One of them may be the change, but nothing tells
             it from the next one that can.
     """
 
-    masses: Array
+    joint: Array
     skipped: frozenset[int] = field(default_factory=frozenset)
+
+    @property
+    def masses(self) -> Array:
+        """The probability of each position; the first is that of position 1."""
+        whole: Array = self.joint.sum(axis=1)
+        return whole
 
     @property
     def last(self) -> int:
         """The bad end."""
-        return len(self.masses)
+        return len(self.joint)
 
     @property
     def open(self) -> tuple[int, ...]:
@@ -56,18 +65,18 @@ class Belief:
         """How likely each position is changed: the change is there or before it."""
         return np.cumsum(self.masses)[np.asarray(positions, dtype=np.int64) - 1]
 
-    def after(self, at: int, if_unchanged: float, if_changed: float) -> "Belief":
+    def after(self, at: int, if_unchanged: float, if_changed: Array) -> "Belief":
         """Learn a measurement (Bayes' rule).
 
         Args:
             at: What was measured.
             if_unchanged: Logarithm of how likely the measurement is of an unchanged position.
-            if_changed: The same of a changed one.
+            if_changed: The same of a changed one, for each size.
         """
-        positions = np.arange(1, self.last + 1)
+        positions = np.arange(1, self.last + 1)[:, None]
         likely = np.where(positions <= at, if_changed, if_unchanged)
-        weights = self.masses * np.exp(likely - max(if_unchanged, if_changed))
-        return replace(self, masses=weights / weights.sum())
+        weights = self.joint * np.exp(likely - likely.max())
+        return replace(self, joint=weights / weights.sum())
 
     def without(self, at: int) -> "Belief":
         """Learn that a position cannot be measured."""
@@ -93,14 +102,15 @@ class Belief:
         return min(wide, key=lambda one: (one.bad - one.good, -one.mass))
 
     def _range(self, low: int, high: int) -> Range:
-        return Range(low, high, float(self.masses[low:high].sum()))
+        return Range(low, high, float(self.joint[low:high].sum()))
 
 
-def belief_of(weights: Sequence[float]) -> Belief:
+def belief_of(weights: Sequence[float], sizes: Sequence[float] = (1.0,)) -> Belief:
     """Begin with what is known before anything is measured.
 
     Args:
         weights: How likely each position is to be the change, the bad end last; in any unit.
+        sizes: How likely each size is; in any unit.
     """
-    found = np.asarray(weights, dtype=np.float64)
+    found = np.outer(np.asarray(weights, dtype=np.float64), np.asarray(sizes, dtype=np.float64))
     return Belief(found / found.sum())

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from scipy import special
 
-from hybridwatch.search.belief import CONFIDENCE, Array, Belief
+from hybridwatch.search.belief import CONFIDENCE, Array, Belief, belief_of
 
 FREEDOM: Final = 4
 SESSION_SCATTER: Final = 0.005
@@ -27,6 +27,8 @@ _OF_MEDIAN: Final = math.sqrt(math.pi / 2)
 _LEAST_NOISE: Final = 0.002
 _CLEAR: Final = 2.6
 """Standard errors that an effect has to be away from none: 1 in 100 is so by chance."""
+_AWAY: Final = np.linspace(-4.0, 4.0, 17)
+"""Sizes that are looked at, in standard errors from the one that the ends showed."""
 _REACH: Final = 10.0
 _GRID: Final = 201
 """Centers at which the information of a measurement is summed, and how far out, in scales."""
@@ -56,19 +58,33 @@ class Effect:
         """Whether it is beyond noise."""
         return abs(self.size) > _CLEAR * self.error
 
-    def scales(self, blocks: int) -> tuple[float, float]:
-        """How far a center scatters around that of an unchanged position, and of a changed one."""
-        own = math.hypot(_OF_MEDIAN * self.noise / math.sqrt(blocks), SESSION_SCATTER)
-        return own, math.hypot(own, self.error)
+    @property
+    def sizes(self) -> Array:
+        """Sizes that it may really have."""
+        found: Array = self.size + self.error * _AWAY
+        return found
 
-    def log_likelihoods(self, log_ratios: Sequence[float]) -> tuple[float, float]:
-        """How likely a measurement is of an unchanged position, and of a changed one."""
-        center = median(log_ratios)
-        unchanged, changed = self.scales(len(log_ratios))
-        return (
-            float(_log_density(np.asarray(center / unchanged)) - math.log(unchanged)),
-            float(_log_density(np.asarray((center - self.size) / changed)) - math.log(changed)),
-        )
+    def scale(self, blocks: int) -> float:
+        """How far the center of a measurement scatters."""
+        return math.hypot(_OF_MEDIAN * self.noise / math.sqrt(blocks), SESSION_SCATTER)
+
+    def log_likelihoods(self, log_ratios: Sequence[float]) -> tuple[float, Array]:
+        """How likely a measurement is of an unchanged position, and of a changed one by size."""
+        center, scale = median(log_ratios), self.scale(len(log_ratios))
+        unchanged = float(_log_density(np.asarray(center / scale)))
+        return unchanged, _log_density((center - self.sizes) / scale)
+
+    def is_changed(self, log_ratios: Sequence[float]) -> bool:
+        """Whether a measurement lies nearer to this than to none."""
+        return bool(median(log_ratios) / self.size > 1 / 2)
+
+    def belief(self, weights: Sequence[float]) -> Belief:
+        """Begin a search.
+
+        Args:
+            weights: How likely each position is to be the change, the bad end last; in any unit.
+        """
+        return belief_of(weights, np.exp(_log_density(_AWAY)).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +175,8 @@ def find_timed(
 
 def _information(shares: Array, effect: Effect, blocks: int) -> Array:
     """Bits that a measurement is expected to tell, for each share of changed positions."""
-    unchanged, changed = effect.scales(blocks)
-    size = abs(effect.size)
+    unchanged = effect.scale(blocks)
+    changed, size = math.hypot(unchanged, effect.error), abs(effect.size)
     centers = np.linspace(-_REACH * unchanged, size + _REACH * changed, _GRID)
     step = centers[1] - centers[0]
     if_unchanged = np.exp(_log_density(centers / unchanged)) / unchanged

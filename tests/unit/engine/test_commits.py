@@ -1,7 +1,9 @@
 """Commits of a clone, and builds of one of them."""
 
 import pytest
+from click.testing import CliRunner
 
+from hybridwatch.cli.engine import command
 from hybridwatch.engine.builds import load_builds, named_build
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.commits import commit_tree, commits_between, python_changes, sha_of
@@ -104,3 +106,14 @@ def test_release_cannot_be_removed(tmp_path):
     home = make_home(tmp_path / "home")
     remove_build(home, "tiny-1.0")
     assert state(named_build("tiny-1.0", home)) is State.INSTALLED
+
+
+def test_verb_takes_a_commit_of_a_source(clone, tmp_path, monkeypatch):
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(make_home(tmp_path / "home")))
+    add = ["add", "earlier", "--commit", "HEAD~2"]
+    done = CliRunner().invoke(command, [*add, "--source", str(clone)])
+    assert done.exit_code == 0, done.output
+    assert f"commit {sha_of(clone, 'HEAD~2')[:12]}, no changes" in done.output
+    done = CliRunner().invoke(command, [*add, "--release", "1.0"])
+    assert done.exit_code != 0
+    assert "expected one of --commit, --release" in str(done.exception)

@@ -31,7 +31,7 @@ def test_masses_stay_probabilities_and_move_towards_what_was_seen(weights, data)
     belief = belief_of(weights)
     at = data.draw(st.integers(1, len(weights) - 1))
     before = belief.changed_at([at])[0]
-    after = belief.after(at, -3.0, -1.0)
+    after = belief.after(at, -3.0, np.array([-1.0]))
     assert after.masses.sum() == pytest.approx(1)
     assert before <= after.changed_at([at])[0] <= 1
 
@@ -77,7 +77,7 @@ def test_no_choice_without_a_position_between_the_ends():
 @pytest.mark.parametrize("change", [1, 2, 31, 63, 64])
 def test_clear_change_is_found_in_few_measurements(change):
     ask, made = a_machine(change)
-    found = find_timed(belief_of([1.0] * 64), CLEAR, COSTS, ask).best()
+    found = find_timed(CLEAR.belief([1.0] * 64), CLEAR, COSTS, ask).best()
     assert (found.good, found.bad) == (change - 1, change)
     assert found.mass >= 0.95
     assert len(made) <= 12
@@ -85,7 +85,7 @@ def test_clear_change_is_found_in_few_measurements(change):
 
 def test_positions_that_cannot_be_measured_leave_a_range():
     ask, made = a_machine(30, dumb={29, 30, 31})
-    found = find_timed(belief_of([1.0] * 64), CLEAR, COSTS, ask).best()
+    found = find_timed(CLEAR.belief([1.0] * 64), CLEAR, COSTS, ask).best()
     assert (found.good, found.bad) == (28, 32)
     assert len({one.at for one in made if one.at in {29, 30, 31}}) == len(
         [one for one in made if one.at in {29, 30, 31}]
@@ -96,7 +96,7 @@ def test_search_without_time_ends_with_a_range_that_holds_the_change():
     ask, made = a_machine(30, noise=0.05, size=0.03)
     left = iter([True] * 4)
     effect = Effect(0.03, 0.01, 0.05)
-    belief = find_timed(belief_of([1.0] * 64), effect, COSTS, ask, lambda: next(left, False))
+    belief = find_timed(effect.belief([1.0] * 64), effect, COSTS, ask, lambda: next(left, False))
     found = belief.credible()
     assert len(made) == 4
     assert found.good < 30 <= found.bad
@@ -104,7 +104,7 @@ def test_search_without_time_ends_with_a_range_that_holds_the_change():
 
 
 def test_one_disturbed_session_does_not_decide():
-    belief = belief_of([1.0] * 64)
+    belief = CLEAR.belief([1.0] * 64)
     once = belief.after(32, *CLEAR.log_likelihoods([0.5] * 5))
     assert 0.2 < once.changed_at([32])[0] < 0.8
 
@@ -116,3 +116,14 @@ def test_effect_of_the_ends_is_not_moved_by_a_few_disturbed_blocks():
     assert calm.size == pytest.approx(0.06, abs=0.008)
     assert disturbed.size == pytest.approx(calm.size, abs=0.008)
     assert disturbed.noise < 2 * calm.noise
+
+
+def test_size_that_the_ends_overstated_is_put_right_on_the_way():
+    overstated = Effect(0.05, 0.012, 0.02)
+    ask, made = a_machine(30, noise=0.02, size=0.03)
+    belief = find_timed(overstated.belief([1.0] * 64), overstated, COSTS, ask)
+    sizes = belief.joint.sum(axis=0)
+    assert abs(float(sizes @ overstated.sizes) - 0.03) < 0.012
+    found = belief.best()
+    assert found.good < 30 <= found.bad
+    assert made

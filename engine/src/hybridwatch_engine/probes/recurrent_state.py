@@ -53,6 +53,7 @@ class RecurrentStateProbe(CountingProbe[Counts]):
         self._groups: list[MambaGroup] = []
         self._left: Mapping[str, Mapping[str, Content]] = {}
         self._runner: Any = None
+        self._drafts = False
 
     def _forget(self) -> None:
         self._groups, self._left, self._runner = [], {}, None
@@ -70,11 +71,14 @@ class RecurrentStateProbe(CountingProbe[Counts]):
         )
 
     def _see_begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def execute_model(runner: Any, *args: Any, **kwargs: Any) -> Any:
+        def execute_model(runner: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
             # Dummy runs, which also build metadata, do not come this way.
             self._runner, self._groups = runner, []
+            # What the builders are told says the same up to 0.31.0; from 0.32.0 on it is the same
+            # in every step of an engine that speculates.
+            self._drafts = bool(scheduler_output.scheduled_spec_decode_tokens)
             try:
-                return original(runner, *args, **kwargs)
+                return original(runner, scheduler_output, *args, **kwargs)
             finally:
                 self._runner = None
 
@@ -84,7 +88,7 @@ class RecurrentStateProbe(CountingProbe[Counts]):
         def build(runner: Any, *args: Any, **kwargs: Any) -> Any:
             built = original(runner, *args, **kwargs)
             if self._runner is not None:
-                self._watch(self._compare, drafts=bool(kwargs.get("use_spec_decode")))
+                self._watch(self._compare)
             return built
 
         return build
@@ -139,12 +143,12 @@ class RecurrentStateProbe(CountingProbe[Counts]):
             )
         return left
 
-    def _compare(self, *, drafts: bool) -> None:
+    def _compare(self) -> None:
         """Compare what each decoding row will read with what its request was left with."""
         require_mamba_builders(self._runner)
         for number, group in enumerate(self._groups):
             self._counts.slots_short += group.slots_short()
-            if number == 0 and group.builder.use_spec_decode and not drafts:
+            if number == 0 and group.builder.use_spec_decode and not self._drafts:
                 self._counts.draftless_rows += group.decodes
         rows = self._groups[0].decodes if self._groups else 0
         for row in range(rows):
