@@ -30,6 +30,7 @@ from hybridwatch.calibration.sessions import (
     SAME,
     RecordedTrial,
     as_run,
+    joined,
     read_sessions,
 )
 
@@ -149,6 +150,9 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> Section:
                 figures += _figures_of_drawn(blocks, *drawn)
         if where == "other half":
             figures = (_called_restless(same), *figures)
+    long = joined(every, BLOCKS)
+    same, slower = compared(long, SAME), compared(long, SLOWER)
+    as_joined = tuple((name, *_cells(rule, same, slower)) for name, rule in RULES.items())
     text = (
         f"{len(every)} sessions of seven blocks on a real engine, recorded beside noisy neighbours "
         "(`histories/README.md` says how): the engine beside itself, and beside itself with a "
@@ -165,6 +169,11 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> Section:
     header = ("unchanged: red", "better", "the same", "+10 % work: red", "by")
     tables = (
         Table("Recorded sessions", ("rule", "sessions", *header), tuple(as_recorded)),
+        Table(
+            f"Recorded sessions that followed each other, joined to {len(long)} of {BLOCKS} blocks",
+            ("rule", *header),
+            as_joined,
+        ),
         Table("Drawn sessions", ("rule", "sessions", "blocks", *header), tuple(as_drawn)),
     )
     return Section("Sessions of a restless machine", text, figures, tables)

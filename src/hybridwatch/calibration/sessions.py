@@ -8,7 +8,7 @@ import csv
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -147,6 +147,34 @@ def read_sessions(file: Path) -> Mapping[str, tuple[RecordedTrial, ...]]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise HistoryError(f"{file}: cannot be read: {error}") from error
     return {name: tuple(trials) for name, trials in found.items()}
+
+
+def joined(
+    sessions: Mapping[str, Sequence[RecordedTrial]], blocks: int
+) -> list[list[RecordedTrial]]:
+    """Make longer sessions of those that one recording made one after the other.
+
+    Args:
+        sessions: By name: that of the recording, a dot, and a number.
+        blocks: Of a longer session; what is left of a recording is left out.
+    """
+    recordings: defaultdict[str, list[RecordedTrial]] = defaultdict(list)
+    for name in sorted(sessions, key=lambda one: (one.partition(".")[0], _number(one))):
+        trials = sessions[name]
+        recording = recordings[name.partition(".")[0]]
+        begun = 1 + max((one.block for one in recording), default=-1)
+        recording += [replace(one, block=one.block + begun) for one in trials]
+    found = []
+    for trials in recordings.values():
+        whole = (1 + max(one.block for one in trials)) // blocks
+        for first in range(0, whole * blocks, blocks):
+            some = [one for one in trials if first <= one.block < first + blocks]
+            found.append([replace(one, block=one.block - first) for one in some])
+    return found
+
+
+def _number(name: str) -> int:
+    return int(name.partition(".")[2])
 
 
 def _trial(row: Mapping[str, str | None], where: str) -> RecordedTrial:

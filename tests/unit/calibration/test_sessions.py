@@ -9,7 +9,9 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.calibration.sessions import (
     BASELINE,
     SAME,
+    RecordedTrial,
     as_run,
+    joined,
     read_sessions,
     recorded,
     write_sessions,
@@ -94,3 +96,21 @@ def test_a_value_that_is_no_number_is_named(tmp_path) -> None:
     file.write_text(text, encoding="utf-8")
     with pytest.raises(HistoryError, match=r"x\.csv:2: kernel_best_s: expected a number"):
         read_sessions(file)
+
+
+def test_sessions_of_one_recording_are_joined_in_their_order() -> None:
+    def session(name: str, blocks: int) -> list[RecordedTrial]:
+        around = Surroundings(0.009, 0.01, 0.3)
+        return [
+            RecordedTrial(name, block, side, 0.0, 1.0, around, {"ttft.median": block})
+            for block in range(blocks)
+            for side in (BASELINE, SAME)
+        ]
+
+    parts = {name: session(name, 3) for name in ("a.10", "a.2", "b.0", "a.0")}
+    first, second = joined(parts, 4)
+    assert [one.session for one in first[::2]] == ["a.0", "a.0", "a.0", "a.2"]
+    assert [one.session for one in second[::2]] == ["a.2", "a.2", "a.10", "a.10"]
+    for trials in (first, second):
+        assert [one.block for one in trials] == [0, 0, 1, 1, 2, 2, 3, 3]
+        assert {one.side for one in trials} == {BASELINE, SAME}
