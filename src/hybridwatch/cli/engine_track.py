@@ -51,7 +51,7 @@ def command(
     Resolves the lock, asks the wheel about the fixes, installs, holds the installed code against
     the wheel and runs the contracts of the smoke scenarios. What came of it is a branch,
     track/BUILD, with one commit on top of the newest one here; the working tree is left alone. It
-    takes about a quarter of an hour, and 2 GB in the temporary folder, which TMPDIR names. The exit
+    takes some minutes for each, and 2 GB in the temporary folder, which TMPDIR names. The exit
     status is 1 when a step failed; there is a branch all the same if lock, fixes and entry could be
     made.
     """

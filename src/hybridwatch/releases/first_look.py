@@ -74,8 +74,7 @@ class FirstLook:
         """
         scenarios = find(self._checkout / "scenarios", (GROUP,))
         names = [one.id for one in scenarios if one.fits(accelerator)]
-        staged = ("--by-phase",) if accelerator == "cpu" else ()
-        words = ("run", *names, "--build", self._build, "--phases", "contract", *staged, "--json")
+        words = ("run", *names, "--build", self._build, "--phases", "contract", "--json")
         status, answer, log = self._call(*words, limit_s=120 * _MINUTE)
         try:
             runs: list[dict[str, Any]] = json.loads(answer)["runs"]
