@@ -108,8 +108,9 @@ def measure_by_phase(
 
 
 def _found(run: Run) -> Text:
-    report = report_of(run)
-    word, style, by = summary_of(run, report, known_bad_in(report))
+    report = report_of(run) if len(run.builds) > 1 else None
+    control = None if report is None else known_bad_in(report)
+    word, style, by = summary_of(run, report, control)
     return Text(visible(f"{word}{by and f': {by}'}"), style=style)
 
 

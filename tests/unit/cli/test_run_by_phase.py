@@ -288,3 +288,16 @@ def test_a_terminal_has_a_line_for_each_scenario() -> None:
     assert lines[2] == ["smoke/again", "0:41", "caught:", "wrong_tokens", "0", "→", "25"]
     assert lines[3] == ["smoke/padded", "..."]
     assert lines[4] == ["1:15", "contract", "tiny-1.0"]
+
+
+def test_one_build_alone_is_measured_by_phase_too(checkout, monkeypatch):
+    machine = BadMachine()
+    monkeypatch.setattr(session, "measure", machine.measure)
+    words = ("--build", GOOD, "--by-phase", "--phases", "contract,accuracy")
+    done = CliRunner().invoke(cli, ["run", "smoke", *words, "--results", str(checkout / "results")])
+    assert done.exit_code == 0, done.output
+    assert [phase for phase, _ in groupby(phase for phase, _ in machine.order)] == [
+        Phase.CONTRACT,
+        Phase.ACCURACY,
+    ]
+    assert [len(run.builds) for run in runs_in(checkout)] == [1, 1]
