@@ -11,8 +11,10 @@ class State(Enum):
     MEASURED = "measured"
     DIES = "dies"
     """The engine does not come up for the scenario, or ends in it."""
+    NO_VALUE = "gave no measurement"
+    """The engine lives, and a trial could not be measured."""
     NOT_HAD = "cannot be had"
-    """There is no such build here, or it gave no measurement."""
+    """There is no such build here, or its engine was not up in time."""
 
 
 class Outcome(BaseModel):

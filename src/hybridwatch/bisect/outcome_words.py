@@ -11,13 +11,17 @@ from hybridwatch.search.timed import effect_of
 def value_words(metric: str, outcome: Outcome) -> str:
     """Say what a measurement of contracts gave."""
     match outcome.state:
-        case State.NOT_HAD:
+        case State.NO_VALUE if metric == ALIVE:
+            return "lives"
+        case State.NOT_HAD | State.NO_VALUE:
             return f"{outcome.state.value}: {first_line(outcome.reason)}"
         case State.DIES:
             return f"dies ({first_line(outcome.reason)})" if outcome.reason else "dies"
         case State.MEASURED:
             if metric == ALIVE:
                 return "lives"
+            if not metric:
+                return "measured"
             return f"{outcome.counts[metric]:g}" if metric in outcome.counts else "no value"
 
 
@@ -37,9 +41,15 @@ def timed_words(outcome: Outcome) -> str:
 
 
 def unchanged_words(metric: str, first: Outcome, last: Outcome) -> str:
-    """Say that the ends do not differ in the way that was wanted."""
+    """Say that the ends do not differ in the way that was wanted.
+
+    Args:
+        metric: What was looked at; empty for everything.
+        first: Of the earlier end.
+        last: Of the later end.
+    """
     said = " -> ".join(value_words(metric, one) for one in (first, last))
-    return f"{metric} did not change between the ends as wanted: {said}"
+    return f"{metric or 'contracts'} did not change between the ends as wanted: {said}"
 
 
 def change_words(log_ratio: float) -> str:

@@ -85,7 +85,7 @@ def value_of(outcome: Outcome, metric: str) -> float | None:
     if outcome.state is State.NOT_HAD:
         return None
     if metric == ALIVE:
-        return float(outcome.state is State.MEASURED)
+        return float(outcome.state is not State.DIES)
     return outcome.counts.get(metric)
 
 

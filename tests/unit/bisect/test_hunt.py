@@ -41,6 +41,21 @@ def test_engine_that_dies_is_an_answer_of_its_own(tmp_path):
     assert found.pair[1].key == "6"
 
 
+def test_engine_without_a_measurement_lives(tmp_path):
+    dumb = Outcome(state=State.NO_VALUE, reason="no occasion")
+    meter = MadeUpMeter(from_on(6, 8, DEAD) | {"4": dumb, "5": dumb})
+    found = a_hunt(tmp_path, meter, metric=ALIVE).search(a_rung(8))
+    assert found.pair[1].key == "6"
+    counting = MadeUpMeter(from_on(6, 8, BAD) | {"4": dumb, "5": dumb})
+    found = a_hunt(tmp_path / "b", counting).search(a_rung(8))
+    assert [one.key for one in found.suspects] == ["4", "5", "6"]
+    ends = MadeUpMeter({"8": dumb})
+    found = a_hunt(tmp_path / "c", ends, metric="contract.wrong_tokens").search(a_rung(8))
+    assert found.why_not.endswith("0 -> gave no measurement: no occasion")
+    found = a_hunt(tmp_path / "d", ends).search(a_rung(8))
+    assert found.why_not.endswith("measured -> gave no measurement: no occasion")
+
+
 def test_commits_that_say_nothing_are_skipped_and_named(tmp_path):
     meter = MadeUpMeter({**from_on(5, 8, BAD), "4": DEAD})
     found = a_hunt(tmp_path, meter).search(a_rung(8))
