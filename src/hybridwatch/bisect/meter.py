@@ -109,7 +109,7 @@ class Meter:
             return Outcome(state=State.NOT_HAD, reason=_line(str(error)))
         except EngineError as error:
             reason = root_of(error.log_tail) or str(error)
-            return Outcome(state=State.DIES, reason=_line(reason), minutes=_since(begin))
+            return Outcome(state=State.NOT_UP, reason=_line(reason), minutes=_since(begin))
         return read(run, _since(begin))
 
 

@@ -35,9 +35,9 @@ def measured(monkeypatch):
     return of
 
 
-def test_engine_that_dies_says_of_what(measured):
+def test_engine_that_does_not_start_says_why(measured):
     found = measured(EngineError("engine ended", LOG))
-    assert found.state is State.DIES
+    assert found.state is State.NOT_UP
     assert found.reason == "RuntimeError: CUDA error: an illegal memory access"
 
 
