@@ -30,6 +30,7 @@ LONGEST_FIRST: Final = (
     "unit/gpu/test_pack.py",
     "unit/quality/test_harness.py",
     "e2e/test_interruption.py",
+    "e2e/test_wheel.py",
 )
 """Files that take a minute or more: begun last, one would keep a worker alone at the end."""
 

@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[1]
 def build_wheel(folder: Path) -> Path:
     """Build it without a network, and without leaving anything in the checkout."""
     config = folder / "build.cfg"
-    config.write_text(f"[build]\nbuild_base = {folder / 'build'}\n")
+    config.write_text(
+        f"[build]\nbuild_base = {folder / 'build'}\n[egg_info]\negg_base = {folder}\n"
+    )
     options = ("--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(folder))
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", *options, str(ROOT)],

@@ -41,6 +41,17 @@ def test_these_tests_run_from_a_checkout() -> None:
     assert shipped() == ROOT
 
 
+def climbing(folder: Path) -> list[str]:
+    """Modules that work out where something above their package lies."""
+    return [path.name for path in folder.rglob("*.py") if ".parents[" in path.read_text()]
+
+
+def test_one_module_alone_knows_where_the_repository_lies(tmp_path) -> None:
+    assert climbing(ROOT / "src") == ["shipped.py"]
+    (tmp_path / "other.py").write_text("_HERE = Path(__file__).parents[2]\n")
+    assert climbing(tmp_path) == ["other.py"]
+
+
 def test_the_nearest_home_upwards_is_found(marked):
     assert home() == marked
     (marked / "deep" / MARKER).touch()

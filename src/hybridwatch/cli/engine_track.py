@@ -70,14 +70,15 @@ def command(
         with stoppable():
             found = track(home(), accelerator, wanted, lambda line: console.print(as_text(line)))
     if as_json:
-        click.echo(json.dumps(_to_json(newest, newer, found), indent=2))
+        click.echo(json.dumps(releases_to_json(newest, newer, found), indent=2))
     else:
         for one in found:
             _print(console, one)
     context.exit(int(any(one.failed for one in found)))
 
 
-def _to_json(newest: str, newer: Sequence[str], found: Sequence[Tracked]) -> dict[str, Any]:
+def releases_to_json(newest: str, newer: Sequence[str], found: Sequence[Tracked]) -> dict[str, Any]:
+    """As docs/json.md has it."""
     tracked = [one.to_json() for one in found]
     return {"schema_version": 1, "newest": newest, "newer": list(newer), "tracked": tracked}
 

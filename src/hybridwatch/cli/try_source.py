@@ -93,7 +93,7 @@ def command(
     for line in lines_about(build, check_build(build)):
         console.print(as_text(line), soft_wrap=True)
     trying = _Trying((_release_of(build, base), build.name), results, console)
-    named = chosen(scenarios or SCENARIOS, trying.labels)
+    named = sorted(chosen(scenarios or SCENARIOS, trying.labels), key=_slowness)
     wanted = phases or tuple(Phase)
     if untimed := tuple(phase for phase in wanted if phase not in TIMED_PHASES):
         trying.measure(named, phases=untimed, staged=True)
@@ -187,6 +187,11 @@ class _Trying:
         self._console.print()
         for line in lines:
             self._console.print(Text(visible(line), style=style), soft_wrap=True)
+
+
+def _slowness(scenario: Scenario) -> tuple[bool, bool]:
+    """What takes long comes last: Triton's interpreter below model runner V2, then drafts."""
+    return scenario.engine.model_runner == "v2", scenario.engine.speculation is not None
 
 
 def _added(source: Path, name: str, base: str) -> BuildSpec:

@@ -1,14 +1,13 @@
 """Asks an installed build, in its own Python, which fixes its code has."""
 
 import json
-import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hybridwatch.engine.builds import BuildRequest, BuildSpec
 from hybridwatch.engine.install import State, state
+from hybridwatch.engine.other_python import output_of
 from hybridwatch.engine.preflight import require_gpu
 from hybridwatch.errors import BuildError
 from hybridwatch.scenario.fixes import CATALOGUE
@@ -107,25 +106,9 @@ def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Buil
         BuildError: It is not installed, or the probe failed, hung, or gave no answer.
     """
     _require_environment(build)  # reading code takes no GPU
-    command = [str(build.interpreter), "-m", "hybridwatch_engine.check"]
-    # The harness's own paths must not reach into the engine's world.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    try:
-        done = subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise BuildError(f"{build.name}: the check gave no answer in {timeout_s:g} s") from None
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.splitlines()[-10:])
-        raise BuildError(f"{build.name}: the check ended with status {done.returncode}:\n{tail}")
-    return _read(build, done.stdout)
+    words = ("hybridwatch_engine.check",)
+    said = output_of(build.interpreter, words, f"{build.name}: the check", timeout_s)
+    return _read(build, said)
 
 
 def _read(build: BuildSpec, text: str) -> BuildCheck:

@@ -1,14 +1,13 @@
 """Runs the oracle of the plugin: transformers' plain path, in the environment of a build."""
 
 import json
-import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.other_python import output_of
 from hybridwatch.errors import BuildError
 from hybridwatch.process import ConversingProcess
 from hybridwatch.record.completion import Completion
@@ -17,6 +16,7 @@ from hybridwatch.scenario.expansion import PlannedWave
 ORACLE_TIMEOUT_S: Final = 4 * 3600.0
 """A token takes a pass over the whole text; a model of ours needs a minute for a scenario."""
 _MODULE: Final = "hybridwatch_engine.oracle"
+_OFFLINE: Final = {"HF_HUB_OFFLINE": "1"}
 _END: Final = 10
 """Lines of an error that are shown."""
 ANSWER_TIMEOUT_S: Final = 300.0
@@ -70,7 +70,7 @@ class OracleWorker:
         command = [str(build.interpreter), "-m", _MODULE, str(model), "--serve"]
         self._model = model
         # The harness's own paths must not reach into the engine's world.
-        self._process = ConversingProcess(command, log, {"PYTHONPATH": "", "HF_HUB_OFFLINE": "1"})
+        self._process = ConversingProcess(command, log, {"PYTHONPATH": "", **_OFFLINE})
 
     def answer(self, questions: Sequence[Question]) -> Sequence[Mapping[str, Any]]:
         """Have prompts answered.
@@ -117,25 +117,15 @@ def answer(build: BuildSpec, model: Path, trials: Sequence[Waves], drafts: Draft
     """
     require_installed(build)
     asked = json.dumps([_asked(waves, drafts, at) for at, waves in enumerate(trials)])
-    # The harness's own paths must not reach into the engine's world.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [str(build.interpreter), "-m", _MODULE, str(model)]
-    try:
-        done = subprocess.run(
-            command,
-            env={**environment, "HF_HUB_OFFLINE": "1"},
-            input=asked,
-            capture_output=True,
-            text=True,
-            timeout=ORACLE_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise BuildError(f"{model}: no answers after {ORACLE_TIMEOUT_S:.0f} s") from None
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.splitlines()[-_END:])
-        raise BuildError(f"{model}: transformers ended with status {done.returncode}:\n{tail}")
-    return Answered(**json.loads(done.stdout))
+    said = output_of(
+        build.interpreter,
+        (_MODULE, str(model)),
+        f"{model}: transformers",
+        ORACLE_TIMEOUT_S,
+        given=asked,
+        variables=_OFFLINE,
+    )
+    return Answered(**json.loads(said))
 
 
 def _asked(waves: Waves, drafts: Drafts, trial: int) -> list[dict[str, Any]]:

@@ -5,9 +5,7 @@ the code that it says it from (``sources``), by which other code is told from a 
 """
 
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -20,12 +18,11 @@ from typing import Final
 from packaging.version import Version
 
 from hybridwatch.engine import pip
-from hybridwatch.errors import BuildError
+from hybridwatch.engine.other_python import output_of
 
 FILE: Final = Path("engine") / "fixes.toml"
 _PLUGIN: Final = Path("engine") / "src"
 _LIMIT_S: Final = 300.0
-_TAIL_LINES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +61,13 @@ def probe_release(home: Path, distribution: str, release: str) -> dict[str, Prob
 
 def _answer(home: Path, folder: Path, what: str) -> str:
     """Let the plugin of a checkout look at the package ``vllm`` in a folder."""
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "hybridwatch_engine.check", str(folder)],
-            env={**os.environ, "PYTHONPATH": str(home / _PLUGIN)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise BuildError(f"{what}: the probes did not end in {_LIMIT_S:g} s") from None
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.splitlines()[-_TAIL_LINES:])
-        raise BuildError(f"{what}: the probes ended in an error:\n{tail}")
-    return done.stdout
+    return output_of(
+        Path(sys.executable),
+        ("hybridwatch_engine.check", str(folder)),
+        f"{what}: the probes",
+        _LIMIT_S,
+        variables={"PYTHONPATH": str(home / _PLUGIN)},
+    )
 
 
 def with_release(text: str, release: str, found: Mapping[str, Probed]) -> str:

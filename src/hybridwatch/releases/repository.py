@@ -3,16 +3,13 @@
 Whatever the person has in the working tree stays as it is, and plays no part.
 """
 
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
+from hybridwatch.engine.git import git
 from hybridwatch.errors import BuildError
-
-_LIMIT_S: Final = 120.0
 
 
 class Repository:
@@ -27,7 +24,7 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        top = Path(_git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
+        top = Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
         if top != folder.resolve():
             raise BuildError(f"{folder}: expected the top of a git repository, which is {top}")
         self.head = self.commit_of("HEAD")
@@ -38,11 +35,11 @@ class Repository:
         Raises:
             BuildError: There is none of this name.
         """
-        return _git(self._folder, "rev-parse", "--verify", f"{name}^{{commit}}").strip()
+        return git(self._folder, "rev-parse", "--verify", f"{name}^{{commit}}").strip()
 
     def has_branch(self, name: str) -> bool:
         """Whether there is a branch of this name."""
-        return bool(_git(self._folder, "branch", "--list", name).strip())
+        return bool(git(self._folder, "branch", "--list", name).strip())
 
     def text_at(self, commit: str, path: Path) -> str:
         """Read a file as a commit has it.
@@ -50,18 +47,18 @@ class Repository:
         Raises:
             BuildError: It has none.
         """
-        return _git(self._folder, "show", f"{commit}:./{path.as_posix()}")
+        return git(self._folder, "show", f"{commit}:./{path.as_posix()}")
 
     @contextmanager
     def checked_out(self, commit: str) -> Iterator[Path]:
         """Check a commit out into a temporary folder, which is gone afterwards."""
         with tempfile.TemporaryDirectory(prefix="hybridwatch-track-") as name:
             folder = Path(name) / "checkout"
-            _git(self._folder, "worktree", "add", "--quiet", "--detach", str(folder), commit)
+            git(self._folder, "worktree", "add", "--quiet", "--detach", str(folder), commit)
             try:
                 yield folder
             finally:
-                _git(self._folder, "worktree", "remove", "--force", str(folder))
+                git(self._folder, "worktree", "remove", "--force", str(folder))
 
 
 def commit_as(folder: Path, branch: str, paths: Sequence[Path], message: str) -> None:
@@ -70,23 +67,6 @@ def commit_as(folder: Path, branch: str, paths: Sequence[Path], message: str) ->
     Raises:
         BuildError: git refuses, as it does where it does not know who commits.
     """
-    _git(folder, "add", "--", *map(str, paths))
-    _git(folder, "commit", "--quiet", "--no-verify", "--message", message)
-    _git(folder, "branch", branch)
-
-
-def _git(folder: Path, *words: str) -> str:
-    try:
-        done = subprocess.run(
-            ("git", "-C", str(folder), *words),  # noqa: S607 - wherever git is installed
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            check=True,
-        )
-    except subprocess.CalledProcessError as error:
-        raise BuildError(f"{folder}: git {words[0]}: {error.stderr.strip()}") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise BuildError(f"{folder}: git {words[0]}: {error}") from None
-    return done.stdout
+    git(folder, "add", "--", *map(str, paths))
+    git(folder, "commit", "--quiet", "--no-verify", "--message", message)
+    git(folder, "branch", branch)

@@ -19,6 +19,7 @@ from hybridwatch.releases.repository import Repository, commit_as
 
 Say = Callable[[str], None]
 
+_BRANCHES: Final = "track"
 _TITLES: Final = {"cpu": "on a CPU", "cuda": "for CUDA"}
 
 
@@ -50,13 +51,18 @@ def track(home: Path, accelerator: str, releases: Sequence[str], say: Say) -> li
         say: Takes each line of progress.
 
     Raises:
-        BuildError: The checkout is no git repository.
+        BuildError: The checkout is no git repository, or has a branch where these are to be.
     """
     repository = Repository(home)
+    if repository.has_branch(_BRANCHES):
+        raise BuildError(
+            f"{home}: expected no branch {_BRANCHES}, beside which git takes none called "
+            f"{_BRANCHES}/BUILD; rename it: git branch -m {_BRANCHES} NAME"
+        )
     base, done = repository.head, []
     for release in releases:
         build = f"{accelerator}-{release}"
-        branch = f"track/{build}"
+        branch = f"{_BRANCHES}/{build}"
         if repository.has_branch(branch):
             steps: Sequence[Step] = [Step("branch", Outcome.LEFT_OUT, f"{branch} is there already")]
         else:

@@ -3,13 +3,16 @@
 import json
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
+from hybridwatch.cli.try_source import _slowness
 from hybridwatch.measure import machine_state, session
 from hybridwatch.record.run import Phase
+from hybridwatch.scenario.load import find
 from hybridwatch.store import list_records, read_run
 from tests.builders import BASELINE
 from tests.made_up_engines import BadMachine, Machine, MadeUpBench
@@ -113,3 +116,11 @@ def test_environment_names_no_release_by_itself(engines, tmp_path):
     assert done.exit_code == 2
     assert "mine: has no release below it; --base names the one to compare with" in done.output
     assert machine.order == []
+
+
+def test_the_first_answer_is_of_what_answers_quickly():
+    """The interpreter takes a minute and more for what others do in seconds."""
+    root = Path(__file__).parents[3] / "scenarios"
+    names = [one.id.removeprefix("smoke/") for one in sorted(find(root, ["smoke"]), key=_slowness)]
+    assert names[-2:] == ["spec-decode-all-cache", "draft-max-seq-len"]
+    assert set(names[:3]) == {"dummy-run", "padded-graph-rows", "single-token-extend"}

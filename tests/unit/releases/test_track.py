@@ -227,6 +227,15 @@ def test_branch_that_is_there_is_left_alone(home, tmp_path, publish):
     assert json.loads(done.stdout)["tracked"][0]["commit"] == commit
 
 
+def test_branch_in_the_way_is_named_before_anything_is_done(home, tmp_path, publish):
+    publish("1.1")
+    git(home, "branch", "track")
+    done = call(tmp_path)
+    assert isinstance(done.exception, BuildError)
+    assert str(done.exception).endswith("rename it: git branch -m track NAME")
+    assert not Path(f"{tmp_path}/plan.json.calls").exists()
+
+
 def test_dry_run_names_the_releases_and_does_nothing(home, tmp_path, publish):
     publish("1.1")
     done = call(tmp_path, "--dry-run")

@@ -14,12 +14,24 @@ from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sight import known_bad_of
 from hybridwatch.analysis.verdict import Interval
+from hybridwatch.bisect.candidate import Candidate, Rung
+from hybridwatch.bisect.confirming import Confirmation
+from hybridwatch.bisect.hunt import Finding, Measurement
+from hybridwatch.bisect.ladder import Descent, Proof
+from hybridwatch.bisect.outcome import Outcome
+from hybridwatch.bisect.outcome import State as ProbeState
+from hybridwatch.bisect.question import Question, Wanted
+from hybridwatch.bisect.words import to_json as search_to_json
+from hybridwatch.cli.engine_track import releases_to_json
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
 from hybridwatch.cli.records import records_to_json
+from hybridwatch.engine.commits import Commit
 from hybridwatch.index import open_index
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
+from hybridwatch.releases.outcome import Outcome as StepOutcome
+from hybridwatch.releases.outcome import Step, Tracked
 from hybridwatch.report.detection import Detection, detections_to_json
 from hybridwatch.report.jsonform import (
     control_to_json,
@@ -30,6 +42,7 @@ from hybridwatch.report.jsonform import (
 )
 from hybridwatch.report.replay import replay_to_json
 from hybridwatch.report.sentence import headline
+from hybridwatch.search.exact import Answer, Place
 from hybridwatch.store import Intake, Stored
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
@@ -45,6 +58,7 @@ DETECTED = Detection(
     None,
     Direction.LOWER,
 )
+TRACKED = Tracked("tiny-1.1", "track/1.1", "", (Step("lock", StepOutcome.FAILED, "why"),))
 FREE = {"fixes", "flags"}  # keyed by names of fixes and flags
 
 
@@ -57,6 +71,17 @@ def keys_of(value: Any) -> Iterator[str]:
             yield key
             if key not in FREE:
                 yield from keys_of(item)
+
+
+def a_search() -> Descent:
+    """Two commits, of which the later one did it."""
+    commit = Commit("c0ffee", "A. Author", "One row less (#12)", ("vllm/v1/worker.py",))
+    candidates = (Candidate("a", "a", str), Candidate("c0ffee", "One row less", str, 1.0, commit))
+    measured = Measurement(1, Outcome(state=ProbeState.MEASURED), Answer.CHANGED)
+    question = Question("contract.wrong_tokens", Wanted.REGRESSION, 0, 7)
+    found = Finding(Rung("commits", candidates), question, Place(0, 1), (measured,))
+    sure = Confirmation(True, "0 and 7", ("a", "b"), "r.json")
+    return Descent([found], sure, found, [Proof("padded-rows-prefilling", "b", True)])
 
 
 def ingested(results: Path):
@@ -92,6 +117,8 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(detections_to_json([DETECTED])))
     fields |= set(keys_of(ingested(tmp_path)))
     fields |= set(keys_of(index_to_json(open_index(tmp_path, headline))))
+    fields |= set(keys_of(search_to_json(a_search(), "hybridwatch bisect", 1.5)))
+    fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_0-9]+)`", text))
     assert fields <= named
