@@ -48,6 +48,7 @@ def results(tmp_path):
             remove_build(home(), name)
 
 
+@pytest.mark.timeout(1800)  # eight starts of engines
 def test_commit_that_broke_the_state_is_found_and_proven(tmp_path, package, results):
     (tmp_path / "repo").mkdir()
     history = a_history(tmp_path / "repo", package, STATE_FAULTS[0], seed=3, commits=2, broken=0)

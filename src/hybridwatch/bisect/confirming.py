@@ -10,7 +10,7 @@ from hybridwatch.bisect.hunt import END_BLOCKS, Hunt, TimedQuestion
 from hybridwatch.bisect.meter import outcome_of, timed_outcome
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.outcome_words import timed_words, value_words
-from hybridwatch.bisect.question import ALIVE, Question
+from hybridwatch.bisect.question import Question, is_of_life
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.metric import metric_of
 from hybridwatch.record.run import Phase, Run
@@ -56,7 +56,7 @@ def confirm(
     labels = pair[0].make(), pair[1].make()
     if isinstance(question, TimedQuestion):
         return _of_times(hunt, question, labels, keep)
-    if question.metric == ALIVE:
+    if is_of_life(question.metric):
         return _of_life(hunt, question, labels, keep)
     run = hunt.meter.session(labels, {Phase.CONTRACT})
     ends = outcome_of(run, 0, 0.0), outcome_of(run, 1, 0.0)
@@ -74,7 +74,7 @@ def _of_life(
         except LateEngineError as error:
             ends.append(Outcome(state=State.NOT_HAD, reason=str(error), label=label))
         except EngineError:
-            ends.append(Outcome(state=State.DIES, label=label))
+            ends.append(Outcome(state=State.NOT_UP, label=label))
         else:
             ends.append(outcome_of(run, 0, 0.0))
             record = str(keep(run))

@@ -16,7 +16,7 @@ from hybridwatch.bisect.outcome_words import (
     timed_words,
     unchanged_words,
 )
-from hybridwatch.bisect.question import ALIVE, Question, Wanted, exact_question, is_exact
+from hybridwatch.bisect.question import Question, Wanted, exact_question, is_exact
 from hybridwatch.errors import BuildError
 from hybridwatch.metric import metric_of
 from hybridwatch.process import require_wanted
@@ -170,8 +170,8 @@ class Hunt:
             question = exact_question(*ends, wish.wanted, metric, wish.order)
             if question is not None:
                 return self._search_exact(rung, question)
-            if metric or State.DIES in {end.state for end in ends}:
-                return _nothing(rung, unchanged_words(metric or ALIVE, *ends))
+            if metric or {end.state for end in ends} != {State.MEASURED}:
+                return _nothing(rung, unchanged_words(metric, *ends))
         timed = self._timed_question(first, last)
         if timed is None:
             what = metric or "contract, and no time or rate,"

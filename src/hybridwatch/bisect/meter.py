@@ -109,7 +109,7 @@ class Meter:
             return Outcome(state=State.NOT_HAD, reason=_line(str(error)))
         except EngineError as error:
             reason = root_of(error.log_tail) or str(error)
-            return Outcome(state=State.DIES, reason=_line(reason), minutes=_since(begin))
+            return Outcome(state=State.NOT_UP, reason=_line(reason), minutes=_since(begin))
         return read(run, _since(begin))
 
 
@@ -120,7 +120,7 @@ def outcome_of(run: Run, side: int, minutes: float) -> Outcome:
     if failed:
         first = failed[0].failure
         assert first is not None  # noqa: S101 - that is what failed means
-        state = State.DIES if first.engine_died else State.NOT_HAD
+        state = State.DIES if first.engine_died else State.NO_VALUE
         reason = (root_of(first.log_tail) if first.engine_died else None) or first.reason
         return Outcome(state=state, reason=_line(reason), label=label, minutes=minutes)
     counts: dict[str, float] = {}
@@ -138,11 +138,8 @@ def timed_outcome(run: Run, metric: Metric, minutes: float) -> Outcome:
         failed = (*run.failed(0), *run.failed(1))
         reasons = [trial.failure.reason for trial in failed if trial.failure]
         reason = reasons[0] if reasons else f"no {metric.id} in {_FEWEST_BLOCKS} blocks or more"
-        state = (
-            State.DIES
-            if any(f.failure and f.failure.engine_died for f in failed)
-            else (State.NOT_HAD)
-        )
+        died = any(trial.failure.engine_died for trial in failed if trial.failure)
+        state = State.DIES if died else State.NO_VALUE
         return Outcome(state=state, reason=_line(reason), label=label, minutes=minutes)
     phase = phase_of(metric)
     timed = [trial.duration_s for trial in run.trials if trial.phase is phase and not trial.warmup]

@@ -9,10 +9,14 @@ class State(Enum):
     """How a measurement ended."""
 
     MEASURED = "measured"
+    NOT_UP = "does not start"
+    """The engine does not come up for the scenario."""
     DIES = "dies"
-    """The engine does not come up for the scenario, or ends in it."""
+    """It comes up, and ends in the scenario."""
+    NO_VALUE = "gave no measurement"
+    """The engine lives, and a trial could not be measured."""
     NOT_HAD = "cannot be had"
-    """There is no such build here, or it gave no measurement."""
+    """There is no such build here, or its engine was not up in time."""
 
 
 class Outcome(BaseModel):

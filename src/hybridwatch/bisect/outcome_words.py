@@ -3,7 +3,7 @@
 import math
 
 from hybridwatch.bisect.outcome import Outcome, State
-from hybridwatch.bisect.question import ALIVE, Question
+from hybridwatch.bisect.question import Question, is_of_life
 from hybridwatch.search.exact import Answer
 from hybridwatch.search.timed import effect_of
 
@@ -11,13 +11,16 @@ from hybridwatch.search.timed import effect_of
 def value_words(metric: str, outcome: Outcome) -> str:
     """Say what a measurement of contracts gave."""
     match outcome.state:
-        case State.NOT_HAD:
+        case State.NO_VALUE | State.MEASURED if is_of_life(metric):
+            return "lives"
+        case State.NOT_HAD | State.NO_VALUE:
             return f"{outcome.state.value}: {first_line(outcome.reason)}"
-        case State.DIES:
-            return f"dies ({first_line(outcome.reason)})" if outcome.reason else "dies"
+        case State.DIES | State.NOT_UP:
+            why = f" ({first_line(outcome.reason)})" if outcome.reason else ""
+            return f"{outcome.state.value}{why}"
         case State.MEASURED:
-            if metric == ALIVE:
-                return "lives"
+            if not metric:
+                return "measured"
             return f"{outcome.counts[metric]:g}" if metric in outcome.counts else "no value"
 
 
@@ -37,9 +40,15 @@ def timed_words(outcome: Outcome) -> str:
 
 
 def unchanged_words(metric: str, first: Outcome, last: Outcome) -> str:
-    """Say that the ends do not differ in the way that was wanted."""
+    """Say that the ends do not differ in the way that was wanted.
+
+    Args:
+        metric: What was looked at; empty for everything.
+        first: Of the earlier end.
+        last: Of the later end.
+    """
     said = " -> ".join(value_words(metric, one) for one in (first, last))
-    return f"{metric} did not change between the ends as wanted: {said}"
+    return f"{metric or 'contracts'} did not change between the ends as wanted: {said}"
 
 
 def change_words(log_ratio: float) -> str:

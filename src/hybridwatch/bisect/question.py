@@ -12,8 +12,12 @@ from hybridwatch.metric.catalogue import METRICS
 from hybridwatch.scenario.validation_text import closest
 from hybridwatch.search.exact import Answer
 
+STARTS: Final = "starts"
+"""Whether the engine comes up for the scenario; asked for like a metric."""
 ALIVE: Final = "alive"
-"""Whether the engine comes up for the scenario and lives to its end; asked for like a metric."""
+"""Whether it comes up and lives to the scenario's end; likewise."""
+_DEAD: Final = {STARTS: {State.NOT_UP}, ALIVE: {State.NOT_UP, State.DIES}}
+"""What counts as no."""
 
 
 class Wanted(Enum):
@@ -28,9 +32,9 @@ class Question:
     """A change between the two ends of a list, without noise.
 
     Attributes:
-        metric: A contract, or ``alive``.
+        metric: A contract, ``starts`` or ``alive``.
         wanted: Which way it went.
-        first: What the earlier end gave; 1 of an engine that lives, 0 of one that dies.
+        first: What the earlier end gave; 1 for yes and 0 for no.
         last: What the later end gave.
     """
 
@@ -48,8 +52,9 @@ class Question:
         value = value_of(outcome, self.metric)
         if value is None:
             return Answer.SKIPPED
-        good = max(self.first, self.last) if self.metric == ALIVE else min(self.first, self.last)
-        is_good = value >= good if self.metric == ALIVE else value <= good
+        is_good = value <= min(self.first, self.last)
+        if is_of_life(self.metric):
+            is_good = bool(value)
         return Answer.CHANGED if is_good is (self.wanted is Wanted.FIX) else Answer.UNCHANGED
 
 
@@ -59,33 +64,38 @@ def require_metric(metric: str) -> None:
     Raises:
         ComparisonError: No such metric, or one of answers, which a search does not measure.
     """
-    if metric == ALIVE:
+    if is_of_life(metric):
         return
     try:
         kind = metric_of(metric).kind
     except KeyError:
         raise ComparisonError(
-            f"--metric: expected {ALIVE!r} or the id of a metric, found {metric!r}; "
+            f"--metric: expected {STARTS}, {ALIVE} or the id of a metric, found {metric!r}; "
             f"{closest(metric, tuple(one.id for one in METRICS))}"
         ) from None
     if kind is Kind.PROPORTION:
         raise ComparisonError(
-            f"--metric: expected a contract, a time, a rate or {ALIVE!r}, found {metric}: "
+            f"--metric: expected a contract, a time, a rate, {STARTS} or {ALIVE}, found {metric}: "
             "contract.wrong_answers counts wrong answers one by one"
         )
 
 
 def is_exact(metric: str) -> bool:
     """Whether one measurement tells, without noise."""
-    return metric == ALIVE or metric_of(metric).kind is Kind.EXACT
+    return is_of_life(metric) or metric_of(metric).kind is Kind.EXACT
+
+
+def is_of_life(metric: str) -> bool:
+    """Whether it is asked of the engine itself, and answered by yes or no."""
+    return metric in _DEAD
 
 
 def value_of(outcome: Outcome, metric: str) -> float | None:
     """Give what a measurement says of a metric; ``None`` when it says nothing."""
     if outcome.state is State.NOT_HAD:
         return None
-    if metric == ALIVE:
-        return float(outcome.state is State.MEASURED)
+    if is_of_life(metric):
+        return float(outcome.state not in _DEAD[metric])
     return outcome.counts.get(metric)
 
 
@@ -109,7 +119,7 @@ def exact_question(
         if None in values:
             continue
         old, new = (value or 0.0 for value in values)
-        worse = new < old if name == ALIVE else new > old
+        worse = new < old if is_of_life(name) else new > old
         if old != new and worse is (wanted is Wanted.REGRESSION):
             return Question(name, wanted, old, new)
     return None
@@ -120,7 +130,7 @@ def _metrics(
 ) -> tuple[str, ...]:
     both = sorted(first.keys() & last.keys())
     return (
-        ALIVE,
+        *_DEAD,
         *(one for one in order if one in both),
         *(one for one in both if one not in order),
     )

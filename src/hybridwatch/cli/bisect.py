@@ -90,7 +90,8 @@ class _Options:
     "--metric",
     default="",
     metavar="METRIC",
-    help="What changed: the id of a metric, or alive for whether the engine lives.  "
+    help="What changed: the id of a metric; starts for whether the engine comes up, alive for "
+    "whether it lives.  "
     "[default: whatever differs between the ends]",
 )
 @click.option(

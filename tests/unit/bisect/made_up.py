@@ -21,6 +21,7 @@ def counted(**counts: float) -> Outcome:
 
 
 GOOD, BAD = counted(wrong_tokens=0), counted(wrong_tokens=7)
+NOT_UP = Outcome(state=State.NOT_UP, reason="ValueError: unknown mode")
 DEAD = Outcome(state=State.DIES, reason="RuntimeError: gone")
 
 

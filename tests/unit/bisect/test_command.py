@@ -159,9 +159,9 @@ def test_engine_that_no_longer_starts_is_found(home, engines, tmp_path):
     clone = a_history(tmp_path / "clone", "rows = 1\n", "rows = 1\ndies = 1\n", "dies = 1\n")
     done, said = bisect(tmp_path, "--repo", clone)
     assert done.exit_code == 0, done.output
-    assert said["answer"]["metric"] == "alive"
+    assert said["answer"]["metric"] == "starts"
     assert said["answer"]["culprit"]["pull_request"] == 102
-    assert said["confirmation"]["seen"] == "lives -> dies"
+    assert said["confirmation"]["seen"] == "lives -> does not start"
     assert len(read_run(Path(said["confirmation"]["record"])).builds) == 1
 
 
@@ -176,7 +176,7 @@ def test_file_of_a_patch_is_found_without_a_clone(home, engines, tmp_path):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--metric", "contract"), "expected 'alive' or the id of a metric"),
+        (("--metric", "contract"), "expected starts, alive or the id of a metric"),
         (("--metric", "accuracy.recall"), "contract.wrong_answers counts"),
         (("--bad", "nowhere"), "nowhere: expected a build, a release"),
     ],

@@ -3,9 +3,9 @@
 import pytest
 
 from hybridwatch.bisect.outcome import Outcome, State
-from hybridwatch.bisect.question import ALIVE, Wanted
+from hybridwatch.bisect.question import ALIVE, STARTS, Wanted
 from hybridwatch.errors import BuildError
-from tests.unit.bisect.made_up import BAD, DEAD, MadeUpMeter, a_hunt, a_rung, counted
+from tests.unit.bisect.made_up import BAD, DEAD, NOT_UP, MadeUpMeter, a_hunt, a_rung, counted
 
 
 def from_on(change, last, outcome):
@@ -39,6 +39,29 @@ def test_engine_that_dies_is_an_answer_of_its_own(tmp_path):
     found = a_hunt(tmp_path, meter).search(a_rung(8))
     assert found.question.metric == ALIVE
     assert found.pair[1].key == "6"
+
+
+def test_engine_that_no_longer_starts_is_not_one_that_dies_in_the_scenario(tmp_path):
+    meter = MadeUpMeter(from_on(6, 8, NOT_UP) | {"4": DEAD, "5": DEAD})
+    found = a_hunt(tmp_path, meter).search(a_rung(8))
+    assert (found.question.metric, found.pair[1].key) == (STARTS, "6")
+    found = a_hunt(tmp_path / "b", meter, metric=ALIVE).search(a_rung(8))
+    assert found.pair[1].key == "4"
+
+
+def test_engine_without_a_measurement_lives(tmp_path):
+    dumb = Outcome(state=State.NO_VALUE, reason="no occasion")
+    meter = MadeUpMeter(from_on(6, 8, DEAD) | {"4": dumb, "5": dumb})
+    found = a_hunt(tmp_path, meter, metric=ALIVE).search(a_rung(8))
+    assert found.pair[1].key == "6"
+    counting = MadeUpMeter(from_on(6, 8, BAD) | {"4": dumb, "5": dumb})
+    found = a_hunt(tmp_path / "b", counting).search(a_rung(8))
+    assert [one.key for one in found.suspects] == ["4", "5", "6"]
+    ends = MadeUpMeter({"8": dumb})
+    found = a_hunt(tmp_path / "c", ends, metric="contract.wrong_tokens").search(a_rung(8))
+    assert found.why_not.endswith("0 -> gave no measurement: no occasion")
+    found = a_hunt(tmp_path / "d", ends).search(a_rung(8))
+    assert found.why_not.endswith("measured -> gave no measurement: no occasion")
 
 
 def test_commits_that_say_nothing_are_skipped_and_named(tmp_path):

@@ -1,0 +1,79 @@
+"""What a measurement is called when it gives no number."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.bisect import meter
+from hybridwatch.bisect.meter import Meter, outcome_of, timed_outcome
+from hybridwatch.bisect.outcome import State
+from hybridwatch.errors import BuildError, EngineError, LateEngineError
+from hybridwatch.metric import metric_of
+from hybridwatch.record.run import Failure, Phase
+from hybridwatch.scenario.load import load_scenario
+from tests.builders import a_run, noisy, with_failures
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+LOG = "INFO up\nRuntimeError: CUDA error: an illegal memory access\nEngineDeadError: it died\n"
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Measures contracts with a session that ends in an error."""
+    scenario = load_scenario(SCENARIOS / "smoke" / "padded-graph-rows.toml", SCENARIOS)
+
+    def of(error):
+        def run(_request):
+            raise error
+
+        monkeypatch.setattr(meter, "run_session", run)
+        monkeypatch.setattr(meter, "make_ready", lambda *_: None)
+        monkeypatch.setattr(meter, "require_installed", lambda _build: None)
+        return Meter(scenario, Path(), print).contracts("cpu-0.27.1")
+
+    return of
+
+
+def test_engine_that_does_not_start_says_why(measured):
+    found = measured(EngineError("engine ended", LOG))
+    assert found.state is State.NOT_UP
+    assert found.reason == "RuntimeError: CUDA error: an illegal memory access"
+
+
+def test_engine_that_is_late_has_not_died(measured):
+    found = measured(LateEngineError("the engine was not up after 600 s", LOG))
+    assert found.state is State.NOT_HAD
+    assert "not up after 600 s" in found.reason
+
+
+def test_build_that_is_not_there_cannot_be_had(measured):
+    assert measured(BuildError("no such\nbuild")).reason == "no such build"
+
+
+def test_worst_trial_counts():
+    run = a_run({"contract.states_off": (0.0, 3.0, 1.0)})
+    assert outcome_of(run, 0, 1.0).counts == {"contract.states_off": 3.0}
+
+
+def test_trial_that_failed_is_no_count_and_a_dead_engine_is_dead():
+    run = a_run({"contract.states_off": (0.0, 0.0)})
+    failed = with_failures(run, 0, Phase.CONTRACT, 1, "no occasion")
+    assert (outcome_of(failed, 0, 1.0).state, outcome_of(failed, 0, 1.0).reason) == (
+        State.NO_VALUE,
+        "no occasion",
+    )
+    last = replace(failed.trials[-1], failure=Failure("it died", LOG, engine_died=True))
+    died = outcome_of(replace(failed, trials=(*failed.trials[:-1], last)), 0, 1.0)
+    assert died.state is State.DIES
+    assert "illegal memory access" in died.reason
+
+
+def test_blocks_are_log_ratios_and_a_few_are_not_enough():
+    tpot = metric_of("tpot")
+    run = a_run({"tpot": noisy(0.01, 5)}, {"tpot": noisy(0.011, 5, seed=2)})
+    found = timed_outcome(run, tpot, 2.0)
+    assert (found.state, found.metric, len(found.ratios)) == (State.MEASURED, "tpot", 5)
+    assert found.block_minutes > 0
+    short = a_run({"tpot": noisy(0.01, 2)}, {"tpot": noisy(0.011, 2)})
+    assert timed_outcome(short, tpot, 2.0).reason == "no tpot in 3 blocks or more"
