@@ -21,7 +21,6 @@ LONGEST_FIRST: Final = (
     "engine/test_scenarios.py",
     "e2e/test_nightly.py",
     "e2e/test_story.py",
-    "engine/test_bisect.py",
     "engine/test_padded_rows.py",
     "engine/test_broken_engine.py",
     "dashboard/test_browser_elements.py",

@@ -48,7 +48,9 @@ def results(tmp_path):
             remove_build(home(), name)
 
 
-@pytest.mark.timeout(1800)  # eight starts of engines
+# Slow: eight starts of engines.
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_commit_that_broke_the_state_is_found_and_proven(tmp_path, package, results):
     (tmp_path / "repo").mkdir()
     history = a_history(tmp_path / "repo", package, STATE_FAULTS[0], seed=3, commits=2, broken=0)
