@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hybridwatch.analysis.restless import BLOCKS
 from hybridwatch.record.run import Run
 from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.e2e.short_home import make_home_of_a_short_night
@@ -140,7 +141,7 @@ def test_a_night_ends_with_records_a_site_a_gate_and_a_report(same):
         if sample.metric == "output_throughput"
     )
     assert sorted(samples) == pytest.approx(ours, rel=1e-4)
-    assert len(samples) == TRIALS
+    assert len(samples) in {TRIALS, BLOCKS}, "more only where the machine was restless"
 
 
 def test_held_again_it_adds_nothing(same):
