@@ -14,6 +14,7 @@ import pytest
 
 from hybridwatch.scenario.load import find
 from tests.engine.conftest import BUILD
+from tests.own_fix import FIX, write_own_fix
 from tests.wheel import ROOT, build_wheel, install_wheel, share_packages
 
 RESULTS = ROOT / "results"
@@ -173,7 +174,7 @@ save_file(weights, sys.argv[1], metadata={"format": "pt"})
 
 
 @pytest.mark.engine
-def test_own_scenario_own_model_and_own_fault_are_measured_and_judged(
+def test_own_scenario_model_fault_and_fix_are_measured_and_judged(
     call, command, with_own_model, borrowed
 ):
     home = with_own_model
@@ -181,7 +182,10 @@ def test_own_scenario_own_model_and_own_fault_are_measured_and_judged(
     made = call(home, "oracle", "make", "my-hybrid", "mine/first", "--build", "borrowed",
                 limit_s=500)  # fmt: skip
     assert "20 requests in 2 trials, by transformers" in made
-    sides = ("--build", "borrowed", "--build", "borrowed+slow-decay")
+    write_own_fix(home / "fixes")
+    found = json.loads(call(home, "engine", "check", "borrowed", "--json"))["fixes"]
+    assert (found[FIX]["state"], found[FIX]["changed"]) == ("present", False)
+    sides = ("--build", "borrowed", "--build", f"borrowed~{FIX}+slow-decay")
     call(home, "run", "mine/first", *sides, "--phases", "contract", limit_s=500)
     (record,) = (home / "results").rglob("records/*/*.json")
     compared = json.loads(call(home, "compare", "latest", "--json", status=1))
@@ -193,4 +197,6 @@ def test_own_scenario_own_model_and_own_fault_are_measured_and_judged(
     assert "planted fault" in call(home, "records")
     assert "contract.wrong_answers" in call(home, "gate", "latest", status=1)
     assert shows_dashboard(command, home, home / "results")
-    assert "slow-decay" in json.loads(record.read_text())["builds"][1]["label"]
+    builds = json.loads(record.read_text())["builds"]
+    assert "slow-decay" in builds[1]["label"]
+    assert [build["fixes"][FIX] for build in builds] == ["present", "reverted"]

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 VARIABLE = "HYBRIDWATCH_ENGINE"
 
-_KEYS: Final = {"graph_replay", "fixes", "model_runner", "mutants"}
+_KEYS: Final = {"graph_replay", "fixes", "model_runner", "own_fixes", "own_mutants"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Settings:
         active: Whether the variable was set at all.
         graph_replay: Replay FULL graphs on the CPU (``cpu.graph_replay``).
         fixes: Fix id to whether it shall be in; fixes not named stay as released.
-        mutants: Folders of mutants of somebody's own.
+        own_fixes: Folders of fixes of somebody's own.
+        own_mutants: Folders of mutants of somebody's own.
         model_runner: Which of vLLM's two model runners shall work; None leaves it to vLLM. On a CPU
             V2 works through Triton's interpreter (``cpu.triton_interpreter``).
     """
@@ -32,7 +33,8 @@ class Settings:
     graph_replay: bool = False
     fixes: Mapping[str, bool] = field(default_factory=dict)
     model_runner: Literal["v1", "v2"] | None = None
-    mutants: tuple[Path, ...] = ()
+    own_fixes: tuple[Path, ...] = ()
+    own_mutants: tuple[Path, ...] = ()
 
 
 def from_environment() -> Settings:
@@ -58,5 +60,6 @@ def from_environment() -> Settings:
         graph_replay=replay,
         fixes={str(fix): bool(wanted) for fix, wanted in raw.get("fixes", {}).items()},
         model_runner=runner,
-        mutants=tuple(map(Path, raw.get("mutants", ()))),
+        own_fixes=tuple(map(Path, raw.get("own_fixes", ()))),
+        own_mutants=tuple(map(Path, raw.get("own_mutants", ()))),
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import check_build
-from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS
+from hybridwatch.scenario.fixes import Fix, catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,21 @@ def switches_between(first: str, last: str) -> tuple[Switch, ...]:
         BuildError: A build cannot be probed.
     """
     states = [check_build(parse_label(label).spec).fixes for label in (first, last)]
-    differing = [
-        fix
-        for fix in CATALOGUE
-        if fix not in FIX_PARTS
-        and {found[fix].state for found in states if fix in found} == {"present", "lacking"}
-    ]
+    differing = {
+        name: fix
+        for name, fix in catalogue().items()
+        if not fix.parts
+        and {found[name].state for found in states if name in found} == {"present", "lacking"}
+    }
     return tuple(
         switch
-        for fix in differing
-        for switch in _of_fix(fix, first, last, states[0][fix].state == "present")
+        for name, fix in differing.items()
+        for switch in _of_fix(name, fix, first, last, states[0][name].state == "present")
     )
 
 
-def _of_fix(fix: str, first: str, last: str, first_has_it: bool) -> Iterator[Switch]:
-    ways = CATALOGUE[fix].ways
+def _of_fix(name: str, fix: Fix, first: str, last: str, first_has_it: bool) -> Iterator[Switch]:
     for label, has_it, is_first in ((first, first_has_it, True), (last, not first_has_it, False)):
         way, mark = ("revert", "~") if has_it else ("apply", "+")
-        if way in ways:
-            yield Switch(fix, f"{label}{mark}{fix}", is_first)
+        if way in fix.ways:
+            yield Switch(name, f"{label}{mark}{name}", is_first)

@@ -8,14 +8,16 @@ import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from click.shell_completion import CompletionItem
 
 from hybridwatch.cli.options import default_results
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.scenario.fixes import FIXES
+
+if TYPE_CHECKING:
+    from hybridwatch.engine.builds import LabelWords
 
 _RUNS: Final = 40
 """As many runs as are offered, the newest."""
@@ -35,14 +37,24 @@ def scenarios(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
     return _fitting(incomplete, [*sorted(groups), *sorted(ids)])
 
 
+def _label_words() -> "LabelWords":
+    from hybridwatch.engine.builds import SHIPPED_WORDS, label_words
+
+    try:
+        return label_words()
+    except HybridwatchError:
+        return SHIPPED_WORDS
+
+
 def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Offer builds; behind ``~`` or ``+`` the fixes and faults that can be switched."""
-    from hybridwatch.engine.builds import FAULTS, build_files
+    from hybridwatch.engine.builds import build_files
     from hybridwatch.home import home_or_shipped
 
     if begun := re.match(r".*[~+]", incomplete):
-        words = FIXES if begun[0].endswith("~") else (*FIXES, *FAULTS, *_own_faults())
-        return _fitting(incomplete, [begun[0] + word for word in words])
+        words = _label_words()
+        switched = words.fixes if begun[0].endswith("~") else words.all
+        return _fitting(incomplete, [begun[0] + word for word in switched])
     try:
         files = build_files(home_or_shipped()).values()
         texts = [file.read_text(encoding="utf-8") for file in files]
@@ -50,15 +62,6 @@ def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
         return _fitting(incomplete, names)
     except (HybridwatchError, OSError, ValueError):
         return []
-
-
-def _own_faults() -> Iterable[str]:
-    from hybridwatch.scenario.own_faults import own_faults
-
-    try:
-        return list(own_faults())
-    except HybridwatchError:
-        return ()
 
 
 def records(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

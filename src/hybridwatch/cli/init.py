@@ -1,4 +1,4 @@
-"""``hybridwatch init``: a folder for own builds, scenarios, models and faults."""
+"""``hybridwatch init``: a folder for own builds, scenarios, models, faults and fixes."""
 
 import shlex
 from importlib.resources import as_file, files
@@ -21,7 +21,7 @@ _FIRST: Final = "mine/first"
 @click.command("init", epilog=examples("hybridwatch init ~/hybridwatch"))
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 def command(folder: Path) -> None:
-    """Make DIR a home: a place for builds, scenarios, models and faults of your own.
+    """Make DIR a home: a place for builds, scenarios, models, faults and fixes of your own.
 
     It extends what is shipped, and holds the environments of engines and the results. The files
     that it starts with explain themselves; one of them is a scenario that runs.

@@ -22,7 +22,7 @@ _INTERRUPTED: Final = 130
 """What shells expect of a command that Ctrl-C ended: 128 + SIGINT."""
 
 VERBS: Final[Mapping[str, str]] = {
-    "init": "Make a folder for builds, scenarios, models and faults of your own.",
+    "init": "Make a folder for builds, scenarios, models, faults and fixes of your own.",
     "scenarios": "List and validate every scenario file.",
     "engine": "Install, list and check engine builds.",
     "try": "Measure your vLLM against the release that it comes from.",

@@ -16,7 +16,7 @@ from typing import Any, Final
 from hybridwatch.engine.builds_file import BuildsFile, read_file, variant_of
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home, is_extending, shipped_engine
-from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
+from hybridwatch.scenario.fixes import FIXES, own_fixes, parts_of
 from hybridwatch.scenario.own_faults import own_faults
 from hybridwatch.scenario.validation_text import closest, quoted
 
@@ -48,7 +48,6 @@ CODE_DIGITS: Final = 8
 
 _NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _SWITCH = re.compile(r"([~+])([^~+]*)")
-_WORDS: Final = (*FIXES, *FAULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,52 +228,76 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     named = named_build(name, root)
     spec = named_build(named.variant_of, root) if named.variant_of else named
     label = whole + "".join(
-        f"{'+' if switched[word] else '~'}{word}" for word in words if word in switched
+        f"{'+' if switched[word] else '~'}{word}" for word in words.all if word in switched
     )
-    fixes = {fix: wanted for fix, wanted in switched.items() if fix in FIXES}
-    planted = tuple(word for word in words if word in switched and word not in FIXES)
+    fixes = {fix: switched[fix] for fix in words.fixes if fix in switched}
+    planted = tuple(fault for fault in words.faults if fault in switched)
     switches = {**_of_parts(spec.fixes), **_of_parts(named.fixes), **_of_parts(fixes)}
     return BuildRequest(label, spec, switches, planted, code)
 
 
 def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
     """Apply the settings of the whole to each part; a part's own settings win."""
-    wholes = {part: wanted for fix, wanted in switched.items() for part in FIX_PARTS.get(fix, ())}
-    return wholes | {fix: wanted for fix, wanted in switched.items() if fix not in FIX_PARTS}
+    parts = {fix: parts_of(fix) for fix in switched}
+    wholes = {part: wanted for fix, wanted in switched.items() for part in parts[fix]}
+    return wholes | {fix: wanted for fix, wanted in switched.items() if parts[fix] == (fix,)}
 
 
-def _split(text: str) -> tuple[str, dict[str, bool], tuple[str, ...]]:
-    """Give what stands before the switches, the switches, and every word in the order of labels."""
+@dataclass(frozen=True, slots=True)
+class LabelWords:
+    """What a label may switch and plant, in the order of labels."""
+
+    fixes: tuple[str, ...]
+    faults: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every one."""
+        return (*self.fixes, *self.faults)
+
+
+SHIPPED_WORDS: Final = LabelWords(FIXES, FAULTS)
+"""Those that need no home and no package."""
+
+
+def _split(text: str) -> tuple[str, dict[str, bool], LabelWords]:
+    """Give what stands before the switches, the switches, and every word there is."""
     start = min((text.find(mark) for mark in "~+" if mark in text), default=len(text))
     switched: dict[str, bool] = {}
     found = _SWITCH.findall(text[start:])
-    words = _WORDS if all(word in _WORDS for _, word in found) else (*_WORDS, *_own_faults())
+    words = SHIPPED_WORDS if all(word in SHIPPED_WORDS.all for _, word in found) else label_words()
     for mark, word in found:
-        if word not in words:
-            raise BuildError(f"{text}: {quoted(word)} is no fix; {_hint(word, words)}")
+        if word not in words.all:
+            raise BuildError(f"{text}: {quoted(word)} is no fix; {_hint(word, words.all)}")
         if word in switched:
             raise BuildError(f"{text}: {word} is switched twice")
-        if word not in FIXES and mark == "~":
+        if word in words.faults and mark == "~":
             raise BuildError(f"{text}: no release has the fault {word}; +{word} plants it")
         switched[word] = mark == "+"
     return text[:start], switched, words
 
 
-def _own_faults() -> list[str]:
-    """Name the faults of somebody's own that a label may plant.
+def label_words() -> LabelWords:
+    """Name what a label may switch and plant, fixes and faults of somebody's own included.
 
     Raises:
-        BuildError: One is called as a fix or as a fault that is shipped.
+        BuildError: A fault is called as a fix or as a shipped fault, or a fix as the latter.
         ScenarioError: A file that describes them is wrong.
     """
-    own = own_faults()
-    for name in own.keys() & set(_WORDS):
+    fixes, faults = own_fixes(), own_faults()
+    for fix in fixes.keys() & set(FAULTS):
         raise BuildError(
-            f"{own[name].file}: mutant.{name}: expected a name that is not taken yet, found that "
-            "of a fix or of a planted fault that is shipped"
+            f"fix.{fix}: expected an id that is not taken yet, found that of a planted fault that "
+            "is shipped"
+        )
+    for name in faults.keys() & {*SHIPPED_WORDS.all, *fixes}:
+        raise BuildError(
+            f"{faults[name].file}: mutant.{name}: expected a name that is not taken yet, found "
+            "that of a fix or of a planted fault that is shipped"
         )
     # The worker plants; what the scheduler runs may be in another process.
-    return sorted(name for name, one in own.items() if one.mutant.process == "worker")
+    planted = sorted(name for name, one in faults.items() if one.mutant.process == "worker")
+    return LabelWords((*FIXES, *fixes), (*FAULTS, *planted))
 
 
 def _hint(word: str, known: tuple[str, ...]) -> str:

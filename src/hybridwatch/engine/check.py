@@ -8,6 +8,7 @@ from typing import Any, Final
 from hybridwatch.engine.builds import BuildRequest, BuildSpec
 from hybridwatch.engine.install import State, state
 from hybridwatch.engine.other_python import output_of
+from hybridwatch.engine.own_things import own_variables
 from hybridwatch.engine.preflight import require_gpu
 from hybridwatch.errors import BuildError
 from hybridwatch.scenario.fixes import CATALOGUE
@@ -67,9 +68,11 @@ class BuildCheck:
     def is_changed(self, fix: str) -> bool:
         """Whether the code that decides about a fix is that of no release known.
 
-        What a probe says of such code was never seen in a release.
+        What a probe says of such code was never seen in a release. Nothing is known of the releases
+        that have a fix of somebody's own.
         """
-        return self.fixes[fix].source is not None and not self.as_in(fix)
+        is_known = fix in CATALOGUE and self.fixes[fix].source is not None
+        return is_known and not self.as_in(fix)
 
 
 def require_installed(build: BuildSpec) -> None:
@@ -107,7 +110,9 @@ def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Buil
     """
     _require_environment(build)  # reading code takes no GPU
     words = ("hybridwatch_engine.check",)
-    said = output_of(build.interpreter, words, f"{build.name}: the check", timeout_s)
+    said = output_of(
+        build.interpreter, words, f"{build.name}: the check", timeout_s, variables=own_variables()
+    )
     return _read(build, said)
 
 

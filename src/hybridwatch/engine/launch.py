@@ -1,11 +1,12 @@
 """Everything that decides how an engine comes up: its command line and its environment."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.engine.own_things import SETTINGS
 from hybridwatch.scenario.engine import EngineArgs
 
 START_TIMEOUT_S: Final = 180.0
@@ -43,7 +44,7 @@ class Launch:
             takes none.
         accelerator: What the build computes on, ``cpu`` or ``cuda``.
         tokenizer: Folder of the tokenizer; None for the model's own.
-        faults: Folders of faults of somebody's own, which the engine may be told to plant.
+        own: Folders of fixes and faults of somebody's own, by the setting that names them.
         draft: Folder of the model that drafts; None where it lies beside the target's.
         gpus: What its processes may use, as CUDA numbers them along the PCI bus.
         memory_share: Share of a GPU's memory that it may take; None for its own default.
@@ -60,7 +61,7 @@ class Launch:
     accelerator: str = "cpu"
     tokenizer: Path | None = None
     draft: Path | None = None
-    faults: tuple[Path, ...] = ()
+    own: Mapping[str, Sequence[str]] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
     memory_share: float | None = None
 
@@ -136,9 +137,7 @@ class Launch:
         wishes: dict[str, object] = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
         if self.engine.model_runner is not None:
             wishes["model_runner"] = self.engine.model_runner
-        if self.faults:
-            wishes["mutants"] = list(map(str, self.faults))
-        for_plugin = {"HYBRIDWATCH_ENGINE": json.dumps(wishes)}
+        for_plugin = {SETTINGS: json.dumps({**wishes, **self.own})}
         return {**_ENVIRONMENT, **self._devices(), **self.environment, **for_plugin}
 
     def _devices(self) -> dict[str, str]:

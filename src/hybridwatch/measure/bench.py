@@ -16,12 +16,12 @@ from hybridwatch.engine.gpu_layout import Arrangement, arrange
 from hybridwatch.engine.install import lock_digest
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.load_client import LoadClient
+from hybridwatch.engine.own_things import own_settings
 from hybridwatch.engine.server import EngineServer, wait_until_up
 from hybridwatch.errors import EngineError
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.identity import EngineBuild, FixState
-from hybridwatch.scenario.fixes import FIX_PARTS, NO_FIX, START_FIXES
-from hybridwatch.scenario.own_faults import fault_folders
+from hybridwatch.scenario.fixes import NO_FIX, parts_of, start_fixes
 from hybridwatch.scenario.scenario import Scenario
 
 MAX_STARTS: Final = 3
@@ -181,7 +181,7 @@ class Bench:
             accelerator=spec.accelerator,
             tokenizer=model.tokenizer,
             draft=self._draft(),
-            faults=fault_folders(),
+            own=own_settings(),
         )
         if spec.accelerator == "cuda":
             laid_out = self._arrangement
@@ -290,7 +290,7 @@ class Bench:
     def _needed(self, engine: LiveEngine) -> list[str]:
         """The fixes without which an engine does not say what is right."""
         fix = self.scenario.fix
-        needed = {*FIX_PARTS.get(fix, (fix,)), *self.scenario.requires} - START_FIXES - {NO_FIX}
+        needed = {*parts_of(fix), *self.scenario.requires} - start_fixes() - {NO_FIX}
         # What means nothing to a release is not missed in it.
         lacking = FixState.NOT_APPLICABLE
         return sorted(one for one in needed if engine.native.get(one, lacking) is not lacking)
@@ -306,7 +306,7 @@ class Bench:
         }.union(self._needed(engine))
         return {
             fix: mine.switches.get(fix, engine.native[fix] in _IN)
-            for fix in sorted(touched - START_FIXES)
+            for fix in sorted(touched - start_fixes())
         }
 
     def identify(self, side: int) -> EngineBuild:
@@ -374,7 +374,8 @@ def _live(server: Server) -> LiveEngine:
 
 def _at_start(side: BuildRequest) -> dict[str, bool]:
     """The fixes of a side that cannot be switched on a live engine."""
-    return {fix: wanted for fix, wanted in side.switches.items() if fix in START_FIXES}
+    at_start = start_fixes()
+    return {fix: wanted for fix, wanted in side.switches.items() if fix in at_start}
 
 
 def _place(side: BuildRequest) -> str:

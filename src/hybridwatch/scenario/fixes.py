@@ -1,21 +1,34 @@
-"""The fixes that scenarios and engine builds can name, as ``engine/fixes.toml`` describes them.
+"""The fixes that scenarios and engine builds can name: what is shipped, and somebody's own.
 
-The file is part of this package and of the plugin in the engine (``hybridwatch_engine.fixes``),
-which holds what each fix does.
+``engine/fixes.toml`` describes what is shipped. It is part of this package and of the plugin in the
+engine (``hybridwatch_engine.fixes``), which holds what each fix does. Fixes of somebody's own lie
+in folders (``own_folders``); the engine knows them, too, and whether its code has them.
 """
 
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import ScenarioError
+from hybridwatch.scenario.choice import Choice
+from hybridwatch.scenario.own_folders import own_files
 from hybridwatch.scenario.toml_file import refusing_toml
 
 _NAME: Final = Path("engine") / "fixes.toml"
 _FILE: Final = Path(__file__).with_name("fixes.toml")
+
+OWN_DEFAULTS: Final[Mapping[str, Any]] = {
+    "upstream": "none",
+    "present_from": "no release",
+    "scenario": "",
+    "occasion": "replays",
+    "remove_when": "",
+    "releases": {},
+}
+"""What a fix of somebody's own need not say: whether a release has it, its probe alone tells."""
 
 
 class Fix(BaseModel):
@@ -48,46 +61,119 @@ class _File(BaseModel):
     fix: dict[str, Fix]
 
 
-def load_fixes(path: Path) -> dict[str, Fix]:
+def load_fixes(
+    path: Path, name: Path | None = None, defaults: Mapping[str, Any] | None = None
+) -> dict[str, Fix]:
     """Read what a file says of fixes, by id.
+
+    Args:
+        path: The file.
+        name: How messages call it; by its path when not given.
+        defaults: Values of keys that a fix need not have.
 
     Raises:
         ScenarioError: The file cannot be read or says something we do not understand; one line per
             wrong key.
     """
-    with refusing_toml(path, _File, ScenarioError, _NAME):
-        return _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).fix
+    with refusing_toml(path, _File, ScenarioError, name):
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        if defaults:
+            content = _completed(content, defaults)
+        return _File.model_validate(content).fix
 
 
-CATALOGUE: Final[Mapping[str, Fix]] = load_fixes(_FILE)
-"""Every fix by its id, in the order of tables and labels."""
+def _completed(content: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    tables = content.get("fix")
+    if not isinstance(tables, dict):
+        return dict(content)
+    completed = {
+        fix_id: {**defaults, **table} if isinstance(table, dict) else table
+        for fix_id, table in tables.items()
+    }
+    return {**content, "fix": completed}
+
+
+CATALOGUE: Final[Mapping[str, Fix]] = load_fixes(_FILE, _NAME)
+"""Every fix that is shipped by its id, in the order of tables and labels."""
 FIXES: Final[tuple[str, ...]] = tuple(CATALOGUE)
-"""Ids of the fixes that can be applied or reverted; each is some scenario's known-bad control."""
+"""Ids of those; each is some scenario's known-bad control."""
 
 NO_FIX: Final = "none"
 """What a scenario names that looks for no bug that is known."""
-
-if TYPE_CHECKING:
-    FixId = str
-    GuardedFix = str
-else:
-    # A file that names another fix is refused with the known ones, as for any other choice.
-    FixId = Literal[FIXES]
-    GuardedFix = Literal[(*FIXES, NO_FIX)]
 
 FIX_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     fix_id: fix.parts for fix_id, fix in CATALOGUE.items() if fix.parts
 }
 """Fixes that consist of others: the whole is switched by switching its parts."""
 
-START_FIXES: Final[frozenset[str]] = frozenset(
-    fix_id for fix_id, fix in CATALOGUE.items() if fix.switch == "start" and not fix.parts
-)
-"""Fixes that act while an engine starts: builds that differ in one have an engine each."""
+
+def own_fixes() -> dict[str, Fix]:
+    """Read every fix of somebody's own, by id.
+
+    Raises:
+        ScenarioError: A file is wrong, has an id that another one has, or a part that is no fix of
+            this file.
+    """
+    found: dict[str, Fix] = {}
+    files = dict.fromkeys(CATALOGUE, _NAME)
+    for file in own_files("fixes"):
+        fixes = load_fixes(file, defaults=OWN_DEFAULTS)
+        for fix_id, fix in fixes.items():
+            key = f"{file}: fix.{fix_id}"
+            if fix_id in files:
+                raise ScenarioError(
+                    f"{key}: expected an id that is not taken yet, found one that {files[fix_id]} "
+                    "has"
+                )
+            if foreign := [part for part in fix.parts if part not in fixes]:
+                raise ScenarioError(
+                    f"{key}.parts: expected fixes of this file, found {', '.join(foreign)}"
+                )
+            files[fix_id] = file
+        found |= fixes
+    return found
+
+
+def catalogue() -> dict[str, Fix]:
+    """Give every fix by its id: what is shipped, then somebody's own.
+
+    Raises:
+        ScenarioError: As ``own_fixes``.
+    """
+    return {**CATALOGUE, **own_fixes()}
+
+
+def parts_of(fix: str) -> tuple[str, ...]:
+    """Name the fixes by which one is switched: its parts, or itself.
+
+    Raises:
+        ScenarioError: As ``own_fixes``.
+    """
+    if fix in CATALOGUE or fix == NO_FIX:
+        return FIX_PARTS.get(fix, (fix,))
+    own = own_fixes().get(fix)
+    return own.parts if own and own.parts else (fix,)
+
+
+def start_fixes() -> frozenset[str]:
+    """Name the fixes that act while an engine starts.
+
+    Builds that differ in one have an engine each.
+
+    Raises:
+        ScenarioError: As ``own_fixes``.
+    """
+    return frozenset(
+        fix_id for fix_id, fix in catalogue().items() if fix.switch == "start" and not fix.parts
+    )
+
+
+FixId = Annotated[str, Choice(FIXES, own_fixes)]
+GuardedFix = Annotated[str, Choice((*FIXES, NO_FIX), own_fixes)]
 
 
 def unprobed(release: object) -> list[str]:
-    """Name the fixes that do not say whether a release has them."""
+    """Name the fixes that are shipped and do not say whether a release has them."""
     return [fix_id for fix_id, fix in CATALOGUE.items() if release not in fix.releases]
 
 

@@ -18,7 +18,7 @@ from hybridwatch_engine.source import SourceTree
 
 from hybridwatch.errors import ScenarioError
 from hybridwatch.record.identity import FixState
-from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS, START_FIXES, load_fixes
+from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS, load_fixes, start_fixes
 from tests.unit.plugin import speculation_sources
 
 ROOT = Path(__file__).parents[3]
@@ -232,7 +232,7 @@ def test_harness_and_plugin_read_the_same_of_every_fix():
     ]
     assert theirs == ours
     starting = {fix.header.id for fix in FIXES.values() if fix.header.switch == "start"}
-    assert starting - FIX_PARTS.keys() == START_FIXES
+    assert starting - FIX_PARTS.keys() == start_fixes()
 
 
 @pytest.mark.parametrize("fix", FIXES.values(), ids=lambda fix: fix.header.id)
@@ -311,7 +311,7 @@ def test_an_unknown_key_of_a_fix_is_named_by_plugin_and_harness(tmp_path):
     text = (ROOT / "engine" / "fixes.toml").read_text()
     (tmp_path / "fixes.toml").write_text(text.replace("occasion =", "ocasion =", 1))
     with pytest.raises(ScenarioError) as refused:
-        load_fixes(tmp_path / "fixes.toml")
+        load_fixes(tmp_path / "fixes.toml", Path("engine/fixes.toml"))
     lead = "engine/fixes.toml: fix.padded-rows-prefilling"
     assert str(refused.value).splitlines() == [
         f"{lead}.occasion: missing; expected a text",

@@ -10,10 +10,12 @@ from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.planter import planter
 
 from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.own_things import own_settings
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.mutants.score import halves
-from hybridwatch.scenario.own_faults import fault_folders, own_faults
+from hybridwatch.scenario.own_faults import own_faults
+from hybridwatch.scenario.own_folders import own_folders
 
 TABLE = """\
 [mutant.{name}]
@@ -47,7 +49,7 @@ def package(tmp_path, monkeypatch):
 @pytest.fixture
 def engine(monkeypatch):
     """What an engine's process is told of the folders that there are."""
-    told = json.dumps({"mutants": list(map(str, fault_folders()))})
+    told = json.dumps(own_settings())
     monkeypatch.setenv("HYBRIDWATCH_ENGINE", told)
     for made in (mutant_headers, planter):
         made.cache_clear()
@@ -58,7 +60,7 @@ def engine(monkeypatch):
 
 
 def test_those_of_the_home_and_of_a_package_are_mutants(own_home, package):
-    assert fault_folders() == (own_home / "mutants", package)
+    assert own_folders("mutants") == (own_home / "mutants", package)
     assert list(halves(catalogue())["own"]) == ["slow-decay", "packed"]
 
 
@@ -116,7 +118,7 @@ def test_an_entry_point_that_names_no_package_is_refused(own_home, package):
     points = package.parent / "my_faults-1.0.dist-info" / "entry_points.txt"
     points.write_text("[hybridwatch.mutants]\nmine = no_such_package\n")
     with pytest.raises(ScenarioError, match=r"entry point mine of .*: expected a package, found"):
-        fault_folders()
+        own_folders("mutants")
 
 
 def test_the_plugin_loads_their_code_from_the_folder(own_home, package, engine, monkeypatch):

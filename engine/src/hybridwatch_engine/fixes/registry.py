@@ -1,13 +1,15 @@
-"""Every fix there is: the entries of ``engine/fixes.toml`` with what their modules can do."""
+"""Every fix there is: entries of ``engine/fixes.toml`` and of somebody's own, and their modules."""
 
 import pkgutil
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 from hybridwatch_engine import fixes
 from hybridwatch_engine.fixes.fix import Fix, Header
-from hybridwatch_engine.fixes.headers import NAME, headers
+from hybridwatch_engine.fixes.headers import NAME, headers, own_headers
+from hybridwatch_engine.own_module import load_own
 
 _OURS: Final = {"fix", "headers", "registry", "switchboard"}
 """Modules of the package that hold no fix."""
@@ -45,8 +47,25 @@ def registered(
         )
     found = {one.header.id: one for name in sorted(modules) for one in _of(f"{package}.{name}")}
     for fix_id, module in named.items():
-        _check(fix_id, found.get(fix_id), module)
+        _check(f"{NAME}: fix.{fix_id}", found.get(fix_id), module)
     return {fix_id: found[fix_id] for fix_id in entries}
+
+
+def own_fixes() -> dict[str, Fix]:
+    """Load the fixes of somebody's own by their ids, in the order of their files.
+
+    Raises:
+        ValueError: A file is wrong, or an entry has no module or no fix in it, or both say
+            different things about how it can be switched.
+    """
+    found: dict[str, Fix] = {}
+    for file, entries in own_headers().items():
+        for fix_id, entry in entries.items():
+            place, module = f"{file}: fix.{fix_id}", _module(entry, entries)
+            loaded = load_own(file.parent, module, f"{place}.module")
+            fixes = {one.header.id: one for one in _fixes_in(loaded)}
+            found[fix_id] = _check(place, fixes.get(fix_id), module)
+    return found
 
 
 def _module(entry: Header, entries: Mapping[str, Header]) -> str:
@@ -57,19 +76,25 @@ def _module(entry: Header, entries: Mapping[str, Header]) -> str:
 
 
 def _of(module: str) -> Sequence[Fix]:
-    return [one for one in vars(import_module(module)).values() if isinstance(one, Fix)]
+    return _fixes_in(import_module(module))
 
 
-def _check(fix_id: str, fix: Fix | None, module: str) -> None:
+def _fixes_in(module: ModuleType) -> Sequence[Fix]:
+    return [one for one in vars(module).values() if isinstance(one, Fix)]
+
+
+def _check(place: str, fix: Fix | None, module: str) -> Fix:
     if fix is None:
-        raise ValueError(
-            f"{NAME}: fix.{fix_id}: expected a Fix of this id in {module}.py, found none"
-        )
+        raise ValueError(f"{place}: expected a Fix of this id in {module}.py, found none")
     if fix.header.ways != fix.ways:
         raise ValueError(
-            f"{NAME}: fix.{fix_id}.ways: expected {list(fix.ways)} as in {module}.py, found "
+            f"{place}.ways: expected {list(fix.ways)} as in {module}.py, found "
             f"{list(fix.header.ways)}"
         )
+    return fix
 
 
-FIXES: Final[dict[str, Fix]] = registered(headers(), list(fixes.__path__), fixes.__name__)
+FIXES: Final[dict[str, Fix]] = {
+    **registered(headers(), list(fixes.__path__), fixes.__name__),
+    **own_fixes(),
+}

@@ -52,7 +52,7 @@ def mutant_headers() -> Mapping[str, MutantHeader]:
         ValueError: A file is wrong.
     """
     files: list[tuple[Path, Path | None]] = [(_FOLDER / file, None) for file in FILES]
-    for own in from_environment().mutants:
+    for own in from_environment().own_mutants:
         files += [(file, own) for file in sorted(own.glob("*.toml"))]
     found: dict[str, MutantHeader] = {}
     for file, folder in files:

@@ -3,7 +3,6 @@
 import pkgutil
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
@@ -11,11 +10,11 @@ from typing import Any, Final
 
 from hybridwatch_engine.mutants.headers import MutantHeader
 from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.own_module import load_own
 from hybridwatch_engine.patch import Patch, PatchSet
 
 _PACKAGE: Final = "hybridwatch_engine.mutants"
 _HERE: Final = Path(__file__).parent
-_OWN: Final = "hybridwatch_own_mutants"
 
 
 def patches_of(header: MutantHeader, tally: Tally) -> PatchSet:
@@ -61,16 +60,7 @@ def _module(header: MutantHeader, name: str) -> ModuleType:
     """Load a module of this package, or one of somebody's own from its file."""
     if header.folder is None:
         return import_module(f"{_PACKAGE}.{name}")
-    spec = spec_from_file_location(f"{_OWN}.{name}", header.folder / f"{name}.py")
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{header.file}.by: expected a file {name}.py in {header.folder}")
-    module = module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        # Whatever it is: raised as it comes, it would end the engine.
-        raise ValueError(f"{header.file}.by: {name}.py cannot be loaded: {error!r}") from error
-    return module
+    return load_own(header.folder, name, f"{header.file}.by")
 
 
 def _target(header: MutantHeader, text: str) -> tuple[Any, str]:
