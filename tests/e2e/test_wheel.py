@@ -182,10 +182,7 @@ def test_own_scenario_model_fault_and_fix_are_measured_and_judged(
     made = call(home, "oracle", "make", "my-hybrid", "mine/first", "--build", "borrowed",
                 limit_s=500)  # fmt: skip
     assert "20 requests in 2 trials, by transformers" in made
-    write_own_fix(home / "fixes")
-    found = json.loads(call(home, "engine", "check", "borrowed", "--json"))["fixes"]
-    assert (found[FIX]["state"], found[FIX]["changed"]) == ("present", False)
-    sides = ("--build", "borrowed", "--build", f"borrowed~{FIX}+slow-decay")
+    sides = ("--build", "borrowed", "--build", "borrowed+slow-decay")
     call(home, "run", "mine/first", *sides, "--phases", "contract", limit_s=500)
     (record,) = (home / "results").rglob("records/*/*.json")
     compared = json.loads(call(home, "compare", "latest", "--json", status=1))
@@ -197,6 +194,17 @@ def test_own_scenario_model_fault_and_fix_are_measured_and_judged(
     assert "planted fault" in call(home, "records")
     assert "contract.wrong_answers" in call(home, "gate", "latest", status=1)
     assert shows_dashboard(command, home, home / "results")
-    builds = json.loads(record.read_text())["builds"]
-    assert "slow-decay" in builds[1]["label"]
-    assert [build["fixes"][FIX] for build in builds] == ["present", "reverted"]
+    assert "slow-decay" in json.loads(record.read_text())["builds"][1]["label"]
+
+    write_own_fix(home / "fixes")
+    found = json.loads(call(home, "engine", "check", "borrowed", "--json"))["fixes"]
+    assert (found[FIX]["state"], found[FIX]["changed"]) == ("present", False)
+    without = f"borrowed~{FIX}"
+    sides = ("--build", "borrowed", "--build", without)
+    call(home, "run", "smoke/dummy-run", *sides, "--phases", "contract", limit_s=500)
+    (record,) = {*(home / "results").rglob("records/*/*.json")} - {record}
+    states = [build["fixes"][FIX] for build in json.loads(record.read_text())["builds"]]
+    assert states == ["present", "reverted"]
+    wrong = [one for one in json.loads(call(home, "compare", "latest", "--json", status=1))
+             ["comparisons"] if one["metric"] == "contract.wrong_answers"]  # fmt: skip
+    assert [one["verdict"] for one in wrong] == ["regression"]
