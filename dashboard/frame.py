@@ -27,7 +27,8 @@ from hybridwatch.pages.address import Address
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
 from hybridwatch.report.sentence import headline, plural
-from hybridwatch.store import Broken, list_records
+from hybridwatch.store import Broken, list_records, results_folder
+from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.watch.checkout import checkout_here
 
 _LOOK_S: Final = 10
@@ -136,7 +137,7 @@ def _checkout() -> Checkout:
 
 
 def _results() -> Path:
-    return Path(os.environ.get("HYBRIDWATCH_RESULTS", "results"))
+    return results_folder(os.environ.get(RESULTS_VARIABLE, "results"))
 
 
 def open_early() -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from hybridwatch.cli.options import default_results, examples
+from hybridwatch.cli.options import ResultsFolder, default_results, examples
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.home import HOME_VARIABLE, home
 from hybridwatch.shipped import shipped
@@ -42,7 +42,7 @@ def _checked(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> t
 )
 @click.option(
     "--results",
-    type=click.Path(path_type=Path),
+    type=ResultsFolder(),
     default=default_results,
     show_default="results, of the home if there is one",
     help="Folder whose records are shown.",

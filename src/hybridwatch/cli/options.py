@@ -1,12 +1,15 @@
 """Options that several verbs take."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from hybridwatch.errors import RecordError
 from hybridwatch.home import home_or_shipped, is_extending
+from hybridwatch.store.address import RESULTS_VARIABLE, results_folder
 
 _RESULTS: Final = Path("results")
 
@@ -21,17 +24,38 @@ def examples(*commands: str) -> str:
 def default_results() -> Path:
     """Give the folder in which verbs look for records when nobody says where.
 
-    That of the home, when it is one that extends what is shipped; else the one right here.
+    That which ``HYBRIDWATCH_RESULTS`` names; else that of the home, when it is one that extends
+    what is shipped; else the one right here.
+
+    Raises:
+        RecordError: The variable has a URL that is no object store's.
     """
+    if named := os.environ.get(RESULTS_VARIABLE):
+        return results_folder(named)
     folder = home_or_shipped()
     return folder / _RESULTS if is_extending(folder) and folder != Path.cwd() else _RESULTS
+
+
+class ResultsFolder(click.Path):
+    """A results folder, or the URL of an object store that one mirrors."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Give the folder."""
+        try:
+            folder = results_folder(str(value))
+        except RecordError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(folder, param, ctx)
 
 
 def takes_results(says: str) -> Callable[[_Verb], _Verb]:
     """Give a verb the argument ``results``, a folder."""
     return click.option(
         "--results",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=ResultsFolder(),
         default=default_results,
         show_default="results, of the home if there is one",
         help=says,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.cli.options import default_results
+from hybridwatch.store.address import results_name
 
 _NAME: Final = "hybridwatch"
 
@@ -33,7 +34,9 @@ def program(*, elsewhere: bool = False) -> str:
 
 def with_results(results: Path) -> str:
     """Give the words that name a results folder; none for the one where verbs look anyway."""
-    return "" if results == default_results() else f" --results {shlex.quote(str(results))}"
+    return (
+        "" if results == default_results() else f" --results {shlex.quote(results_name(results))}"
+    )
 
 
 def _whole(path: Path) -> str:

@@ -4,6 +4,7 @@
 file is ``record.codec``'s business. ``verdicts`` keeps what was judged beside what was measured.
 """
 
+from hybridwatch.store.address import results_folder
 from hybridwatch.store.baselines import BASELINES, Baseline, read_baselines
 from hybridwatch.store.files import check_writable, write_run
 from hybridwatch.store.intake import Intake
@@ -54,6 +55,7 @@ __all__ = [
     "read_side",
     "read_verdict",
     "refer",
+    "results_folder",
     "results_of",
     "write_run",
     "write_verdict",

@@ -22,6 +22,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
+from hybridwatch.store.mirror import refreshed
 from hybridwatch.store.reading import read_file
 
 BASELINES: Final = "baselines.toml"
@@ -57,7 +58,7 @@ def read_baselines(results: Path) -> tuple[Baseline, ...]:
     Raises:
         RecordError: The file is no such TOML, or pins a scenario twice on one testbed.
     """
-    path = results / BASELINES
+    path = refreshed(results) / BASELINES
     try:
         raw = tomllib.loads(read_file(path, _MOST_BYTES).decode())
     except FileNotFoundError:

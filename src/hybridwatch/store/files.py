@@ -15,6 +15,7 @@ from hybridwatch.record.naming import BULK_SUFFIX, RECORD_SUFFIX
 from hybridwatch.record.run import Run
 from hybridwatch.store.atomic_file import create_all, hidden, make_folder
 from hybridwatch.store.layout import RECORDS, folder_of
+from hybridwatch.store.mirror import adding, mirror_at
 
 
 def write_run(results: Path, run: Run) -> Path:
@@ -42,9 +43,10 @@ def write_all(results: Path, runs: Sequence[tuple[Run, Encoded]]) -> list[Path]:
     for folder in {path.parent for path, _ in records}:
         make_folder(folder)
     made: list[Path] = []
+    written = [path for path, _ in (*bulks, *records)]
     try:
         # An interrupt (Ctrl-C) must not leave half a run either.
-        with ExitStack() as on_error:
+        with adding(results, written), ExitStack() as on_error:
             on_error.callback(_remove, made)
             create_all(bulks, made)
             create_all(records, made)
@@ -74,6 +76,8 @@ def check_writable(results: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise RecordError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    if mirror := mirror_at(results):
+        mirror.check_writable()
 
 
 def _remove(made: list[Path]) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from hybridwatch.record.naming import RECORD_SUFFIX, safe_name
 from hybridwatch.record.run import Run
 from hybridwatch.store.lookup import Answering, oldest_first, one_of
+from hybridwatch.store.mirror import refreshed
 
 RECORDS: Final = "records"
 
@@ -26,6 +27,11 @@ def folder_of(results: Path, run: Run) -> Path:
     return results / RECORDS / safe_name(run.testbed.id)
 
 
+def results_above(record: Path) -> Path:
+    """Name the results folder that a record lies in, if it lies where records lie."""
+    return record.parent.parent.parent
+
+
 def list_records(results: Path, folder: Path | None = None) -> list[Path]:
     """List the records of a store, of every testbed or of one.
 
@@ -35,7 +41,11 @@ def list_records(results: Path, folder: Path | None = None) -> list[Path]:
 
     Returns:
         Paths, oldest run first; half-written files are never among them.
+
+    Raises:
+        RecordError: The folder mirrors an object store that cannot be listed.
     """
+    refreshed(results)
     if folder is None:
         paths = (results / RECORDS).glob(f"*/*{RECORD_SUFFIX}")
     else:

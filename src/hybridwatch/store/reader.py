@@ -14,7 +14,8 @@ from hybridwatch.record.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.record.codec import Decoded, decode_record
 from hybridwatch.record.run import Run
 from hybridwatch.store.heading import HEAD, Question, question_of, read_question
-from hybridwatch.store.layout import folder_of, list_records
+from hybridwatch.store.layout import folder_of, list_records, results_above
+from hybridwatch.store.mirror import mirror_at
 from hybridwatch.store.reading import read_file, read_head
 
 
@@ -104,8 +105,11 @@ def read_bulk(record: Path, name: str) -> bytes:
         RecordError: It is no regular file, or too large.
         OSError: It cannot be read.
     """
+    path = record.with_name(name)
+    if not path.exists() and (mirror := mirror_at(results_above(record))):
+        mirror.fetch(path)
     try:
-        return read_file(record.with_name(name), MOST_BULK_BYTES)
+        return read_file(path, MOST_BULK_BYTES)
     except RecordError as error:
         raise RecordError(f"{name}: {error}") from error
 

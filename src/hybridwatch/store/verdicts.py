@@ -16,6 +16,7 @@ from hybridwatch.record.naming import RECORD_SUFFIX, safe_name
 from hybridwatch.record.run import Run
 from hybridwatch.store.atomic_file import create, make_folder
 from hybridwatch.store.lookup import Answering, oldest_first, one_of
+from hybridwatch.store.mirror import adding, refreshed
 from hybridwatch.store.reader import read_run
 from hybridwatch.store.reading import read_file
 from hybridwatch.store.verdict_file import SideRef, StoredVerdict, decode_verdict, encode_verdict
@@ -62,7 +63,8 @@ def write_verdict(results: Path, verdict: StoredVerdict, contender: Run) -> Path
     path = folder / f"{_stem(verdict, contender)}-{digest[:_ID]}{RECORD_SUFFIX}"
     make_folder(folder)
     try:
-        create(path, content, [])
+        with adding(results, [path]):
+            create(path, content, [])
     except FileExistsError as error:
         if read_file(path, MOST_RECORD_BYTES) != content:
             raise RecordError(f"{path}: is there already and says something else") from error
@@ -73,7 +75,7 @@ def write_verdict(results: Path, verdict: StoredVerdict, contender: Run) -> Path
 
 def list_verdicts(results: Path) -> list[Path]:
     """List the verdicts of a store, those on the oldest runs first."""
-    paths = (results / VERDICTS).glob(f"*/*{RECORD_SUFFIX}")
+    paths = (refreshed(results) / VERDICTS).glob(f"*/*{RECORD_SUFFIX}")
     return oldest_first(paths)
 
 

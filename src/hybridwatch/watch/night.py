@@ -29,9 +29,10 @@ from hybridwatch.report.jsonform import findings_to_json
 from hybridwatch.report.pull_request import SUMMARY_LIMIT, render
 from hybridwatch.report.sentence import headline, plural
 from hybridwatch.store import read_run
+from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.watch.judging import save
 from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, BUILD_VARIABLE
-from hybridwatch.watch.suite_session import RECEIPT_VARIABLE, RESULTS_VARIABLE
+from hybridwatch.watch.suite_session import RECEIPT_VARIABLE
 
 NIGHTS: Final = "nights"
 GATE: Final = "gate.json"

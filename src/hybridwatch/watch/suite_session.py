@@ -26,11 +26,11 @@ from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.scenario import MIN_PERFORMANCE_TRIALS, Scenario
-from hybridwatch.store import check_writable, read_run, write_run
+from hybridwatch.store import check_writable, read_run, results_folder, write_run
+from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.watch.suite_builds import labels
 from hybridwatch.watch.tracked import Tracked
 
-RESULTS_VARIABLE: Final = "HYBRIDWATCH_RESULTS"
 RECEIPT_VARIABLE: Final = "HYBRIDWATCH_RECEIPT"
 
 Values = Mapping[str, tuple[float, ...]]
@@ -67,7 +67,8 @@ def _kept(receipt: Path) -> Run | None:
 
 
 def _measure(scenario: Scenario, receipt: Path | None) -> Run:
-    results = Path(os.environ.get(RESULTS_VARIABLE) or home() / "results")
+    named = os.environ.get(RESULTS_VARIABLE)
+    results = results_folder(named) if named else home() / "results"
     check_writable(results)
     sides = tuple(_sides(scenario))
     make_ready(scenario, sides, home() / "models")
