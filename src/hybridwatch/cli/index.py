@@ -1,18 +1,15 @@
 """``hybridwatch index``: read what is new, so that nobody has to wait for it in the dashboard."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
+from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import RecordError
 from hybridwatch.index import Index, open_index
-from hybridwatch.index.update import Say
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import headline, plural
 
@@ -36,7 +33,7 @@ def command(results: Path, rebuild: bool, as_json: bool) -> None:
     """
     if not results.is_dir():
         raise RecordError(f"--results {results}: expected a folder of records")
-    with _progress(Console(stderr=True)) as say:
+    with file_progress(Console(stderr=True), "records") as say:
         index = open_index(results, headline, say, rebuild=rebuild)
     if as_json:
         click.echo(json.dumps(index_to_json(index), indent=2))
@@ -69,11 +66,3 @@ def _print(index: Index) -> None:
         click.echo(f"{one_line(record)}: {one_line(reason)}", err=True)
     if not index.kept:
         click.echo("the index could not be written: records are read again each time", err=True)
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Say]:
-    """A bar where somebody looks, nothing elsewhere."""
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("records")
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -65,10 +65,12 @@ class Decoded:
     Attributes:
         run: Its trials have no answers, completions or client results.
         bulk: What it says of the file with these; ``None`` when there is no such file.
+        has_digest: Whether it says what its bytes have to be; one of schema version 1 does not.
     """
 
     run: Run
     bulk: WireBulk | None
+    has_digest: bool
 
     def whole(self, read: Callable[[str], bytes]) -> Run:
         """Give the run with what lies beside the record.
@@ -147,7 +149,7 @@ def decode_record(record: bytes) -> Decoded:
         RecordError: As ``decode``.
     """
     wire = _wire_of(record)
-    return Decoded(wire.to_run(), wire.bulk)
+    return Decoded(wire.to_run(), wire.bulk, wire.sha256 is not None)
 
 
 def _check_size(run: Run, what: str, content: bytes, most: int) -> None:

@@ -26,6 +26,7 @@ from hybridwatch.cli.engine_track import releases_to_json
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
 from hybridwatch.cli.records import records_to_json
+from hybridwatch.cli.store import store_check_to_json
 from hybridwatch.engine.commits import Commit
 from hybridwatch.index import open_index
 from hybridwatch.ingest.history_csv import WrittenSeries
@@ -44,6 +45,7 @@ from hybridwatch.report.replay import replay_to_json
 from hybridwatch.report.sentence import headline
 from hybridwatch.search.exact import Answer, Place
 from hybridwatch.store import Intake, Stored
+from hybridwatch.store.integrity import StoreCheck
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.situations import SITUATIONS
@@ -116,6 +118,8 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
     fields |= set(keys_of(detections_to_json([DETECTED])))
     fields |= set(keys_of(ingested(tmp_path)))
+    wrong = StoreCheck(wrong={"a.json": "why"})
+    fields |= set(keys_of(store_check_to_json(wrong, sealed=False)))
     fields |= set(keys_of(index_to_json(open_index(tmp_path, headline))))
     fields |= set(keys_of(search_to_json(a_search(), "hybridwatch bisect", 1.5)))
     fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
