@@ -19,7 +19,8 @@ from hybridwatch.record.codec import decode_record
 from hybridwatch.record.naming import BULK_SUFFIX, RECORD_SUFFIX
 from hybridwatch.store.atomic_file import put
 from hybridwatch.store.layout import RECORDS, list_records
-from hybridwatch.store.reader import read_bulk
+from hybridwatch.store.pruned import pruned_files
+from hybridwatch.store.reader import is_pruned, read_bulk
 from hybridwatch.store.reading import read_file
 from hybridwatch.store.verdicts import list_verdicts, read_verdict
 
@@ -68,7 +69,7 @@ def check_store(results: Path, say: Callable[[int, int], None]) -> StoreCheck:
     for done, path in enumerate(verdicts, start=1 + len(records)):
         _check(found, names[path], partial(_check_verdict, path))
         say(done, len(names))
-    for name in sums.keys() - set(names.values()):
+    for name in sums.keys() - set(names.values()) - pruned_files(results):
         found.wrong[name] = f"named in {SUMS} and not there"
     stems = {path.with_suffix("") for path in records}
     beside = sorted((results / RECORDS).glob(f"*/*{BULK_SUFFIX}"))
@@ -108,7 +109,8 @@ def _check(found: StoreCheck, name: str, look: Callable[[], None]) -> None:
 def _check_record(found: StoreCheck, sums: Mapping[str, str], path: Path, name: str) -> None:
     raw = read_file(path, MOST_RECORD_BYTES)
     decoded = decode_record(raw)
-    decoded.whole(lambda beside: read_bulk(path, beside))
+    if decoded.bulk is None or not is_pruned(path, decoded.bulk.file):
+        decoded.whole(lambda beside: read_bulk(path, beside))
     digest = hashlib.sha256(raw).hexdigest()
     if name in sums and sums[name] != digest:
         raise RecordError(f"sha256: expected {sums[name]} as in {SUMS}, found {digest}")

@@ -16,6 +16,7 @@ from hybridwatch.record.run import Run
 from hybridwatch.store.heading import HEAD, Question, question_of, read_question
 from hybridwatch.store.layout import folder_of, list_records, results_above
 from hybridwatch.store.mirror import mirror_at
+from hybridwatch.store.pruned import pruned_files
 from hybridwatch.store.reading import read_file, read_head
 
 
@@ -63,9 +64,15 @@ class RecordReader:
             return self._record(path).run
 
     def whole(self, path: Path) -> Run:
-        """Give a run with the answers and client results beside its record."""
+        """Give a run with the answers and client results beside its record.
+
+        Without them, as ``bare``, if they were thrown away on purpose.
+        """
         with _naming(path):
-            return self._record(path).whole(lambda name: read_bulk(path, name))
+            decoded = self._record(path)
+            if decoded.bulk is not None and is_pruned(path, decoded.bulk.file):
+                return decoded.run
+            return decoded.whole(lambda name: read_bulk(path, name))
 
     def _record(self, path: Path) -> Decoded:
         if path not in self._decoded:
@@ -96,6 +103,19 @@ def read_run(path: Path, bulk: bool = True) -> Run:
     """
     reader = RecordReader()
     return reader.whole(path) if bulk else reader.bare(path)
+
+
+def is_pruned(record: Path, name: str) -> bool:
+    """Whether the file beside a record was thrown away on purpose.
+
+    Raises:
+        RecordError: What is noted of such files cannot be read.
+    """
+    path = record.with_name(name)
+    if path.exists():
+        return False
+    results = results_above(record)
+    return path.relative_to(results).as_posix() in pruned_files(results)
 
 
 def read_bulk(record: Path, name: str) -> bytes:

@@ -25,6 +25,7 @@ from hybridwatch.bisect.words import to_json as search_to_json
 from hybridwatch.cli.engine_track import releases_to_json
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
+from hybridwatch.cli.prune import plan_to_json
 from hybridwatch.cli.records import records_to_json
 from hybridwatch.cli.store import store_check_to_json
 from hybridwatch.engine.commits import Commit
@@ -46,6 +47,7 @@ from hybridwatch.report.sentence import headline
 from hybridwatch.search.exact import Answer, Place
 from hybridwatch.store import Intake, Stored
 from hybridwatch.store.integrity import StoreCheck
+from hybridwatch.store.retention import Plan, Removal, What
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.situations import SITUATIONS
@@ -118,6 +120,8 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
     fields |= set(keys_of(detections_to_json([DETECTED])))
     fields |= set(keys_of(ingested(tmp_path)))
+    plan = Plan((Removal("a", What.RECORD, 1),), 1, {"1f0a9c3e": "why"})
+    fields |= set(keys_of(plan_to_json(plan, removed=False)))
     wrong = StoreCheck(wrong={"a.json": "why"})
     fields |= set(keys_of(store_check_to_json(wrong, sealed=False)))
     fields |= set(keys_of(index_to_json(open_index(tmp_path, headline))))

@@ -1,0 +1,115 @@
+"""``hybridwatch prune``: throw away what grew old, and nothing that somebody rests on."""
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.filesize import decimal
+
+from hybridwatch.cli.file_progress import file_progress
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.errors import RecordError
+from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.resting import old_runs, runs_that_stay
+from hybridwatch.index import open_index
+from hybridwatch.report.escape import one_line
+from hybridwatch.report.sentence import headline, plural
+from hybridwatch.store.retention import Plan, Policy, What, plan_removals, remove
+from hybridwatch.watch.checkout import checkout_here
+
+PRUNE_SCHEMA = 1
+_NAMED = 10
+"""Protected runs that are named."""
+
+
+@click.command(
+    "prune",
+    epilog=examples(
+        "hybridwatch prune",
+        "hybridwatch prune --answers-days 14 --every-days 90 --yes",
+    ),
+)
+@takes_results("Folder that is pruned.")
+@click.option(
+    "--answers-days",
+    type=click.IntRange(0),
+    default=30,
+    show_default=True,
+    help="Answers beside older records go; verdicts on accuracy then cannot be had again.",
+)
+@click.option(
+    "--every-days",
+    type=click.IntRange(0),
+    default=180,
+    show_default=True,
+    help="Of older records of one scenario, machine and builds one a week stays, the first.",
+)
+@click.option(
+    "--triage",
+    envvar="HYBRIDWATCH_TRIAGE",
+    default="",
+    metavar="URL",
+    help="Database of what people decided.",
+)
+@click.option("--yes", is_flag=True, help="Remove the files; without it they are only named.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int) -> None:
+    """Throw away what grew old: first answers, then all but one record a week.
+
+    Runs on which somebody rests stay whole: pinned baselines, those beside a change point, those
+    that a stored verdict was made of, and those of alerts that are open or were acted on.
+    """
+    if not results.is_dir():
+        raise RecordError(f"--results {results}: expected a folder of records")
+    console = Console(stderr=True)
+    now = datetime.now(UTC)
+    with file_progress(console, "records") as say:
+        index = open_index(results, headline, say)
+    with file_progress(console, "series") as say:
+        alerts = find_alerts(results, index, checkout_here(), now, triage)
+        protected = runs_that_stay(results, index, alerts, say)
+    plan = plan_removals(results, old_runs(index), protected, Policy(**days), now)
+    if yes:
+        with file_progress(console, "files") as say:
+            for done, _ in enumerate(remove(results, plan.removals, now), start=1):
+                say(done, len(plan.removals))
+    if as_json:
+        click.echo(json.dumps(plan_to_json(plan, removed=yes), indent=2))
+    else:
+        _print(plan, removed=yes)
+
+
+def plan_to_json(plan: Plan, *, removed: bool) -> dict[str, Any]:
+    """Give what goes and what stays as plain JSON; fields as in ``docs/json.md``."""
+    return {
+        "schema_version": PRUNE_SCHEMA,
+        "removed": removed,
+        "bytes": plan.size,
+        "removals": [
+            {"file": one.file, "what": one.what.value, "bytes": one.size} for one in plan.removals
+        ],
+        "kept": plan.kept,
+        "protected": [{"run": run, "reason": why} for run, why in plan.protected.items()],
+    }
+
+
+def _print(plan: Plan, *, removed: bool) -> None:
+    counts = Counter(one.what for one in plan.removals)
+    what = ", ".join(
+        [
+            f"the answers of {plural(counts[What.ANSWERS], 'run')}",
+            plural(counts[What.RECORD], "record"),
+        ]
+    )
+    verb = "removed" if removed else "would remove"
+    click.echo(f"{verb} {decimal(plan.size)}: {what}; {plural(plan.kept, 'record')} stay")
+    for run, why in list(plan.protected.items())[:_NAMED]:
+        click.echo(f"stays whole: {run}: {one_line(why)}")
+    if (more := len(plan.protected) - _NAMED) > 0:
+        click.echo(f"and {plural(more, 'other')}")
+    if plan.removals and not removed:
+        click.echo("nothing was removed yet: --yes does it")

@@ -1,0 +1,100 @@
+"""Runs on which somebody or something rests, and which are kept whole for that."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from hybridwatch.history.lines import lines_of
+from hybridwatch.index import Index
+from hybridwatch.metric import metric_of
+from hybridwatch.store import list_verdicts, read_baselines, read_verdict
+from hybridwatch.store.retention import OldRun
+from hybridwatch.triage import Alert, Status
+
+_OVER: Final = frozenset({Status.CLOSED, Status.RESOLVED})
+_ALL: Final = 10**9
+"""Runs of a line that are examined."""
+
+
+def old_runs(index: Index) -> list[OldRun]:
+    """List the runs of a store as a policy of keeping them sees them."""
+    found: list[OldRun] = []
+    for record, sides in index.runs().groupby("record", sort=False):
+        first = sides.iloc[0]
+        like = (first["scenario"], str(first["version"]), first["testbed"], *sides["build"])
+        started_at: datetime = first["started_at"].to_pydatetime()
+        found.append(OldRun(str(record), first["run"], like, started_at))
+    return found
+
+
+def runs_that_stay(
+    results: Path,
+    index: Index,
+    alerts: Iterable[Alert],
+    say: Callable[[int, int], None],
+) -> dict[str, str]:
+    """Name the runs that have to stay whole, and why: the first reason of each.
+
+    Args:
+        results: The results folder.
+        index: What it holds.
+        alerts: Of the store, with what people decided.
+        say: Called with how many series were examined, and how many there are.
+
+    Raises:
+        RecordError: Pinned baselines or a stored verdict cannot be read.
+    """
+    every = dict.fromkeys(index.runs()["run"].tolist())
+    reasons = (
+        _pinned(results, every),
+        _of_alerts(alerts),
+        _of_verdicts(results),
+        _beside_changes(index, say),
+    )
+    found: dict[str, str] = {}
+    for run, why in chain.from_iterable(reasons):
+        if run in every:
+            found.setdefault(run, why)
+    return found
+
+
+def _pinned(results: Path, every: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for baseline in read_baselines(results):
+        for run in every:
+            if run.startswith(baseline.run):
+                yield run, f"pinned as a baseline: {baseline.reason}"
+
+
+def _of_alerts(alerts: Iterable[Alert]) -> Iterator[tuple[str, str]]:
+    for alert in alerts:
+        for entry in alert.decisions.all:
+            yield entry.seen.run_id, f"{entry.who} acted on an alert of it"
+        if alert.status not in _OVER:
+            for ruling in (alert.opened_by, alert.bad):
+                yield ruling.run_id, f"an alert rests on it: {alert.matter.scenario}"
+
+
+def _of_verdicts(results: Path) -> Iterator[tuple[str, str]]:
+    for path in list_verdicts(results):
+        verdict, _ = read_verdict(path)
+        for side in (verdict.baseline, verdict.contender):
+            yield side.run_id, f"a stored verdict was made of it: {path.name}"
+
+
+def _beside_changes(index: Index, say: Callable[[int, int], None]) -> Iterator[tuple[str, str]]:
+    """Yield the last run before each change of a series, and the first one behind it."""
+    cells = index.cells()
+    for done, found in enumerate(cells.itertuples(), start=1):
+        say(done, len(cells))
+        cell: Any = found  # a named tuple of the frame's columns
+        metric = metric_of(cell.metric)
+        series = index.series(
+            cell.scenario, cell.version, cell.testbed, cell.metric, cell.statistic
+        )
+        for line in lines_of(series, metric, newest=_ALL, over_releases=False):
+            runs = line.levels["run"].tolist()
+            for point in line.history.points:
+                for run in runs[max(point.index - 1, 0) : point.index + 1]:
+                    yield run, f"{cell.metric} changed beside it"
