@@ -103,18 +103,20 @@ def a_history(
     culprit = rng.randrange(1, commits + 1)
     dumb = set(rng.sample([n for n in range(1, commits) if n != culprit], broken))
     edits = _edits(tree, fault, rng)
+    whole = {"__init__.py": (tree / "__init__.py").read_text()}
     mended: dict[str, str] = {}
     for number in range(1, commits + 1):
-        files, mended = mended, {}
+        files, mended = dict(mended), {}
         path = next(edits)
         files[path] = _rewritten(files.get(path) or (tree / path).read_text(), rng)
         if number == culprit:
             files[fault.path] = _planted(tree / fault.path, fault)
         if number in dumb:
-            mended = {"__init__.py": (tree / "__init__.py").read_text()}
-            files["__init__.py"] = mended["__init__.py"] + rng.choice(BREAKS)
+            mended = whole
+            files["__init__.py"] = whole["__init__.py"] + rng.choice(BREAKS)
         under_vllm = {f"vllm/{name}": text for name, text in files.items()}
         shas.append(commit(folder, f"Rewrite {path} (#{1000 + number})", under_vllm))
+    assert (tree / "__init__.py").read_text() == whole["__init__.py"]
     return History(folder, tuple(shas), shas[culprit], tuple(shas[n] for n in sorted(dumb)))
 
 
