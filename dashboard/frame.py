@@ -17,16 +17,16 @@ from draw import draw, is_filtered
 from elements import prepare_charts
 from streamlit.delta_generator import DeltaGenerator
 
+from hybridwatch.database.queries import Index
+from hybridwatch.database.stamps import stamp_of
+from hybridwatch.database.update import Say, open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
-from hybridwatch.index import Index, open_index
-from hybridwatch.index.stamps import stamp_of
-from hybridwatch.index.update import Say
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
-from hybridwatch.report.sentence import headline, plural
+from hybridwatch.report.sentence import plural
 from hybridwatch.store import Broken, list_records
 from hybridwatch.watch.checkout import checkout_here
 
@@ -67,7 +67,7 @@ class _Shelf:
             say(*self._progress)
         try:
             if self._index is None or not self._is_current(self._index, old_s):
-                self._index = open_index(self._results, headline, partial(self._proceed, say))
+                self._index = open_index(self._results, partial(self._proceed, say))
                 _spare()
                 self._looked = time.monotonic()
             return self._index

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.index import open_index
+from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.update import open_index
+from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.record.run import Run
-from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
 from hybridwatch.triage import Alert, Deed, Entry, Status, acknowledge
-from hybridwatch.triage.database import open_triage
 from tests.builders import BASELINE, SCENARIO, a_run
 from tests.dashboard.live import html_of, page_of, said_by
 
@@ -62,7 +62,7 @@ def run_again(page: AppTest) -> AppTest:
 
 
 def alerts_in(results: Path) -> tuple[Alert, ...]:
-    return alerts_here(Source(results, open_index(results, headline), datetime.now(UTC)))
+    return alerts_here(Source(results, open_index(results), datetime.now(UTC)))
 
 
 def alert_in(results: Path) -> Alert:
@@ -340,7 +340,7 @@ def test_a_database_that_cannot_be_read_is_told_without_a_form(
     with open_triage(results) as triage:
         triage.decide(alert_in(results), acknowledge("x"), "Ada", datetime.now(UTC))
     page = open_alert()
-    (results / "triage.sqlite").write_bytes(b"no database" * 100)
+    (results / DATABASE_FILE).write_bytes(b"no database" * 100)
     run_again(page)
     assert "This view cannot be shown" in said_by(page)
     assert buttons(page) == []

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.database.queries import Index
+from hybridwatch.database.update import Say, open_index
 from hybridwatch.errors import RecordError
-from hybridwatch.index import Index, open_index
-from hybridwatch.index.update import Say
 from hybridwatch.report.escape import one_line
-from hybridwatch.report.sentence import headline, plural
+from hybridwatch.report.sentence import plural
 
 INDEX_SCHEMA = 1
 
@@ -37,7 +37,7 @@ def command(results: Path, rebuild: bool, as_json: bool) -> None:
     if not results.is_dir():
         raise RecordError(f"--results {results}: expected a folder of records")
     with _progress(Console(stderr=True)) as say:
-        index = open_index(results, headline, say, rebuild=rebuild)
+        index = open_index(results, say, rebuild=rebuild)
     if as_json:
         click.echo(json.dumps(index_to_json(index), indent=2))
     else:
