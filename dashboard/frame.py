@@ -6,24 +6,25 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import streamlit as st
-from draw import draw, is_filtered
+from draw import draw, draw_more, is_filtered
 from elements import prepare_charts
 from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.database.queries import Index
 from hybridwatch.database.stamps import stamp_of
 from hybridwatch.database.update import Say, open_index
-from hybridwatch.errors import HybridwatchError
+from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.pages.address import Address
+from hybridwatch.pages.document import Kind, Notice
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
 from hybridwatch.report.sentence import plural
@@ -42,6 +43,8 @@ _NAME: Final = "hybridwatch"
 _TELL_S: Final = 0.2
 """Seconds between two looks at how far another reader's reading is."""
 _NEVER: Final = -math.inf
+_TYPED: Final = ("text ", "until ", "triage name")
+"""What the keys of boxes begin with in which people write."""
 _MANY: Final = 20
 """New records from which on reading them is worth a bar."""
 
@@ -168,7 +171,21 @@ def show(screen: str) -> None:
     Args:
         screen: Its name.
     """
-    draw_screen(screen)
+    with told_if_away():
+        draw_screen(screen)
+
+
+@contextlib.contextmanager
+def told_if_away() -> Iterator[None]:
+    """Say that the database cannot be reached, and keep what was typed until it can."""
+    try:
+        yield
+    except DatabaseError as error:
+        lines = tuple(str(error).splitlines())
+        draw_more((Notice(Kind.LOUD, "The database cannot be reached", lines),), "away")
+        # Streamlit forgets what stands in a box that is not drawn, unless somebody sets it.
+        for key in [key for key in st.session_state if str(key).startswith(_TYPED)]:
+            st.session_state[key] = st.session_state[key]
 
 
 def draw_screen(screen: str) -> Source:

@@ -5,13 +5,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.database.url import DATABASE_FILE
+from hybridwatch.errors import DatabaseError, TriageError
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.record.run import Run
@@ -344,3 +347,20 @@ def test_a_database_that_cannot_be_read_is_told_without_a_form(
     run_again(page)
     assert "This view cannot be shown" in said_by(page)
     assert buttons(page) == []
+
+
+def test_what_is_sent_while_the_database_is_away_is_still_in_the_form_afterwards(
+    results: Path, open_alert: Callable[[], AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_alert()
+    with monkeypatch.context() as away:
+        away.setattr(Database, "reading", Mock(side_effect=DatabaseError("db.example: refused")))
+        away.setattr(Database, "writing", Mock(side_effect=TriageError("db.example: refused")))
+        do(page, Deed.NOTE, "Note", "half a thought")
+        assert "The database cannot be reached" in said_by(page)
+        assert "db.example: refused" in said_by(page)
+        assert buttons(page) == []
+    run_again(page)
+    assert box(page, Deed.NOTE).value == "half a thought"
+    assert page.text_input(key="triage name").value == "Ada"
+    assert entries(results) == ()

@@ -29,10 +29,10 @@ INDEX_SCHEMA = 1
 @click.option("--rebuild", is_flag=True, help="Read every record again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(results: Path, rebuild: bool, as_json: bool) -> None:
-    """Update the record index, from which the dashboard reads.
+    """Bring the database of records in line, from which the dashboard reads.
 
     Only new records are read and judged. The dashboard does the same when it opens; a nightly run
-    of this command saves that time. The index may be deleted at any time.
+    of this command saves that time. docs/database.md says what the database holds.
     """
     if not results.is_dir():
         raise RecordError(f"--results {results}: expected a folder of records")
@@ -68,7 +68,7 @@ def _print(index: Index) -> None:
     for record, reason in zip(broken["record"], broken["reason"], strict=True):
         click.echo(f"{one_line(record)}: {one_line(reason)}", err=True)
     if not index.kept:
-        click.echo("the index could not be written: records are read again each time", err=True)
+        click.echo("the database could not be written: records are read again each time", err=True)
 
 
 @contextmanager

@@ -42,6 +42,7 @@ VERBS: Final[Mapping[str, str]] = {
     "export": "Write records for other tools.",
     "gpu": "Prepare a rented GPU, and measure the most important things first.",
     "nightly": "Measure, judge, decide and publish, once a night.",
+    "sql": "Answer a question in SQL from the database of the records.",
     "index": "Read new records, so that the dashboard opens at once.",
     "dashboard": "Show the records in a browser.",
     "findings": "Write the page of figures measured on GPUs.",

@@ -84,7 +84,7 @@ class Index:
 
     Args:
         results: The results folder.
-        database: Where it lies.
+        database: Where it lies; also as an attribute, for questions that are none of these.
         listed: The records when it was opened.
         rules: By which they were judged.
     """
@@ -94,7 +94,7 @@ class Index:
     ) -> None:
         self.results = results
         self.kept = database.kept
-        self._database = database
+        self.database = database
         self._listed = listed
         self._rules = rules
         with database.reading() as connection:
@@ -103,7 +103,7 @@ class Index:
     def is_current(self) -> bool:
         """Whether the store still holds the same records; a listing, nothing is read."""
         try:
-            with self._database.reading() as connection:
+            with self.database.reading() as connection:
                 if rules_of(connection) != self._rules:
                     return False
         except DatabaseError:
@@ -113,7 +113,7 @@ class Index:
     @property
     def counts(self) -> dict[str, int]:
         """How many ``records`` (of them ``runs`` and ``broken``), ``values`` and ``verdicts``."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
 
             def count(what: ColumnElement[Any], number: ColumnElement[int]) -> int:
                 return connection.scalar(select(what).where(number <= self._last)) or 0
@@ -392,8 +392,7 @@ class Index:
             .where(ranked.c.age <= n)
             .order_by(ranked.c.series, ranked.c.pair, ranked.c.age.desc())
         )
-        lines = self._frame(wanted).groupby(["series", "pair"], as_index=False)
-        found = lines.agg(medians=("median", list), newest=("started_at", "last"))
+        found = _lines(self._frame(wanted))
         names = self._frame(select(SERIES)).rename(columns={"id": "series"})
         pairs = self._frame(select(PAIR)).rename(columns={"id": "pair"})
         whole = found.merge(names, on="series").merge(pairs, on="pair")
@@ -460,9 +459,9 @@ class Index:
         return found[[*shared, "baseline", "contender", "place", "metric", "statistic", *_OWN[1:]]]
 
     def _frame(self, wanted: Select[Any]) -> pd.DataFrame:
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             if rules_of(connection) != self._rules:
-                raise DatabaseError(made_anew(self._database))
+                raise DatabaseError(made_anew(self.database))
             rows = connection.execute(wanted).fetchall()
         kinds = wanted.selected_columns
         columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
@@ -472,6 +471,19 @@ class Index:
                 for (name, column), values in zip(kinds.items(), columns, strict=True)
             }
         )
+
+
+def _lines(levels: pd.DataFrame) -> pd.DataFrame:
+    """Put the medians of each series and pair, which lie together, into one row."""
+    place = levels[["series", "pair"]].to_numpy(np.int64)
+    first = np.flatnonzero(np.r_[len(place) > 0, np.any(place[1:] != place[:-1], axis=1)])
+    last = np.r_[first[1:], len(place)] - 1
+    medians = np.split(levels["median"].to_numpy(), first[1:])
+    of_line = levels.iloc[last[: len(first)]]
+    found: pd.DataFrame = of_line[["series", "pair"]].reset_index(drop=True)
+    found["newest"] = of_line["started_at"].array
+    found["medians"] = [part.tolist() for part in medians[: len(first)]]
+    return found
 
 
 def _with_group(frame: pd.DataFrame) -> pd.DataFrame:

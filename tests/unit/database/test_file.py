@@ -90,7 +90,7 @@ def test_copy_goes_with_who_made_it(tmp_path):
     add(tmp_path, 1)
     (tmp_path / DATABASE_FILE).mkdir()
     index = opened(tmp_path).index
-    copy = Path(index._database.name)
+    copy = Path(index.database.name)
     assert copy.exists()
     del index
     assert not copy.exists()

@@ -72,7 +72,7 @@ def test_planted_step_and_missing_fix_are_seen(tmp_path):
 
 def test_speed_measures_every_question_and_leaves_the_store_whole(store):
     before = list_stamped(store)
-    steps = {step.name: step for step in speed.measure(store)}
+    steps = {step.name: step for step in speed.measure(store, build=True)}
     assert {"build all", "open", "open with one new record", "series, again"} <= set(steps)
     assert all(step.memory_mib > 1 for step in steps.values())
     assert list_stamped(store) == before

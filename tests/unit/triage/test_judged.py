@@ -66,6 +66,6 @@ def test_a_regression_that_a_gate_only_warns_of_is_not_sure(tmp_path) -> None:
     add(tmp_path, 1, slower=2.0, builds=UPGRADE)
     index = opened(tmp_path).index
     assert {judged.sure for judged in judged_from(index)} == {True}
-    with index._database.writing() as connection:
+    with index.database.writing() as connection:
         connection.execute(update(VERDICT).values(gate=Action.WARN.value))
     assert {judged.sure for judged in judged_from(index)} == {False}
