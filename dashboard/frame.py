@@ -6,27 +6,28 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import streamlit as st
-from draw import draw, is_filtered
+from draw import draw, draw_more, is_filtered
 from elements import prepare_charts
 from streamlit.delta_generator import DeltaGenerator
 
-from hybridwatch.errors import HybridwatchError
+from hybridwatch.database.queries import Index
+from hybridwatch.database.stamps import stamp_of
+from hybridwatch.database.update import Say, open_index
+from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
-from hybridwatch.index import Index, open_index
-from hybridwatch.index.stamps import stamp_of
-from hybridwatch.index.update import Say
 from hybridwatch.pages.address import Address
+from hybridwatch.pages.document import Kind, Notice
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.plain_text import visible
-from hybridwatch.report.sentence import headline, plural
+from hybridwatch.report.sentence import plural
 from hybridwatch.store import Broken, list_records, results_folder
 from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.watch.checkout import checkout_here
@@ -43,6 +44,8 @@ _NAME: Final = "hybridwatch"
 _TELL_S: Final = 0.2
 """Seconds between two looks at how far another reader's reading is."""
 _NEVER: Final = -math.inf
+_TYPED: Final = ("text ", "until ", "triage name")
+"""What the keys of boxes begin with in which people write."""
 _MANY: Final = 20
 """New records from which on reading them is worth a bar."""
 
@@ -68,7 +71,7 @@ class _Shelf:
             say(*self._progress)
         try:
             if self._index is None or not self._is_current(self._index, old_s):
-                self._index = open_index(self._results, headline, partial(self._proceed, say))
+                self._index = open_index(self._results, partial(self._proceed, say))
                 _spare()
                 self._looked = time.monotonic()
             return self._index
@@ -169,7 +172,21 @@ def show(screen: str) -> None:
     Args:
         screen: Its name.
     """
-    draw_screen(screen)
+    with told_if_away():
+        draw_screen(screen)
+
+
+@contextlib.contextmanager
+def told_if_away() -> Iterator[None]:
+    """Say that the database cannot be reached, and keep what was typed until it can."""
+    try:
+        yield
+    except DatabaseError as error:
+        lines = tuple(str(error).splitlines())
+        draw_more((Notice(Kind.LOUD, "The database cannot be reached", lines),), "away")
+        # Streamlit forgets what stands in a box that is not drawn, unless somebody sets it.
+        for key in [key for key in st.session_state if str(key).startswith(_TYPED)]:
+            st.session_state[key] = st.session_state[key]
 
 
 def draw_screen(screen: str) -> Source:

@@ -3,7 +3,7 @@
 from typing import Final
 
 import streamlit as st
-from frame import draw_screen, show, source_here
+from frame import draw_screen, show, source_here, told_if_away
 from triage import offer, picked
 from triage_many import listed_here, offer_many
 
@@ -17,7 +17,8 @@ def draw_page(screen: str) -> None:
         screen: The name of what it shows.
     """
     if screen == _ALERTS:
-        _draw_alerts()
+        with told_if_away():
+            _draw_alerts()
     else:
         show(screen)
 

@@ -7,6 +7,7 @@ from typing import Final
 import streamlit as st
 from draw import draw_more
 
+from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import Kind, Notice, Section, When
@@ -30,7 +31,6 @@ from hybridwatch.triage import (
     unmute,
 )
 from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_NAME, LONGEST_TEXT, LONGEST_URL
-from hybridwatch.triage.database import open_triage
 
 _NAME: Final = "triage name"
 """The box; Streamlit forgets it when another page is drawn, so what it said is kept beside it."""

@@ -9,6 +9,7 @@ from draw import draw_more
 from elements import markdown_of
 from triage import LABELS, act_of, ask, ask_name, next_round, round_of_forms, who_answers
 
+from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.alert_words import DONE, entry_line
@@ -17,7 +18,6 @@ from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerts import address_of, listed, name_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.triage import Alert, Deed, TriageConflict
-from hybridwatch.triage.database import open_triage
 
 _SHOWN: Final = "triage list shown"
 _OUTCOME: Final = "triage list outcome"

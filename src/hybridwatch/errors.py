@@ -13,6 +13,7 @@
      +- ComparisonError         two runs cannot be laid beside each other
      +- HistoryError            a history cannot be read, or cannot be searched for changes
      +- PolicyError             the gate's policy says something we do not understand
+     +- DatabaseError           the database of what records gave cannot be read or written
      +- TriageError             what people decided cannot be read or kept, or is not allowed
      +- CampaignError           a campaign's plan or folder cannot be used
      +- GithubError             GitHub refused, or what came from there is not to be trusted
@@ -70,6 +71,10 @@ class HistoryError(HybridwatchError):
 
 class PolicyError(HybridwatchError):
     """The policy of a gate is not valid."""
+
+
+class DatabaseError(HybridwatchError):
+    """The database of what records gave cannot be reached, read or written."""
 
 
 class TriageError(HybridwatchError):

@@ -4,11 +4,11 @@
 
     python -m tests.dashboard.crowd FOLDER [--people 20] [--pages 12] [--json]
 
-FOLDER is a store of any size, such as one by ``tests.unit.index.synthetic``; it is read and judged
-first, and that is not counted. Each person has a session of their own, as a browser would: the
-protocol of Streamlit over a WebSocket, without a browser's own work. They open pages one after the
-other, each with a few seconds of reading between. A page takes from the address until the server
-has run it whole. Exit status 1: p95 is longer than it may be, or a page ended with an error.
+FOLDER is a store of any size, such as one by ``tests.unit.database.synthetic``; it is read and
+judged first, and that is not counted. Each person has a session of their own, as a browser would:
+the protocol of Streamlit over a WebSocket, without a browser's own work. They open pages one after
+the other, each with a few seconds of reading between. A page takes from the address until the
+server has run it whole. Exit status 1: p95 is longer than it may be, or a page ended with an error.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ import click
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from hybridwatch.index import Index, open_index
-from hybridwatch.report.sentence import headline
+from hybridwatch.database.queries import Index
+from hybridwatch.database.update import open_index
 from tests.dashboard.server import serving
 
 _P95_S: Final = 3.0
@@ -153,7 +153,7 @@ def _most_memory(pid: int) -> float:
 @click.option("--json", "as_json", is_flag=True)
 def main(folder: Path, people: int, pages: int, as_json: bool) -> None:
     """Measure, and print what people waited."""
-    index = open_index(folder, headline)
+    index = open_index(folder)
     with serving(folder) as server:
         found = asyncio.run(crowd(server.address, server.pid, addresses(index), people, pages))
     if as_json:

@@ -4,11 +4,11 @@
 
     python -m tests.dashboard.speed FOLDER [--json]
 
-FOLDER is a store of any size, such as one by ``tests.unit.index.synthetic``; its index is brought
-up to date first, and that is not counted. Times are on the clock, from the click or the address
-until the page is drawn whole, figures too. The first page is that of a browser which was never
-here; the others are loaded anew in one that was. What else runs on the machine counts. Exit status
-1: something takes longer than it may.
+FOLDER is a store of any size, such as one by ``tests.unit.database.synthetic``; its index is
+brought up to date first, and that is not counted. Times are on the clock, from the click or the
+address until the page is drawn whole, figures too. The first page is that of a browser which was
+never here; the others are loaded anew in one that was. What else runs on the machine counts. Exit
+status 1: something takes longer than it may.
 """
 
 import json
@@ -25,9 +25,9 @@ from typing import Final
 import click
 from playwright.sync_api import Browser, Page
 
-from hybridwatch.index import Index, open_index
+from hybridwatch.database.queries import Index
+from hybridwatch.database.update import open_index
 from hybridwatch.pages.address import address
-from hybridwatch.report.sentence import headline
 from tests.dashboard.looking import settle
 from tests.dashboard.server import Server, chromium, serving
 
@@ -71,7 +71,7 @@ def measure(results: Path) -> Iterator[Measured]:
     Args:
         results: A store with a few scenarios.
     """
-    index = open_index(results, headline)
+    index = open_index(results)
     with chromium() as browser:
         start = time.perf_counter()
         with serving(results) as server:

@@ -8,12 +8,11 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hybridwatch.index import open_index
+from hybridwatch.database.update import open_index
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Code, Document, Paragraph
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, Source, open_view
-from hybridwatch.report.sentence import headline
 from hybridwatch.watch.checkout import checkout_here
 from tests.dashboard.looking import settle
 from tests.dashboard.test_browser import RECORDED, browser, nights, regressed, window
@@ -54,7 +53,7 @@ def opened(page: Page, document: Document, folder: Path) -> Page:
 @pytest.fixture(scope="module")
 def source() -> Source:
     """The committed records, whose columns all screens read."""
-    return Source(RECORDED, open_index(RECORDED, headline), NOW, checkout=checkout_here)
+    return Source(RECORDED, open_index(RECORDED), NOW, checkout=checkout_here)
 
 
 @pytest.mark.parametrize("screen", SCREENS)

@@ -9,10 +9,9 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from hybridwatch.index import open_index
+from hybridwatch.database.update import open_index
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
-from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
 from hybridwatch.triage import Alert
 from tests.builders import BASELINE, a_run
@@ -43,7 +42,7 @@ def address(results: Path) -> Iterator[str]:
 
 
 def alert_in(results: Path) -> Alert:
-    source = Source(results, open_index(results, headline), datetime.now(UTC))
+    source = Source(results, open_index(results), datetime.now(UTC))
     (alert,) = alerts_here(source)
     return alert
 

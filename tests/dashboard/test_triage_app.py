@@ -5,18 +5,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.index import open_index
+from hybridwatch.database.connection import Database
+from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.update import open_index
+from hybridwatch.database.url import DATABASE_FILE
+from hybridwatch.errors import DatabaseError, TriageError
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.record.run import Run
-from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
 from hybridwatch.triage import Alert, Deed, Entry, Status, acknowledge
-from hybridwatch.triage.database import open_triage
 from tests.builders import BASELINE, SCENARIO, a_run
 from tests.dashboard.live import html_of, page_of, said_by
 
@@ -62,7 +65,7 @@ def run_again(page: AppTest) -> AppTest:
 
 
 def alerts_in(results: Path) -> tuple[Alert, ...]:
-    return alerts_here(Source(results, open_index(results, headline), datetime.now(UTC)))
+    return alerts_here(Source(results, open_index(results), datetime.now(UTC)))
 
 
 def alert_in(results: Path) -> Alert:
@@ -340,7 +343,24 @@ def test_a_database_that_cannot_be_read_is_told_without_a_form(
     with open_triage(results) as triage:
         triage.decide(alert_in(results), acknowledge("x"), "Ada", datetime.now(UTC))
     page = open_alert()
-    (results / "triage.sqlite").write_bytes(b"no database" * 100)
+    (results / DATABASE_FILE).write_bytes(b"no database" * 100)
     run_again(page)
     assert "This view cannot be shown" in said_by(page)
     assert buttons(page) == []
+
+
+def test_what_is_sent_while_the_database_is_away_is_still_in_the_form_afterwards(
+    results: Path, open_alert: Callable[[], AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_alert()
+    with monkeypatch.context() as away:
+        away.setattr(Database, "reading", Mock(side_effect=DatabaseError("db.example: refused")))
+        away.setattr(Database, "writing", Mock(side_effect=TriageError("db.example: refused")))
+        do(page, Deed.NOTE, "Note", "half a thought")
+        assert "The database cannot be reached" in said_by(page)
+        assert "db.example: refused" in said_by(page)
+        assert buttons(page) == []
+    run_again(page)
+    assert box(page, Deed.NOTE).value == "half a thought"
+    assert page.text_input(key="triage name").value == "Ada"
+    assert entries(results) == ()

@@ -12,6 +12,7 @@ of all metrics together (``sign_flips``).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -135,12 +136,20 @@ def _resampled(logs: Any) -> Any:
     means, left, right = _pairwise_means(logs)
     order = np.argsort(means, kind="stable")
     means, left, right = means[order], left[order], right[order]
-    rng = np.random.default_rng(SEED)
     wanted = max(_FEWEST_RESAMPLES, min(RESAMPLES, _MOST_MEANS // len(means)))
-    drawn = rng.multinomial(n, np.full(n, 1 / n), size=wanted).astype(np.int32)
+    drawn = _drawn(n, wanted)
     step = max(1, _BATCH // len(means))
     batches = (drawn[at : at + step] for at in range(0, wanted, step))
     return np.concatenate([_weighted_medians(means, left, right, some) for some in batches])
+
+
+@lru_cache(
+    maxsize=8
+)  # a report asks for as many metrics as often, and a store for one report a run
+def _drawn(n: int, wanted: int) -> Any:
+    """Say how often each of ``n`` blocks counts in each resample; seeded, so always the same."""
+    rng = np.random.default_rng(SEED)
+    return rng.multinomial(n, np.full(n, 1 / n), size=wanted).astype(np.int32)
 
 
 def _weighted_medians(means: Any, left: Any, right: Any, drawn: Any) -> Any:

@@ -8,10 +8,11 @@ from rich.console import Console
 
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.database.queries import Index
+from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
-from hybridwatch.index import Index, open_index
 from hybridwatch.report.escape import one_line
-from hybridwatch.report.sentence import headline, plural
+from hybridwatch.report.sentence import plural
 
 INDEX_SCHEMA = 1
 
@@ -26,15 +27,15 @@ INDEX_SCHEMA = 1
 @click.option("--rebuild", is_flag=True, help="Read every record again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(results: Path, rebuild: bool, as_json: bool) -> None:
-    """Update the record index, from which the dashboard reads.
+    """Bring the database of records in line, from which the dashboard reads.
 
     Only new records are read and judged. The dashboard does the same when it opens; a nightly run
-    of this command saves that time. The index may be deleted at any time.
+    of this command saves that time. docs/database.md says what the database holds.
     """
     if not results.is_dir():
         raise RecordError(f"--results {results}: expected a folder of records")
     with file_progress(Console(stderr=True), "records") as say:
-        index = open_index(results, headline, say, rebuild=rebuild)
+        index = open_index(results, say, rebuild=rebuild)
     if as_json:
         click.echo(json.dumps(index_to_json(index), indent=2))
     else:
@@ -65,4 +66,4 @@ def _print(index: Index) -> None:
     for record, reason in zip(broken["record"], broken["reason"], strict=True):
         click.echo(f"{one_line(record)}: {one_line(reason)}", err=True)
     if not index.kept:
-        click.echo("the index could not be written: records are read again each time", err=True)
+        click.echo("the database could not be written: records are read again each time", err=True)

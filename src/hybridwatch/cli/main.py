@@ -44,6 +44,7 @@ VERBS: Final[Mapping[str, str]] = {
     "nightly": "Measure, judge, decide and publish, once a night.",
     "store": "Check that records and verdicts are as they were written.",
     "prune": "Throw away what grew old, and nothing that somebody rests on.",
+    "sql": "Answer a question in SQL from the database of the records.",
     "index": "Read new records, so that the dashboard opens at once.",
     "dashboard": "Show the records in a browser.",
     "findings": "Write the page of figures measured on GPUs.",

@@ -19,7 +19,7 @@ from hybridwatch.record.family import family_of
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
-from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines, read_newest
+from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines
 
 MANY_HELP = """Without RECORD, the newest record of every scenario, testbed and pair of builds in
 the results folder is judged; a record of one build is compared with the pinned baseline. A scenario
@@ -54,6 +54,8 @@ def findings_for(
         return _findings([judge_named(records, results, policy, options).report], policy, now)
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder: name a RECORD, or a folder with --results")
+    from hybridwatch.database.heads import read_newest  # a named record needs no database
+
     reader = RecordReader()
     found = read_newest(results, reader)
     broken = [

@@ -9,11 +9,10 @@ import click
 
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
+from hybridwatch.database.update import open_index
 from hybridwatch.errors import ExportError, RecordError
-from hybridwatch.index import open_index
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.screens import SCREENS, Source, open_view
-from hybridwatch.report.sentence import headline
 from hybridwatch.watch.checkout import checkout_here
 
 
@@ -46,9 +45,7 @@ def command(screen: str, query: str, results: Path, out: Path) -> None:
         raise RecordError(f"{results}: no such folder; name one with --results")
     now = datetime.now(UTC)
     triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
-    source = Source(
-        results, open_index(results, headline), now, triage, checkout=cache(checkout_here)
-    )
+    source = Source(results, open_index(results), now, triage, checkout=cache(checkout_here))
     document = open_view(source, read_query(screen, query))
     written = static_page(document, now).encode()
     try:

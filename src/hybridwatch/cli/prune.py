@@ -12,12 +12,12 @@ from rich.filesize import decimal
 
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.resting import old_runs, runs_that_stay
-from hybridwatch.index import open_index
 from hybridwatch.report.escape import one_line
-from hybridwatch.report.sentence import headline, plural
+from hybridwatch.report.sentence import plural
 from hybridwatch.store.retention import Plan, Policy, What, plan_removals, remove
 from hybridwatch.watch.checkout import checkout_here
 
@@ -68,7 +68,7 @@ def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int
     console = Console(stderr=True)
     now = datetime.now(UTC)
     with file_progress(console, "records") as say:
-        index = open_index(results, headline, say)
+        index = open_index(results, say)
     with file_progress(console, "series") as say:
         alerts = find_alerts(results, index, checkout_here(), now, triage)
         protected = runs_that_stay(results, index, alerts, say)

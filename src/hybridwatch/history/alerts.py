@@ -11,13 +11,13 @@ from typing import Final
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, Known, controls_among, known_in
 from hybridwatch.history.judged import judged_from
-from hybridwatch.index import Index
 from hybridwatch.record.role import Role
 from hybridwatch.triage import CONTROL, Alert, Judged, Question, Story, answered, stories_of
-from hybridwatch.triage.database import open_triage
 
 _VERDICTS: Final[Mapping[Sight | None, Verdict]] = {
     Sight.MISSED: Verdict.FAILED,

@@ -6,8 +6,8 @@ from typing import Final
 
 import pandas as pd
 
+from hybridwatch.database.queries import Index
 from hybridwatch.history.controls import roles_of
-from hybridwatch.index import Index
 from hybridwatch.record.role import Role
 
 _MOMENTS: Final = 4

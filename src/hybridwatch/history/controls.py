@@ -22,13 +22,13 @@ from hybridwatch.analysis.sight import (
     sight_of,
 )
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.index import Index
+from hybridwatch.database.queries import Index
 from hybridwatch.metric import Kind
 from hybridwatch.record.identity import FixState
-from hybridwatch.record.role import Role, lost_fixes, role_of
+from hybridwatch.record.role import Role, lost_fixes
 from hybridwatch.scenario.scenario import Scenario
 
-_ON_PURPOSE: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
+ON_PURPOSE: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
 _CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.A_A})
 _SIDES: Final = 2
 
@@ -80,12 +80,12 @@ class ControlRun:
 @lru_cache(maxsize=1)  # what an index says never changes, and every view asks
 def roles_of(index: Index) -> Mapping[str, Role]:
     """Say of each run of two builds what it is for, by its record."""
-    return {record: role_of(*sides) for record, sides in _sides(index).items()}
+    return {record: Role(role) for record, role in index.roles().items()}
 
 
 def bad_on_purpose(index: Index) -> frozenset[str]:
     """Name the records whose contender lacks a fix or has a fault because somebody wanted it."""
-    return frozenset(record for record, role in roles_of(index).items() if role in _ON_PURPOSE)
+    return frozenset(record for record, role in roles_of(index).items() if role in ON_PURPOSE)
 
 
 def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:
@@ -185,9 +185,8 @@ def _sides(index: Index) -> Mapping[str, tuple[Engine, Engine]]:
 @lru_cache(maxsize=1)
 def _readings(index: Index) -> Mapping[str, Sequence[Reading]]:
     """What each control's report says, by record."""
-    verdicts = index.verdicts()
     found: defaultdict[str, list[Reading]] = defaultdict(list)
-    wanted = verdicts[verdicts["record"].isin(_wanted(roles_of(index)))]
+    wanted = index.verdicts(roles=[role.value for role in _CONTROLS])
     names = ("record", "metric", "statistic", "verdict", "old", "new")
     # Column by column: row by row takes seconds in a large store.
     for record, metric, statistic, verdict, old, new in zip(

@@ -9,10 +9,10 @@ from typing import Any, Final
 import pandas as pd
 
 from hybridwatch.analysis.freshness import Gap, Measured, gaps, what_counts
+from hybridwatch.database.queries import Index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.index import Index
 from hybridwatch.store import read_baselines
 
 _BOTH: Final = 2

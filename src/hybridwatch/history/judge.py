@@ -12,7 +12,6 @@ from hybridwatch.analysis.replay import parameters_of
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.record.run import UNKNOWN, Run
-from hybridwatch.store import read_alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +95,9 @@ def judge_on(terms: Terms, baseline: Chosen, contender: Chosen) -> Judged:
 def _learned(baseline: Chosen, contender: Chosen, results: Path) -> Noise:
     if baseline.run.id == contender.run.id:
         return {}  # the sides of one run share its start, its memory layout and its day
+    # The sides of one run need no database, whose import takes longer than their verdict.
+    from hybridwatch.database.heads import read_alike
+
     labels = {baseline.one_side.build.label, contender.one_side.build.label}
     history = [
         OneSide(run, side)

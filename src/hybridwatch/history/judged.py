@@ -6,12 +6,13 @@ import pandas as pd
 
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.index import Index
-from hybridwatch.index.queries import STANDING
+from hybridwatch.database.queries import STANDING, Index
+from hybridwatch.history.controls import ON_PURPOSE
+from hybridwatch.record.role import Role
 from hybridwatch.triage import Judged, Question
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
+_NEWS: Final = [role.value for role in Role if role not in ON_PURPOSE]
 _TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
 
 
@@ -23,10 +24,7 @@ def judged_from(index: Index) -> list[Judged]:
     Args:
         index: A whole store; other questions than these never had an alert.
     """
-    verdicts = index.verdicts()
-    verdicts = verdicts[~verdicts["record"].isin(bad_on_purpose(index))]
-    questions = verdicts.loc[verdicts["verdict"].isin(_BAD), list(STANDING)].drop_duplicates()
-    answers = verdicts.merge(questions, on=list(STANDING))[_TOLD]
+    answers = index.verdicts(roles=_NEWS, ever=_BAD)[_TOLD]
     return [_judged(row) for row in answers.itertuples(index=False)]
 
 

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.queries import STANDING, Index
 from hybridwatch.history.severity import ORDER
-from hybridwatch.index import Index
-from hybridwatch.index.queries import STANDING
 from hybridwatch.metric import Metric, metric_of
 
 COLUMNS: Final[Mapping[str, str]] = {
@@ -191,10 +190,7 @@ def _medians(index: Index, runs_back: int) -> Mapping[tuple[str, ...], list[floa
 @lru_cache(maxsize=1)  # what an index says never changes
 def since_when(index: Index) -> Mapping[tuple[str, ...], datetime]:
     """Say of each question since when its newest verdict holds without another between."""
-    verdicts = index.verdicts()
-    by_question = verdicts.groupby(list(STANDING), observed=True, sort=False)
-    turned = verdicts[verdicts["verdict"] != by_question["verdict"].shift()]
-    last = turned.drop_duplicates(list(STANDING), keep="last")
+    last = index.turns()
     questions = zip(*(last[name].tolist() for name in STANDING), strict=True)
     moments = (moment.to_pydatetime() for moment in last["started_at"])
     return dict(zip(questions, moments, strict=True))

@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from hybridwatch.database.queries import Index
 from hybridwatch.history.lines import lines_of
-from hybridwatch.index import Index
 from hybridwatch.metric import metric_of
 from hybridwatch.store import list_verdicts, read_baselines, read_verdict
 from hybridwatch.store.retention import OldRun

@@ -8,9 +8,9 @@ from typing import Final
 import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.queries import Index
 from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.severity import ORDER
-from hybridwatch.index import Index
 
 CONTROL: Final = "control, bad on purpose"
 """What a run, or its contender, is called whose verdict is expected to be bad."""
@@ -31,7 +31,7 @@ class Row:
         builds: Labels, baseline first; one or two.
         failures: Failed trials.
         verdict: The worst of its comparisons; ``None`` without a report.
-        headline: Headline of its report, or why it has none.
+        trouble: Why it has no report; empty with one.
         is_control: Whether its contender is bad on purpose.
     """
 
@@ -44,7 +44,7 @@ class Row:
     builds: tuple[str, ...]
     failures: int
     verdict: Verdict | None
-    headline: str
+    trouble: str
     is_control: bool = False
 
     @property
@@ -58,11 +58,8 @@ class Row:
 
 def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
     """List every readable run, or those of one scenario, by its id, the newest first."""
-    runs, verdicts = (
-        frame if scenario is None else frame[frame["scenario"] == scenario]
-        for frame in (index.runs(), index.verdicts())
-    )
-    worst, bad = _worst(verdicts), bad_on_purpose(index)
+    runs = index.runs(scenario)
+    worst, bad = _worst(index.outcomes(scenario)), bad_on_purpose(index)
     found: dict[str, Row] = {}
     sides: dict[str, list[str]] = {}
     failures: dict[str, int] = {}
@@ -82,7 +79,7 @@ def rows_of(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
             builds=tuple(sides[record]),
             failures=failures[record],
             verdict=worst.get(record),
-            headline=each["headline"] or (_ALONE if len(sides[record]) == 1 else each["trouble"]),
+            trouble=_ALONE if len(sides[record]) == 1 else each["trouble"],
             is_control=record in bad,
         )
     return found

@@ -36,6 +36,17 @@ def _die_with_guard() -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def end_with_parent(parent: int) -> None:
+    """In a process that Python started: end when the thread that started it ends, however it does.
+
+    Args:
+        parent: Process id of who started it, which may be gone by now.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def _children() -> list[int]:
     """Direct children, among them every orphan of the group (we are the subreaper)."""
     path = f"/proc/{os.getpid()}/task/{os.getpid()}/children"

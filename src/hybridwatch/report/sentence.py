@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.cause import causes_in
@@ -59,24 +59,32 @@ _MOST_TRIALS: Final = 30
 
 def headline(report: Report) -> str:
     """Say what became of a whole report: what changed and by how much, the worst first."""
-    comparisons = report.comparisons
-    if not comparisons:
+    causes = [cause_sentence(cause, report) for cause in causes_in(report)]
+    return summary(causes, [one.verdict for one in report.comparisons], " ".join(notes(report)))
+
+
+def summary(causes: Sequence[str], verdicts: Sequence[Verdict], notes: str) -> str:
+    """Say what became of a comparison of two builds.
+
+    Args:
+        causes: What changed, a sentence each without its full stop, the worst first.
+        verdicts: Of each metric.
+        notes: What is held against it, for sides that cannot be compared.
+    """
+    if not verdicts:
         return "Nothing to compare: the runs hold no measurement."
-    causes = causes_in(report)
     if causes:
-        parts = [f"{cause_sentence(cause, report)}." for cause in causes[:_NAMED]]
+        parts = [f"{cause}." for cause in causes[:_NAMED]]
         more = len(causes) - _NAMED
         parts += [f"And {more} more."] if more > 0 else []
-        return " ".join(parts if report.bad_news else [*parts, "Nothing regressed."])
-    verdicts = {comparison.verdict for comparison in comparisons}
-    if verdicts == {Verdict.NOT_COMPARABLE}:
-        return (
-            f"Not comparable: {' '.join(notes(report)) or 'the sides measured different things.'}"
-        )
-    if verdicts == {Verdict.EQUIVALENT}:
-        counted = plural(len(comparisons), "comparison")
+        bad_news = any(verdict.is_bad_news for verdict in verdicts)
+        return " ".join(parts if bad_news else [*parts, "Nothing regressed."])
+    if set(verdicts) == {Verdict.NOT_COMPARABLE}:
+        return f"Not comparable: {notes or 'the sides measured different things.'}"
+    if set(verdicts) == {Verdict.EQUIVALENT}:
+        counted = plural(len(verdicts), "comparison")
         return f"Equivalent: {counted}, all within the margins."
-    return f"No regression shown, but not all settled: {_counts(report)}."
+    return f"No regression shown, but not all settled: {_counts(verdicts)}."
 
 
 def reason(found: Attribution) -> str:
@@ -227,10 +235,10 @@ def _what_it_takes(needed: int, kind: Kind) -> str:
     return f"about {needed} trials a side would settle it"
 
 
-def _counts(report: Report) -> str:
-    found = Counter(comparison.verdict for comparison in report.comparisons)
+def _counts(verdicts: Sequence[Verdict]) -> str:
+    found = Counter(verdicts)
     counted = ", ".join(_count(found[verdict], verdict) for verdict in Verdict if found[verdict])
-    return f"{counted} of {plural(len(report.comparisons), 'comparison')}"
+    return f"{counted} of {plural(len(verdicts), 'comparison')}"
 
 
 def _count(number: int, verdict: Verdict) -> str:

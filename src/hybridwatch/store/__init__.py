@@ -14,9 +14,7 @@ from hybridwatch.store.reader import (
     RecordReader,
     StoreContents,
     Stored,
-    read_alike,
     read_bulk,
-    read_newest,
     read_run,
 )
 from hybridwatch.store.reading import read_file
@@ -46,11 +44,9 @@ __all__ = [
     "find_verdict",
     "list_records",
     "list_verdicts",
-    "read_alike",
     "read_baselines",
     "read_bulk",
     "read_file",
-    "read_newest",
     "read_run",
     "read_side",
     "read_verdict",

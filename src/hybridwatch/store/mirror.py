@@ -104,6 +104,7 @@ class Mirror:
     folder: Path
     bucket: Bucket
     _listed_at: float | None = field(default=None, init=False)
+    _there: dict[str, int] = field(default_factory=dict, init=False)
 
     def refresh(self, *, fresh_s: float = FRESH_S) -> None:
         """Bring the mirror up to date, unless it was a moment ago.
@@ -164,6 +165,16 @@ class Mirror:
         if content is not None:
             _write(path, content)
 
+    def size(self, path: Path) -> int | None:
+        """Give the bytes of a file, whether it was brought or not; ``None`` if there is none."""
+        name = path.resolve().relative_to(self.folder).as_posix()
+        if name in self._there:
+            return self._there[name]
+        try:
+            return path.stat().st_size
+        except FileNotFoundError:
+            return None
+
     def check_writable(self) -> None:
         """Find out whether what will be measured can be sent.
 
@@ -205,6 +216,7 @@ class Mirror:
         there = {
             name: size for folder in _FOLDERS for name, size in self.bucket.sizes(folder).items()
         }
+        self._there = there
         here = {
             path.relative_to(self.folder).as_posix(): path.stat().st_size
             for folder in _FOLDERS

@@ -3,8 +3,7 @@
 Reading all never fails for one bad file: the dashboard shows the rest and names the broken one.
 """
 
-import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,10 @@ from hybridwatch.errors import RecordError
 from hybridwatch.record.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.record.codec import Decoded, decode_record
 from hybridwatch.record.run import Run
-from hybridwatch.store.heading import HEAD, Question, question_of, read_question
-from hybridwatch.store.layout import folder_of, list_records, results_above
+from hybridwatch.store.layout import results_above
 from hybridwatch.store.mirror import mirror_at
 from hybridwatch.store.pruned import pruned_files
-from hybridwatch.store.reading import read_file, read_head
+from hybridwatch.store.reading import read_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,75 +130,3 @@ def read_bulk(record: Path, name: str) -> bytes:
         return read_file(path, MOST_BULK_BYTES)
     except RecordError as error:
         raise RecordError(f"{name}: {error}") from error
-
-
-def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) -> tuple[Run, ...]:
-    """Read the newest runs of a scenario on a testbed that have one of some builds.
-
-    Only these are parsed: the others are recognized by the bytes of their scenario's digest and of
-    their labels, so a long history costs little. Records that cannot be read are left out.
-
-    Args:
-        results: The results folder.
-        run: Whose scenario and testbed; it is left out itself.
-        labels: Of builds.
-        newest: How many runs at most.
-
-    Returns:
-        Oldest first, without answers.
-    """
-    wanted = json.dumps(run.scenario.digest).encode()
-    builds = [json.dumps(label, ensure_ascii=False).encode() for label in labels]
-    found: list[Run] = []
-    for path in reversed(list_records(results, folder_of(results, run))):
-        if len(found) == newest:
-            break
-        try:
-            record = read_file(path, MOST_RECORD_BYTES)
-            if wanted in record and any(build in record for build in builds):
-                other = decode_record(record).run
-                if _is_alike(other, run, labels):
-                    found.append(other)
-        except (OSError, RecordError):
-            continue
-    return tuple(reversed(found))
-
-
-def _is_alike(other: Run, run: Run, labels: Collection[str]) -> bool:
-    return (
-        other.id != run.id
-        and other.scenario == run.scenario
-        and other.testbed.id == run.testbed.id
-        and any(build.label in labels for build in other.builds)
-    )
-
-
-def read_newest(results: Path, reader: RecordReader | None = None) -> StoreContents:
-    """Read the newest run for every question: scenario, testbed and series of builds.
-
-    An older record of a question that has been read is recognized by its heading and left unread:
-    nothing hangs on it, so it may even be damaged behind that.
-
-    Args:
-        results: The results folder; one that does not exist is an empty store.
-        reader: Who reads them, to be kept by a caller who will want some of them whole.
-
-    Returns:
-        Those runs, without answers, and whatever else could not be read: nobody knows what a
-        newer record or one without a known question would have decided.
-    """
-    reader = reader or RecordReader()
-    newest: dict[Question, Stored] = {}
-    broken: list[Broken] = []
-    for path in reversed(list_records(results)):
-        try:
-            if read_question(read_head(path, HEAD)) in newest:
-                continue
-            run = reader.bare(path)
-        except OSError as error:
-            broken.append(Broken(path, f"cannot be read: {error.strerror or error}"))
-        except RecordError as error:
-            broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
-        else:
-            newest.setdefault(question_of(run), Stored(path, run))
-    return StoreContents(tuple(reversed(newest.values())), tuple(reversed(broken)))

@@ -43,18 +43,11 @@ def read_file(path: Path, most: int) -> bytes:
     return content
 
 
-def read_head(path: Path, most: int) -> bytes:
-    """Read the first bytes of a file, which must be a regular one; otherwise as ``read_file``."""
-    _checked(path.stat())
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        return file.read(most)
-
-
-def _checked(status: os.stat_result, most: int | None = None) -> int:
+def _checked(status: os.stat_result, most: int) -> int:
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
         raise RecordError(f"expected a regular file, found {_NOUNS.get(kind, 'something else')}")
-    if most is not None and status.st_size > most:
+    if status.st_size > most:
         raise RecordError(_too_large(most, status.st_size))
     return status.st_size
 

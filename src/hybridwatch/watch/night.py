@@ -20,14 +20,14 @@ from typing import Final
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.index import open_index
 from hybridwatch.process.guarded import GuardedProcess
 from hybridwatch.record.naming import safe_name
 from hybridwatch.report.jsonform import findings_to_json
 from hybridwatch.report.pull_request import SUMMARY_LIMIT, render
-from hybridwatch.report.sentence import headline, plural
+from hybridwatch.report.sentence import plural
 from hybridwatch.store import read_run
 from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.watch.judging import save
@@ -161,7 +161,7 @@ class _Night:
 
     def publish(self) -> None:
         """Make the dashboard's index, so that it opens at once, and the site of all nights."""
-        counts = open_index(self.plan.results, headline).counts
+        counts = open_index(self.plan.results).counts
         self.say(f"index: {plural(counts['records'], 'record')}")
         words = ["publish", "--config", str(self.plan.config.resolve())]
         status = self._asv(words, {}, _PUBLISH_S)

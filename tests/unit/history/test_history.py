@@ -8,11 +8,11 @@ import pytest
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.stamps import stamp_of
 from hybridwatch.figures.trials import figure_trials
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import ORDER, verdict_of, worst_first
 from hybridwatch.history.trials import Trials, trials_of
-from hybridwatch.index.stamps import stamp_of
 from hybridwatch.report.numbers import age
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
 from hybridwatch.store import Broken, write_run

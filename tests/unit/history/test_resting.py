@@ -8,7 +8,7 @@ from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.resting import old_runs, runs_that_stay
 from hybridwatch.watch.checkout import checkout_here
 from tests.builders import STARTED
-from tests.unit.index.stores import add, opened
+from tests.unit.database.stores import add, opened
 
 NIGHTS, STEP = 24, 12
 

@@ -5,17 +5,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.index import open_index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Cell, Document, Notice, Table, cell_of, plain
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.record.identity import ScenarioRef
-from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
 from hybridwatch.triage import Act, Alert
-from hybridwatch.triage.database import open_triage
 from tests.builders import BASELINE, CONTENDER, SCENARIO, STARTED, a_build, a_run, noisy
 from tests.dashboard.parity import blocks_of
 
@@ -64,7 +63,7 @@ def put(
 def source_of(results: Path, checkout: Checkout | None = None) -> Source:
     """What screens look at."""
     found = checkout or Checkout()
-    return Source(results, open_index(results, headline), NOW, checkout=lambda: found)
+    return Source(results, open_index(results), NOW, checkout=lambda: found)
 
 
 def view(

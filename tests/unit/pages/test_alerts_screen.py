@@ -8,6 +8,7 @@ import pytest
 
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.document import Kind, Link, cell_of
 from hybridwatch.record.identity import FixState
@@ -223,10 +224,10 @@ def test_an_alert_that_is_gone_is_told_and_the_list_shown(tmp_path: Path) -> Non
 
 def test_decisions_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     put(tmp_path, 2, broken=1.0, builds=UPGRADE)
-    (tmp_path / "triage.sqlite").write_bytes(b"no database" * 100)
+    (tmp_path / DATABASE_FILE).write_bytes(b"no database" * 100)
     notice = notices(view(tmp_path, "alerts"))[-1]
     assert notice.kind is Kind.LOUD
-    assert "triage.sqlite" in str(notice.lines[0])
+    assert DATABASE_FILE in str(notice.lines[0])
 
 
 def test_a_long_list_is_paged(tmp_path: Path) -> None:

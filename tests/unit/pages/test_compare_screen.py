@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.compare import command
+from hybridwatch.database.update import open_index
 from hybridwatch.figures.forest import figure_forest, reach_of, rows_of
-from hybridwatch.index import open_index
 from hybridwatch.metric import Kind
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
@@ -54,7 +54,7 @@ HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) `=1+1`"
 
 
 def view(results: Path, **parameters: str) -> Document:
-    source = Source(results, open_index(results, headline), NOW)
+    source = Source(results, open_index(results), NOW)
     return open_view(source, address("compare", **parameters))
 
 
@@ -130,7 +130,7 @@ def test_a_control_alone_is_offered_but_not_chosen(tmp_path):
 def test_a_link_to_what_is_shown_shows_the_same(tmp_path):
     write_run(tmp_path, run(REGRESSED))
     document = view(tmp_path)
-    source = Source(tmp_path, open_index(tmp_path, headline), NOW)
+    source = Source(tmp_path, open_index(tmp_path), NOW)
     again = open_view(source, document.address)
     assert words_of(again) == words_of(document)
     assert not again.complaints
@@ -229,7 +229,7 @@ def test_both_runs_are_a_click_away(tmp_path):
 
 def test_a_record_that_broke_since_is_told_beside_the_choices(tmp_path):
     write_run(tmp_path, run(WORSE))
-    source = Source(tmp_path, open_index(tmp_path, headline), NOW)
+    source = Source(tmp_path, open_index(tmp_path), NOW)
     list_records(tmp_path)[0].write_bytes(b"{")
     document = open_view(source, address("compare"))
     (notice,) = every(document, Notice)

@@ -7,8 +7,8 @@ import pytest
 
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.index import open_index
 from hybridwatch.pages.address import Address, address, read_query
 from hybridwatch.pages.document import (
     Cell,
@@ -28,7 +28,6 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.record.run import Run
-from hybridwatch.report.sentence import headline
 from hybridwatch.scenario.load import load_scenario
 from hybridwatch.store import write_run
 from tests.broken_engines import dead_contender
@@ -46,7 +45,7 @@ def candidate(plan: Plan) -> Run:
 
 
 def opened(results: Path, query: str = "", checkout: Checkout | None = None) -> Document:
-    source = Source(results, open_index(results, headline), NOW, checkout=lambda: CHECKOUT)
+    source = Source(results, open_index(results), NOW, checkout=lambda: CHECKOUT)
     if checkout is not None:
         source = replace(source, checkout=lambda: checkout)
     return open_view(source, read_query("overview", query))
@@ -136,7 +135,7 @@ def test_a_regression_stands_in_the_grid_with_a_link_to_its_history(tmp_path: Pa
 def test_the_linked_history_shows_that_metric_without_complaint(tmp_path: Path) -> None:
     write_run(tmp_path, candidate(SLOW))
     row = table(opened(tmp_path), "Where everything stands").rows[0]
-    source = Source(tmp_path, open_index(tmp_path, headline), NOW)
+    source = Source(tmp_path, open_index(tmp_path), NOW)
     for cell in row[1:]:
         for view in links(cell):
             assert open_view(source, view).complaints == ()
@@ -203,7 +202,7 @@ WAITING = timedelta(days=4)
 
 
 def opened_later(results: Path, policy: Policy = STRICT) -> Document:
-    source = Source(results, open_index(results, headline), NOW + WAITING)
+    source = Source(results, open_index(results), NOW + WAITING)
     later = replace(source, checkout=lambda: Checkout(policy=policy))
     return open_view(later, read_query("overview", ""))
 
@@ -242,7 +241,7 @@ def test_open_alerts_are_counted_named_and_linked(tmp_path: Path) -> None:
         "1 open alert, 1 of them would block: smoke/padded-graph-rows: slower (opened 3 h ago)"
     )
     views = [piece.to for piece in pieces(first.line) if isinstance(piece, Link)]
-    source = Source(tmp_path, open_index(tmp_path, headline), NOW)
+    source = Source(tmp_path, open_index(tmp_path), NOW)
     assert all(isinstance(to, Address) and not open_view(source, to).complaints for to in views)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.change_point import State
+from hybridwatch.database.queries import Index
+from hybridwatch.database.update import open_index
 from hybridwatch.history.lines import MOST_POINTS, Line, lines_of, releases_in_order
-from hybridwatch.index import Index, open_index
 from hybridwatch.metric import metric_of
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.document import (
@@ -28,7 +29,6 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.record.identity import EngineBuild, FixState
-from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
 from tests.store_builders import REGRESSED, STARTED, Plan, build, run
 
@@ -73,7 +73,7 @@ def level(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(results: Path, query: str = "") -> Document:
-    source = Source(results, open_index(results, headline), NOW)
+    source = Source(results, open_index(results), NOW)
     return open_view(source, read_query("scenario", query))
 
 
@@ -281,7 +281,7 @@ def line(index: Index, metric: str, statistic: str, newest: int = 200) -> Line:
 
 
 def test_a_step_is_found_where_it_was_planted(stepped: Path) -> None:
-    index = open_index(stepped, headline)
+    index = open_index(stepped)
     (point,) = line(index, "output_throughput", "median").history.points
     assert (point.index, point.state) == (STEP_AT, State.CONFIRMED)
     assert point.effect == pytest.approx(1 / 1.4 - 1, abs=0.05)
@@ -294,20 +294,20 @@ def test_of_a_contract_changes_whether_it_is_broken_not_how_often(tmp_path: Path
         made = run(plan)
         nightly = replace(build(), label="nightly", name="nightly")
         write_run(tmp_path, replace(made, builds=(made.builds[0], nightly)))
-    found = line(open_index(tmp_path, headline), "contract.padded_rows_prefilling", "value")
+    found = line(open_index(tmp_path), "contract.padded_rows_prefilling", "value")
     assert found.levels["value"].tolist() == list(broken)
     assert [(point.index, point.effect) for point in found.history.points] == [(2, 30), (6, -41)]
 
 
 def test_only_the_newest_runs_are_shown_and_examined(stepped: Path) -> None:
-    found = line(open_index(stepped, headline), "output_throughput", "median", newest=STEP_AT)
+    found = line(open_index(stepped), "output_throughput", "median", newest=STEP_AT)
     assert len(found.levels) == NIGHTS - STEP_AT
     assert found.history.points == ()
 
 
 def test_the_band_holds_the_median_and_is_all_trials_where_there_are_few(tmp_path: Path) -> None:
     write_run(tmp_path, run(Plan(performance_trials=3)))
-    index = open_index(tmp_path, headline)
+    index = open_index(tmp_path)
     series = index.series(*CELL, "output_throughput", "median")
     (found,) = lines_of(
         series, metric_of("output_throughput"), newest=9, over_releases=False, builds=()
@@ -325,7 +325,7 @@ def test_a_fix_that_one_run_did_not_know_of_did_not_change(tmp_path: Path) -> No
         made = run(night(at, slowdown=1.0))
         nightly = replace(build(), label="nightly", name="nightly", fixes=fixes)
         write_run(tmp_path, replace(made, builds=(made.builds[0], nightly)))
-    series = open_index(tmp_path, headline).series(*CELL, "output_throughput", "median")
+    series = open_index(tmp_path).series(*CELL, "output_throughput", "median")
     metric = metric_of("output_throughput")
     (line,) = lines_of(series, metric, newest=9, over_releases=False, builds=("nightly",))
     assert [step.text for step in line.steps] == ["padded-rows-prefilling: lacking \u2192 present"]
@@ -333,7 +333,7 @@ def test_a_fix_that_one_run_did_not_know_of_did_not_change(tmp_path: Path) -> No
 
 def test_many_trials_are_thinned_but_extremes_and_medians_stay(tmp_path: Path) -> None:
     write_run(tmp_path, run(Plan(performance_trials=MOST_POINTS, documents=2)))
-    index = open_index(tmp_path, headline)
+    index = open_index(tmp_path)
     series = index.series(*CELL, "output_throughput", "median")
     found = lines_of(series, metric_of("output_throughput"), newest=9, over_releases=False)
     drawn = sum(len(each.points) for each in found)

@@ -7,8 +7,8 @@ from typing import TypeVar
 import pytest
 
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
-from hybridwatch.index import open_index
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
@@ -28,7 +28,6 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import SCREENS, Source, open_view
-from hybridwatch.report.sentence import headline
 from hybridwatch.store import write_run
 from tests.dashboard.parity import blocks_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, as_version_1, run, scenario
@@ -38,7 +37,7 @@ NOW = STARTED + timedelta(hours=5)
 
 
 def view(store: Path, screen: str, **parameters: str | list[str] | int) -> Document:
-    return open_view(Source(store, open_index(store, headline), NOW), address(screen, **parameters))
+    return open_view(Source(store, open_index(store), NOW), address(screen, **parameters))
 
 
 def of_kind(document: Document, kind: type[B]) -> list[B]:
@@ -96,7 +95,7 @@ def test_every_link_in_a_list_opens_what_it_names_without_complaint(store: Path)
     followed = [*links(runs)]
     assert len(followed) == 3
     for to in followed:
-        opened = open_view(Source(store, open_index(store, headline), NOW), to)
+        opened = open_view(Source(store, open_index(store), NOW), to)
         assert opened.complaints == ()
         assert opened.address == to
     assert "xeon-8c" in column(testbeds, "testbed")
@@ -184,7 +183,7 @@ def test_a_run_can_be_changed_for_another_of_its_scenario(store: Path) -> None:
 
 
 def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
-    index = open_index(store, headline)
+    index = open_index(store)
     path = next(path for path in store.rglob("*.json") if run(REGRESSED).id in path.name)
     path.write_bytes(b"{")
     document = open_view(Source(store, index, NOW), address("run", run=run(REGRESSED).id))

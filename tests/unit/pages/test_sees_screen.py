@@ -10,14 +10,13 @@ from hybridwatch.analysis.sight import Reading, Sight, sight_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.calibration.figure import Figure, at_most
 from hybridwatch.calibration.read import Calibration, read_calibration
+from hybridwatch.database.update import open_index
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import controls_of
-from hybridwatch.index import open_index
 from hybridwatch.pages.document import Kind
 from hybridwatch.record.role import Role
 from hybridwatch.record.run import Phase
-from hybridwatch.report.sentence import headline
 from hybridwatch.scenario.load import load_scenario
 from hybridwatch.store import write_run
 from tests.builders import a_build, a_run, with_failures
@@ -129,7 +128,7 @@ def test_a_planted_control_that_is_not_caught_is_loud_and_first(tmp_path: Path) 
 
 def test_a_run_without_a_fix_that_its_scenario_does_not_guard_is_no_control(tmp_path: Path) -> None:
     put(tmp_path, 1, builds=KNOWN_BAD, scenario="smoke/dummy-run")
-    index = open_index(tmp_path, headline)
+    index = open_index(tmp_path)
     assert controls_of(index, knowing("smoke/dummy-run").scenarios) == ()
     (control,) = controls_of(index, {})
     assert control.sight is Sight.MISSED
@@ -138,7 +137,7 @@ def test_a_run_without_a_fix_that_its_scenario_does_not_guard_is_no_control(tmp_
 def test_an_engine_that_must_die_is_caught_by_its_death(tmp_path: Path) -> None:
     run = a_run({"contract.x": (0.0, 0.0)}, {}, builds=KNOWN_BAD)
     write_run(tmp_path, with_failures(run, 1, Phase.CONTRACT, 2))
-    index = open_index(tmp_path, headline)
+    index = open_index(tmp_path)
     name = "smoke/padded-graph-rows"
     sights = {
         harm: controls_of(index, knowing(name, harm=harm).scenarios)[0].sight
@@ -252,7 +251,7 @@ def test_the_committed_controls_are_all_caught(tmp_path: Path) -> None:
         scenarios={s.stem: load_scenario(s, SCENARIOS) for s in SCENARIOS.glob("smoke/*.toml")}
     )
     scenarios = {scenario.id: scenario for scenario in known.scenarios.values()}
-    controls = controls_of(open_index(tmp_path, headline), scenarios)
+    controls = controls_of(open_index(tmp_path), scenarios)
     known_bad = [control for control in controls if control.role is Role.KNOWN_BAD]
     assert len(known_bad) >= 3
     assert {control.sight for control in known_bad} == {Sight.CAUGHT}

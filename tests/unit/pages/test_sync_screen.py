@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.index import open_index
+from hybridwatch.database.update import open_index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
@@ -25,7 +25,6 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.record.run import CallSite, HostWork, Phase, Run, StepPhase
-from hybridwatch.report.sentence import headline
 from hybridwatch.store import read_run, write_run
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import STARTED, TESTBED, Plan, records_of_two_sides, run, scenario
@@ -67,7 +66,7 @@ def without_host_sync(made: Run) -> Run:
 
 
 def view(results: Path, **parameters: str) -> Document:
-    source = Source(results, open_index(results, headline), NOW)
+    source = Source(results, open_index(results), NOW)
     return open_view(source, address("sync", **parameters))
 
 

@@ -15,12 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
+from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
-from hybridwatch.index import open_index
 from hybridwatch.record.codec import Encoded, decode, encode
 from hybridwatch.record.run import GpuSurroundings, Looks, Run, Surroundings
 from hybridwatch.record.seal import render_sealed
-from hybridwatch.report.sentence import headline
 from hybridwatch.store import list_records, read_run
 from tests.store_builders import REGRESSED, Plan, run
 
@@ -212,7 +211,7 @@ def check_hostile(results: Path, many: int) -> tuple[int, int]:
         if refusal(read_run, path) is None:
             taken += 1
             check_judged(path, json.loads(raw)["sha256"], rng.choice(VERBS))
-    index = open_index(results, headline)
+    index = open_index(results)
     assert index.counts["broken"] == len(list_records(results)) - taken
     return taken, index.counts["broken"]
 

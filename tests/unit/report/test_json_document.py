@@ -28,8 +28,8 @@ from hybridwatch.cli.ingest import Haul, Taken
 from hybridwatch.cli.prune import plan_to_json
 from hybridwatch.cli.records import records_to_json
 from hybridwatch.cli.store import store_check_to_json
+from hybridwatch.database.update import open_index
 from hybridwatch.engine.commits import Commit
-from hybridwatch.index import open_index
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
 from hybridwatch.releases.outcome import Outcome as StepOutcome
@@ -43,7 +43,6 @@ from hybridwatch.report.jsonform import (
     to_json,
 )
 from hybridwatch.report.replay import replay_to_json
-from hybridwatch.report.sentence import headline
 from hybridwatch.search.exact import Answer, Place
 from hybridwatch.store import Intake, Stored
 from hybridwatch.store.integrity import StoreCheck
@@ -124,7 +123,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(plan_to_json(plan, removed=False)))
     wrong = StoreCheck(wrong={"a.json": "why"})
     fields |= set(keys_of(store_check_to_json(wrong, sealed=False)))
-    fields |= set(keys_of(index_to_json(open_index(tmp_path, headline))))
+    fields |= set(keys_of(index_to_json(open_index(tmp_path))))
     fields |= set(keys_of(search_to_json(a_search(), "hybridwatch bisect", 1.5)))
     fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
     text = DOCUMENT.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from hybridwatch.cli.program import with_results
+from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.record.codec import encode
 from hybridwatch.record.naming import BULK_SUFFIX
@@ -301,6 +302,21 @@ def test_a_record_is_taken_in_once(bucket, elsewhere):
     write_run(elsewhere("here"), original)
     intake = Intake(elsewhere("there"))
     assert intake.add(original, encode(original)) is False
+
+
+def test_a_record_is_judged_once_for_every_machine_that_shares_a_database(
+    bucket, elsewhere, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HYBRIDWATCH_DATABASE", f"sqlite:///{tmp_path}/shared.sqlite")
+    here = elsewhere("here")
+    write_run(here, small(1))
+    read = []
+    open_index(here, lambda *step: read.append(step))
+    there = elsewhere("there")
+    write_run(there, small(2))
+    open_index(there, lambda *step: read.append(step))
+    open_index(elsewhere("here"), lambda *step: read.append(step))
+    assert read == [(0, 1), (1, 1), (0, 1), (1, 1), (0, 0)]
 
 
 def test_messages_name_the_store_and_not_its_mirror(bucket, elsewhere):

@@ -8,14 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
+from hybridwatch.database.heads import read_alike, read_newest
 from hybridwatch.errors import RecordError
 from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.store import (
     list_records,
-    read_alike,
     read_baselines,
     read_file,
-    read_newest,
     read_run,
     read_verdict,
     write_run,

@@ -1,15 +1,10 @@
 """Verdicts and alerts for the tests, as short as can be said."""
 
-import os
 from datetime import UTC, datetime, timedelta
 
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.triage import Alert, Decisions, Judged, Matter, Question, alerts_of
-
-TEST_VARIABLE = "HYBRIDWATCH_TEST_TRIAGE"
-"""Names a PostgreSQL server on which these tests run as well; each in a schema of its own."""
-TEAM = os.environ.get(TEST_VARIABLE, "")
 
 QUESTION = Question(
     scenario="smoke/padded-graph-rows",

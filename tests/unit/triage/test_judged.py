@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import update
 
 from hybridwatch.analysis.policy import Action
+from hybridwatch.database.schema import VERDICT
 from hybridwatch.history.judged import judged_from
 from hybridwatch.record.identity import FixState
 from hybridwatch.triage import Change, Status, alerts_of
 from tests.builders import BASELINE, CONTENDER, a_build
-from tests.unit.index.stores import add, opened
+from tests.unit.database.stores import add, opened
 from tests.unit.triage.builders import noon
 
 UPGRADE = (BASELINE, replace(a_build("cpu-0.28.0"), release="0.28.0"))
@@ -64,6 +66,6 @@ def test_a_regression_that_a_gate_only_warns_of_is_not_sure(tmp_path) -> None:
     add(tmp_path, 1, slower=2.0, builds=UPGRADE)
     index = opened(tmp_path).index
     assert {judged.sure for judged in judged_from(index)} == {True}
-    index._rows["gate"] = Action.WARN.value
-    index.__dict__.pop("_verdicts", None)
+    with index.database.writing() as connection:
+        connection.execute(update(VERDICT).values(gate=Action.WARN.value))
     assert {judged.sure for judged in judged_from(index)} == {False}

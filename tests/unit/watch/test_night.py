@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from hybridwatch.analysis.policy import STRICT
+from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.store import list_records, list_verdicts
 from hybridwatch.watch.judging import replay
 from hybridwatch.watch.night import GATE, LOG, NIGHTS, REPORT, Plan, tonight
@@ -118,7 +119,7 @@ def test_held_twice_it_adds_one_night(place):
     said = (night / LOG).read_text().splitlines()
     assert f"[2/2] {SECOND}: measured" in said
     assert said.count("index: 2 records") == 2
-    assert any((place.results / ".index").iterdir())
+    assert (place.results / DATABASE_FILE).exists()
 
 
 def test_what_a_night_stores_can_be_had_again_whatever_its_policy(place):

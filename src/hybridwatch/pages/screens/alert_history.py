@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.queries import Series
 from hybridwatch.figures.marks import mark_moment, mark_place
 from hybridwatch.history.lines import Line, lines_of, names_of
 from hybridwatch.history.overview_rows import name_of
-from hybridwatch.index import Series
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
 from hybridwatch.pages.screens.histories import Subject, chart_of

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Final
 
 from hybridwatch.analysis.report import PLAIN
+from hybridwatch.database.queries import Index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.judge import Chosen, Judged, judge, machines_apart
 from hybridwatch.history.runs import CONTROL, Row, rows_of
-from hybridwatch.index import Index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

@@ -24,6 +24,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
+from hybridwatch.pages.screens.headlines import headlines_of
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
@@ -109,17 +110,18 @@ def _list(part: Part[Row], count: str, here: Address, source: Source) -> Iterabl
         Column("measured, run"),
         Column("testbed"),
     )
-    yield Table("Runs", columns, tuple(_row(row, source) for row in part.shown))
+    said = headlines_of(part.shown, source.index)
+    yield Table("Runs", columns, tuple(_row(row, said[row.record], source) for row in part.shown))
     if any(row.is_control for row in part.shown):
         yield Paragraph("Controls, which are bad on purpose, stand behind all others.", quiet=True)
     yield from part.ways(count, here, ("newer", "older"))
 
 
-def _row(row: Row, source: Source) -> tuple[Cell | Inline, ...]:
+def _row(row: Row, said: str, source: Source) -> tuple[Cell | Inline, ...]:
     return (
         verdict_cell(row),
         Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
-        row.headline,
+        said,
         Cell(str(row.failures) if row.failures else "-", raw=row.failures),
         Cell(source.ago(row.started_at), row.run),
         row.testbed,

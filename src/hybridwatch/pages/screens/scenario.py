@@ -10,11 +10,11 @@ import pandas as pd
 
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.sight import kind_of
+from hybridwatch.database.queries import Index, Series
 from hybridwatch.figures.marks import mark_gap
 from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
 from hybridwatch.history.runs import controls_last, rows_of
-from hybridwatch.index import Index, Series
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
@@ -38,6 +38,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
+from hybridwatch.pages.screens.headlines import headlines_of
 from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
@@ -83,8 +84,8 @@ class _Histories:
 
     def _runs(self, scenario: str, testbed: str, version: str) -> pd.DataFrame:
         """The runs, and whether each is of an engine that is ``bad`` on purpose."""
-        runs = self._index.runs()
-        mine = (runs["scenario"] == scenario) & (runs["testbed"] == testbed)
+        runs = self._index.runs(scenario)
+        mine = runs["testbed"] == testbed
         runs = runs[mine & (runs["version"].astype(str) == version)]
         return runs.assign(bad=runs["record"].isin(self.bad) & (runs["side"] == 1))
 
@@ -316,14 +317,16 @@ def _table_of_runs(
         Column("what", wide=True),
         Column("measured"),
     )
+    shown_rows = wanted[:_RUNS]
+    said = headlines_of(shown_rows, source.index)
     entries = [
         (
             verdict_cell(row),
             Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
-            row.headline,
+            said[row.record],
             source.ago(row.started_at),
         )
-        for row in wanted[:_RUNS]
+        for row in shown_rows
     ]
     shown = f"Runs of these builds: {len(entries)} of {len(wanted)}, newest first"
     more = Link("every run of this scenario", address("runs", scenario=scenario))

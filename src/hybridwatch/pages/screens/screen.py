@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
+from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
-from hybridwatch.index import Index
 from hybridwatch.pages.document import Document, When
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.report.numbers import age

@@ -157,9 +157,8 @@ def _last_good(alert: Alert, source: Source) -> str:
     if opened.cause is None or row is None:
         return ""
     lead = opened.cause.lead
-    earlier = source.index.verdicts()
+    earlier = source.index.verdicts(scenario=matter.scenario)
     wanted = {
-        "scenario": matter.scenario,
         "version": row.version,
         "testbed": matter.testbed,
         "metric": lead.metric,

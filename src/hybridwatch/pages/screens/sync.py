@@ -8,10 +8,10 @@ from typing import Final
 import pandas as pd
 
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.database.queries import Index
 from hybridwatch.figures.steps import figure_phases, figure_steps
 from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, work_of
 from hybridwatch.history.judge import Judged
-from hybridwatch.index import Index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

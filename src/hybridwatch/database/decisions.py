@@ -1,0 +1,223 @@
+"""What people did about alerts, kept in the database.
+
+Every act is one row that is added and never changed. Writers take turns (a lock that the database
+keeps), and each names how many acts it knew of: if there are more now, it is told instead of
+overruling somebody it never heard of.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Self
+
+from sqlalchemy import Connection, Row, insert, inspect, select
+
+from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.connection import Database
+from hybridwatch.database.migration import check_known, migrate
+from hybridwatch.database.schema import ACT
+from hybridwatch.database.url import UrlError, file_url, parsed, url_of
+from hybridwatch.errors import TriageError
+from hybridwatch.triage.act import Act, Deed, checked_name
+from hybridwatch.triage.alerts import Alert
+from hybridwatch.triage.decisions import (
+    UNDECIDED,
+    Decisions,
+    Entry,
+    Seen,
+    SeenPart,
+    TriageConflict,
+)
+
+TRIAGE_VARIABLE: Final = "HYBRIDWATCH_TRIAGE"
+"""Environment variable that names a database for decisions alone, as a URL."""
+EARLIER_FILE: Final = "triage.sqlite"
+"""Where decisions were kept before there was one database; taken over with the first new act."""
+
+
+class Triage:
+    """The acts of one team. Threads may share it; processes each open their own.
+
+    Args:
+        database: Where they are kept.
+        earlier: A SQLite file that has those of before, if it is there.
+
+    Attributes:
+        name: What to call the database, without a password.
+    """
+
+    def __init__(self, database: Database, earlier: Path | None = None) -> None:
+        self.name = database.name
+        self._database = database
+        self._earlier = earlier
+
+    def decisions(self) -> Mapping[str, Decisions]:
+        """Read what people did, by the key of the alert. Makes no database where there is none.
+
+        What was done when every metric had an alert of its own stands under the metric's old key.
+
+        Raises:
+            TriageError: The database cannot be read, or is of a newer hybridwatch.
+        """
+        file = self._database.file
+        if file is None or file.exists():
+            with self._database.reading() as connection:
+                if self._is_made(connection):
+                    return self._read(connection)
+        return _decided(self._read_earlier(), self.name)
+
+    def decide(self, alert: Alert, act: Act, who: str, now: datetime) -> Decisions:
+        """Keep what a person did about an alert.
+
+        ``alert`` is as the person saw it, not as it is now; ``now`` has a time zone.
+
+        Returns:
+            Everything decided about the alert, this act included. It has reached the disk.
+
+        Raises:
+            TriageConflict: Somebody else acted on it since; nothing was kept.
+            TriageError: There is no such name, or the database cannot be written.
+        """
+        checked_name("who", who)
+        key = alert.matter.key
+        if act.deed is Deed.DUPLICATE and act.text == key:
+            raise TriageError("duplicate of: expected another alert, found this one")
+        with self._database.writing() as connection:
+            is_first = not self._is_made(connection)
+            migrate(connection)
+            if is_first and (earlier := self._read_earlier()):
+                connection.execute(insert(ACT), [row._asdict() for row in earlier])
+            known = self._read(connection, key).get(key, UNDECIDED)
+            seen = alert.decisions.version
+            if known.version != seen:
+                raise TriageConflict(known, seen)
+            entry = Entry(seen + 1, now.astimezone(UTC), who, act, alert.seen)
+            connection.execute(insert(ACT), [_row(alert, entry)])
+        return Decisions((*known.entries, entry))
+
+    def decide_all(
+        self, alerts: Iterable[Alert], act: Act, who: str, now: datetime
+    ) -> Mapping[str, TriageError]:
+        """Keep one answer to many alerts; what cannot be kept of one is kept of the others.
+
+        ``alerts`` are as the person saw them; ``now`` has a time zone.
+
+        Returns:
+            Why nothing was kept (``TriageConflict`` if somebody was faster), by the key of the
+            alert; everything else is kept.
+
+        Raises:
+            TriageError: There is no such name; nothing was kept.
+        """
+        checked_name("who", who)
+        failed: dict[str, TriageError] = {}
+        for alert in alerts:
+            try:
+                self.decide(alert, act, who, now)
+            except TriageError as error:
+                failed[alert.matter.key] = error
+        return failed
+
+    def close(self) -> None:
+        """Let go of connections; the next call makes new ones."""
+        self._database.close()
+
+    def _is_made(self, connection: Connection) -> bool:
+        """Whether there are tables, and of a version that we know."""
+        check_known(connection, self.name)
+        return inspect(connection).has_table(ACT.name)
+
+    def _read(self, connection: Connection, key: str = "") -> dict[str, Decisions]:
+        return _decided(_rows(connection, key), self.name)
+
+    def _read_earlier(self) -> Sequence[Row[Any]]:
+        if self._earlier is None or not self._earlier.exists():
+            return ()
+        with Database(file_url(self._earlier), TriageError).reading() as connection:
+            check_known(connection, str(self._earlier))
+            return _rows(connection) if inspect(connection).has_table(ACT.name) else ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def open_triage(results: Path, given: str = "") -> Triage:
+    """Open the decisions of a results folder.
+
+    Args:
+        results: The results folder; nothing is made in it before somebody decides something.
+        given: URL of another database, from ``--triage`` or ``HYBRIDWATCH_TRIAGE``.
+
+    Raises:
+        TriageError: The URL cannot be used, or its driver is not installed.
+    """
+    try:
+        if given:
+            url = parsed(given, f"{TRIAGE_VARIABLE} or --triage")
+            return Triage(Database(url, TriageError))
+        return Triage(Database(url_of(results), TriageError), results / EARLIER_FILE)
+    except UrlError as error:
+        raise TriageError(str(error)) from None
+
+
+def _rows(connection: Connection, key: str = "") -> Sequence[Row[Any]]:
+    wanted = select(ACT).order_by(ACT.c.alert, ACT.c.number)
+    return connection.execute(wanted.where(ACT.c.alert == key) if key else wanted).fetchall()
+
+
+def _decided(rows: Iterable[Row[Any]], name: str) -> dict[str, Decisions]:
+    entries: defaultdict[str, list[Entry]] = defaultdict(list)
+    for row in rows:
+        try:
+            entries[row.alert].append(_entry(row))
+        except (TypeError, ValueError) as error:
+            raise TriageError(f"{name}: act {row.number} on alert {row.alert}: {error}") from error
+    return {alert: Decisions(tuple(acts)) for alert, acts in entries.items()}
+
+
+def _row(alert: Alert, entry: Entry) -> dict[str, Any]:
+    return {
+        "alert": alert.matter.key,
+        "number": entry.number,
+        "about": _about(alert, entry.seen),
+        "at": entry.at,
+        "who": entry.who,
+        "deed": entry.act.deed.value,
+        "text": entry.act.text,
+        "until": entry.act.until,
+        "seen_run": entry.seen.run_id,
+        "seen_started_at": entry.seen.started_at,
+        "seen_verdict": entry.seen.verdict.value,
+        "seen_effect": entry.seen.effect,
+        "seen_rank": entry.seen.rank.value,
+    }
+
+
+def _about(alert: Alert, seen: Seen) -> str:
+    parts = [asdict(part) for part in seen.parts]
+    return json.dumps({**alert.matter.facts(), "parts": parts}, sort_keys=True)
+
+
+def _parts(about: str) -> tuple[SeenPart, ...]:
+    """Read what was bad; unknown for an act of version 1, which is about one metric."""
+    found: Sequence[dict[str, Any]] = json.loads(about).get("parts", ())
+    return tuple(SeenPart(**part) for part in found)
+
+
+def _entry(row: Row[Any]) -> Entry:
+    seen = Seen(
+        run_id=row.seen_run,
+        started_at=row.seen_started_at,
+        verdict=Verdict(row.seen_verdict),
+        effect=row.seen_effect,
+        rank=Action(row.seen_rank),
+        parts=_parts(row.about),
+    )
+    return Entry(row.number, row.at, row.who, Act(Deed(row.deed), row.text, row.until), seen)

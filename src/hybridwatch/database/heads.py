@@ -1,0 +1,194 @@
+"""Which records are about the same, without judging any: what the command line asks.
+
+A head that is not known yet is read off its record, and stays in the database until the record
+is judged.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sqlalchemy import select
+
+from hybridwatch.database.connection import Database
+from hybridwatch.database.opening import with_database
+from hybridwatch.database.reading import RecordRows
+from hybridwatch.database.rules import rules_digest
+from hybridwatch.database.schema import PAIR, RECORD, RUN
+from hybridwatch.database.stamps import Listed, list_stamped
+from hybridwatch.database.sync import forget_vanished, known_by, put_in_place
+from hybridwatch.errors import RecordError
+from hybridwatch.record.bounds import MOST_RECORD_BYTES
+from hybridwatch.record.family import family_of
+from hybridwatch.record.head import Head, head_of
+from hybridwatch.record.run import Run
+from hybridwatch.store import Broken, RecordReader, StoreContents, Stored, read_file
+
+_BATCH = 1000
+"""Heads of a transaction; a second's work."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What a run asks; of two runs with the same question the newer one counts.
+
+    Attributes:
+        scenario: Its id.
+        testbed: Id of the machine.
+        families: Of each side's build, the baseline's first.
+        same: Whether both sides are one build, which asks whether the machine is quiet.
+    """
+
+    scenario: str
+    testbed: str
+    families: tuple[str, ...]
+    same: bool
+
+
+def read_newest(results: Path, reader: RecordReader | None = None) -> StoreContents:
+    """Read the newest run for every question: scenario, testbed and series of builds.
+
+    An older record of a question that has been read is left unread: nothing hangs on it, so it may
+    even be damaged behind its head.
+
+    Args:
+        results: The results folder; one that does not exist is an empty store.
+        reader: Who reads them, to be kept by a caller who will want some of them whole.
+
+    Returns:
+        Those runs, without answers, and whatever else could not be read: nobody knows what a
+        newer record or one without a known question would have decided.
+    """
+    reader = reader or RecordReader()
+    listed, questions = with_database(results, lambda database: _questions(database, results))
+    newest: dict[_Question, Stored] = {}
+    broken: list[Broken] = []
+    for name, path in reversed(list(listed.items())):
+        if (question := questions.get(name)) in newest:
+            continue
+        try:
+            run = reader.bare(path)
+        except RecordError as error:
+            broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
+        else:
+            labels = tuple(build.label for build in run.builds)
+            question = question or _question(run.scenario.id, run.testbed.id, labels)
+            newest.setdefault(question, Stored(path, run))
+    return StoreContents(tuple(reversed(newest.values())), tuple(reversed(broken)))
+
+
+def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) -> tuple[Run, ...]:
+    """Read the newest runs of a scenario on a testbed that have one of some builds.
+
+    Records that cannot be read are left out.
+
+    Args:
+        results: The results folder.
+        run: Whose scenario and testbed; it is left out itself.
+        labels: Of builds.
+        newest: How many runs at most.
+
+    Returns:
+        Oldest first, without answers.
+    """
+    paths = with_database(results, lambda database: _alike(database, results, run, labels))
+    found: list[Run] = []
+    reader = RecordReader()
+    for path in paths:
+        if len(found) == newest:
+            break
+        try:
+            other = reader.bare(results / path)
+        except RecordError:
+            continue
+        if other.scenario == run.scenario:
+            found.append(other)
+    return tuple(reversed(found))
+
+
+def _questions(
+    database: Database, results: Path
+) -> tuple[Mapping[str, Path], Mapping[str, _Question]]:
+    """Give where records lie, and what each asks, by their names, oldest first."""
+    listed = _register(database, results)
+    wanted = (
+        select(RECORD.c.path, RUN.c.scenario, RUN.c.testbed, PAIR.c.baseline, PAIR.c.contender)
+        .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
+        .join(PAIR, PAIR.c.id == RUN.c.pair)
+    )
+    with database.reading() as connection:
+        rows = connection.execute(wanted).fetchall()
+    return (
+        {name: one.path for name, one in listed.items()},
+        {
+            name: _question(scenario, testbed, tuple(filter(None, labels)))
+            for name, scenario, testbed, *labels in rows
+        },
+    )
+
+
+@lru_cache(maxsize=4096)  # a store asks the same again and again
+def _question(scenario: str, testbed: str, labels: tuple[str, ...]) -> _Question:
+    families = tuple(family_of(label) for label in labels)
+    return _Question(scenario, testbed, families, len(labels) > 1 and len(set(labels)) == 1)
+
+
+def _alike(database: Database, results: Path, run: Run, labels: Collection[str]) -> Sequence[str]:
+    _register(database, results)
+    wanted = (
+        select(RECORD.c.path)
+        .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
+        .join(PAIR, PAIR.c.id == RUN.c.pair)
+        .where(
+            RUN.c.scenario == run.scenario.id,
+            RUN.c.digest == run.scenario.digest,
+            RUN.c.testbed == run.testbed.id,
+            RUN.c.run != run.id,
+            PAIR.c.baseline.in_(labels) | PAIR.c.contender.in_(labels),
+        )
+        .order_by(RUN.c.started_at.desc(), RECORD.c.path.desc())
+    )
+    with database.reading() as connection:
+        return connection.scalars(wanted).fetchall()
+
+
+def _register(database: Database, results: Path) -> Mapping[str, Listed]:
+    """Bring the heads in line with the records."""
+    rules = rules_digest()
+    known = known_by(database, rules)
+    listed = list_stamped(results)
+    missing = [
+        (name, one)
+        for name, one in listed.items()
+        if name not in known or known[name].stamp != one.stamp
+    ]
+    forget_vanished(database, rules, known, listed)
+    for start in range(0, len(missing), _BATCH):
+        put_in_place(database, rules, list(_heads(missing[start : start + _BATCH])))
+    return listed
+
+
+def _heads(records: Sequence[tuple[str, Listed]]) -> Iterator[RecordRows]:
+    for name, listed in records:
+        record = {"path": name, **asdict(listed.stamp), "judged": False, "broken": ""}
+        try:
+            head = head_of(read_file(listed.path, MOST_RECORD_BYTES))
+        except (OSError, RecordError):
+            head = None
+        yield RecordRows(record) if head is None else _rows(record, head)
+
+
+def _rows(record: dict[str, object], head: Head) -> RecordRows:
+    first, last = head.builds[0].label, head.builds[-1].label
+    run = {
+        "run": head.id,
+        "sides": len(head.builds),
+        "scenario": head.scenario.id,
+        "version": head.scenario.version,
+        "digest": head.scenario.digest,
+        "testbed": head.testbed.id,
+        "started_at": head.started_at,
+        **dict.fromkeys(("role", "revision", "source", "doubts", "trouble"), ""),
+    }
+    return RecordRows(record, (first if len(head.builds) > 1 else "", last), run)

@@ -1,0 +1,53 @@
+"""The tables of what people decided, step by step from one version to the next (Alembic)."""
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, inspect, text
+
+from hybridwatch.errors import TriageError
+
+VERSIONS: Final = "hybridwatch_schema"
+"""Table in which Alembic keeps the last migration that was made."""
+NEWEST: Final = "0001"
+"""The last migration there is; they are numbered."""
+
+
+def version_of(connection: Connection) -> str:
+    """Name the last migration that was made; empty where none was."""
+    if not inspect(connection).has_table(VERSIONS):
+        return ""
+    found: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSIONS}"))  # noqa: S608
+    return found or ""
+
+
+def check_known(connection: Connection, name: str) -> None:
+    """Refuse tables that a newer hybridwatch has made.
+
+    Args:
+        connection: To the database.
+        name: What to call it.
+
+    Raises:
+        TriageError: They are.
+    """
+    if (found := version_of(connection)) > NEWEST:
+        raise TriageError(
+            f"{name}: schema version: found {found}, but this hybridwatch reads up to {NEWEST}: "
+            "upgrade hybridwatch"
+        )
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the tables to the newest version; whoever calls has the writer's turn."""
+    if version_of(connection) == NEWEST:
+        return
+    # Nobody who only reads needs them.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    scripts = Path(__file__).with_name("migrations")
+    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, NEWEST)

@@ -1,0 +1,8 @@
+"""Runs the migrations on the connection of whoever has the writer's turn."""
+
+from alembic import context
+
+from hybridwatch.database.migration import VERSIONS
+
+context.configure(connection=context.config.attributes["connection"], version_table=VERSIONS)
+context.run_migrations()

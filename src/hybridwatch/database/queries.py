@@ -1,0 +1,511 @@
+"""The questions that screens ask, each answered by the database for what it is about."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Double,
+    Integer,
+    Select,
+    distinct,
+    func,
+    select,
+    type_coerce,
+)
+from sqlalchemy.types import TypeEngine
+
+from hybridwatch.database.connection import Database
+from hybridwatch.database.schema import (
+    LEVEL,
+    PAIR,
+    QUESTION,
+    RECORD,
+    RUN,
+    SERIES,
+    SIDE,
+    VALUE,
+    VERDICT,
+)
+from hybridwatch.database.stamps import Listed, list_stamped
+from hybridwatch.database.writing import made_anew, rules_of
+from hybridwatch.errors import DatabaseError
+
+STANDING: Final = ("scenario", "baseline", "contender", "testbed", "metric", "statistic")
+"""What makes two verdicts answers to one question."""
+
+CELL: Final = ("scenario", "version", "testbed", "metric", "statistic")
+"""What makes numbers a series: only these may be laid beside each other."""
+
+_TIMES: Final = ("started_at", "committed_at")
+_OF_RUN: Final = tuple(c.name for c in RUN.c if c.name not in {"record", "pair", "digest", *_TIMES})
+_OF_SIDE: Final = tuple(c.name for c in SIDE.c if c.name != "record")
+_OWN: Final = tuple(c.name for c in VERDICT.c if c.name not in {"record", "question", *_TIMES})
+"""What a verdict says itself."""
+_NO_TIME: Final = -(2**63)
+"""What NumPy calls NaT."""
+_BEFORE_ALL: Final = -(2**62)
+_MOST_SIDES: Final = 2
+_OF_POINT: Final = ("run", "record", "started_at", "build", "release", "side")
+
+
+class _Microseconds(BigInteger):
+    """A time as it lies in the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One metric and statistic of one scenario and testbed, over runs in time.
+
+    Attributes:
+        points: A row for each trial: ``run``, ``record``, ``started_at``, ``position`` (of the run
+            among those of the series, from 0), ``build``, ``release``, ``side``, ``nth`` (among
+            the side's, from 0), ``trial`` (its index in the run), ``value`` (base units; for a
+            proportion the trial's share of right answers), ``revision``, ``testbed``.
+        levels: A row for each side of each run: ``run`` to ``side`` as above, ``value`` (median of
+            the points), ``n`` (how many), ``fixes`` (JSON: state by fix).
+    """
+
+    points: pd.DataFrame
+    levels: pd.DataFrame
+
+
+class Index:
+    """Everything that the records of a store gave, as of one moment.
+
+    What comes later is not seen, so that two answers fit together; what has vanished since is not
+    seen either. ``is_current`` says whether it is time for another one.
+
+    Args:
+        results: The results folder.
+        database: Where it lies; also as an attribute, for questions that are none of these.
+        listed: The records when it was opened.
+        rules: By which they were judged.
+    """
+
+    def __init__(
+        self, results: Path, database: Database, listed: Mapping[str, Listed], rules: str
+    ) -> None:
+        self.results = results
+        self.kept = database.kept
+        self.database = database
+        self._listed = listed
+        self._rules = rules
+        with database.reading() as connection:
+            self._last = connection.scalar(select(func.max(RECORD.c.id))) or 0
+
+    def is_current(self) -> bool:
+        """Whether the store still holds the same records; a listing, nothing is read."""
+        try:
+            with self.database.reading() as connection:
+                if rules_of(connection) != self._rules:
+                    return False
+        except DatabaseError:
+            return False  # whoever opens it anew says what is wrong
+        return list_stamped(self.results) == self._listed
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many ``records`` (of them ``runs`` and ``broken``), ``values`` and ``verdicts``."""
+        with self.database.reading() as connection:
+
+            def count(what: ColumnElement[Any], number: ColumnElement[int]) -> int:
+                return connection.scalar(select(what).where(number <= self._last)) or 0
+
+            records = count(func.count(), RECORD.c.id)
+            runs = count(func.count(), RUN.c.record)
+            return {
+                "records": records,
+                "runs": runs,
+                "values": int(count(func.sum(LEVEL.c.n), LEVEL.c.record)),
+                "verdicts": count(func.count(), VERDICT.c.record),
+                "broken": records - runs,
+            }
+
+    def runs(self, scenario: str | None = None) -> pd.DataFrame:
+        """Give every side of every run, or of those of one scenario, oldest first.
+
+        Returns:
+            ``record`` (path below the results folder), ``run``, ``side``, ``sides`` (1 or 2),
+            ``scenario``, ``version``, ``group`` (first part of the scenario's id), ``testbed``,
+            ``started_at``, ``committed_at`` (NaT unless ingested with it), ``build``, ``release``,
+            ``accelerator``, ``fixes`` (JSON: state by fix), ``revision`` (of the harness),
+            ``source`` (format it was ingested from, else empty), ``role`` (of two builds, what the
+            run is for), ``failures`` (failed trials of the side), ``doubts`` (held against the
+            machine, one a line), ``trouble`` (why it has no report).
+        """
+        wanted = (
+            select(
+                RECORD.c.path.label("record"),
+                *(_plain(RUN.c[name]) for name in _TIMES),
+                *(RUN.c[name] for name in _OF_RUN),
+                *(SIDE.c[name] for name in _OF_SIDE),
+            )
+            .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
+            .join(SIDE, SIDE.c.record == RUN.c.record)
+            .where(RUN.c.record <= self._last)
+            .order_by(RUN.c.started_at, RECORD.c.path, SIDE.c.side)
+        )
+        if scenario is not None:
+            wanted = wanted.where(RUN.c.scenario == scenario)
+        return _with_group(self._frame(wanted))
+
+    def roles(self) -> Mapping[str, str]:
+        """Say what each run of two builds is for (``Role``), by its record, oldest run first."""
+        found = self._frame(
+            select(RECORD.c.path, RUN.c.role)
+            .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
+            .where(RUN.c.role != "", RUN.c.record <= self._last)
+            .order_by(RUN.c.started_at, RECORD.c.path)
+        )
+        return dict(zip(found["path"], found["role"], strict=True))
+
+    def outcomes(self, scenario: str | None = None) -> pd.DataFrame:
+        """Give ``record`` and ``verdict``, each verdict once that a comparison of the run has."""
+        wanted = (
+            select(RECORD.c.path.label("record"), VERDICT.c.verdict)
+            .join_from(VERDICT, RECORD, RECORD.c.id == VERDICT.c.record)
+            .where(VERDICT.c.record <= self._last)
+            .distinct()
+            .order_by(RECORD.c.path, VERDICT.c.verdict)
+        )
+        if scenario is not None:
+            wanted = wanted.join(RUN, RUN.c.record == VERDICT.c.record).where(
+                RUN.c.scenario == scenario
+            )
+        return self._frame(wanted)
+
+    def broken(self) -> pd.DataFrame:
+        """Give the records that cannot be read: ``record`` and ``reason``, oldest first."""
+        return self._frame(
+            select(RECORD.c.path.label("record"), RECORD.c.broken.label("reason"))
+            .where(RECORD.c.broken != "", RECORD.c.id <= self._last)
+            .order_by(RECORD.c.path)
+        )
+
+    def verdicts(
+        self,
+        *,
+        scenario: str | None = None,
+        records: Collection[str] | None = None,
+        roles: Collection[str] | None = None,
+        ever: Collection[str] | None = None,
+    ) -> pd.DataFrame:
+        """Give comparisons of runs of two builds, oldest run first, as reported.
+
+        Args:
+            scenario: Of this one only.
+            records: Of these only, by their paths.
+            roles: Of runs that are for this only.
+            ever: Only of questions that had one of these verdicts in such runs.
+
+        Returns:
+            ``record``, ``run``, ``scenario``, ``version``, ``group``, ``testbed``, ``started_at``,
+            ``baseline``, ``contender`` (labels), ``place`` (in the report), ``metric``,
+            ``statistic``, ``verdict``, ``effect``, ``low``, ``high`` (its interval),
+            ``p_adjusted``, ``p_holm``, ``old``, ``new`` (centers, base units), ``n_old``,
+            ``n_new``, ``gate`` (what a gate without a policy does: block, warn, watch), ``doubt``
+            (the first), ``doubts`` (how many). NaN where a report has nothing.
+        """
+        wanted = self._verdicts()
+        if scenario is not None:
+            wanted = wanted.where(RUN.c.scenario == scenario)
+        if records is not None:
+            wanted = wanted.where(RECORD.c.path.in_(records))
+        if roles is not None:
+            wanted = wanted.where(RUN.c.role.in_(roles))
+        if ever is not None:
+            had = select(VERDICT.c.question).where(VERDICT.c.verdict.in_(ever))
+            if roles is not None:
+                had = had.join(RUN, RUN.c.record == VERDICT.c.record).where(RUN.c.role.in_(roles))
+            wanted = wanted.where(VERDICT.c.question.in_(had.where(VERDICT.c.record <= self._last)))
+        return self._as_verdicts(wanted)
+
+    def latest_verdicts(self) -> pd.DataFrame:
+        """Give the newest answer to each question: scenario, both builds, testbed, metric.
+
+        Returns:
+            As ``verdicts``, oldest first, and ``stale``: whether a later run of the same scenario,
+            builds and testbed has no verdict on it.
+        """
+        latest = self._as_verdicts(self._verdicts().where(self._is_latest()))
+        question = [name for name in STANDING if name not in {"metric", "statistic"}]
+        newest = latest.groupby(question, observed=True)["started_at"].transform("max")
+        return latest.assign(stale=latest["started_at"] < newest)
+
+    def changed_since(self, time: datetime) -> pd.DataFrame:
+        """Give the latest verdicts that say something else than before a moment.
+
+        Args:
+            time: Aware; runs that started then or later are news.
+
+        Returns:
+            As ``latest_verdicts``, and ``before``: the verdict that held then, empty for a
+            comparison that had none.
+        """
+        latest = self.latest_verdicts()
+        news = latest[latest["started_at"] >= pd.Timestamp(time)]
+        earlier = VERDICT.alias("earlier")
+        before = (
+            select(earlier.c.verdict)
+            .where(
+                earlier.c.question == VERDICT.c.question,
+                earlier.c.started_at < time,
+                earlier.c.record <= self._last,
+            )
+            .order_by(earlier.c.started_at.desc(), earlier.c.record.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        held = self._frame(
+            self._verdicts()
+            .with_only_columns(*_question_columns(), before.label("before"))
+            .where(VERDICT.c.started_at >= time, self._is_latest())
+            .order_by(None)
+        )
+        both = news.merge(held, on=list(STANDING), how="left").fillna({"before": ""})
+        return both[both["verdict"] != both["before"]].reset_index(drop=True)
+
+    def turns(self) -> pd.DataFrame:
+        """Give since when the newest answer to each question holds without another between.
+
+        Returns:
+            The columns of ``STANDING``, and ``started_at`` of the first run that gave it.
+        """
+        other, same = VERDICT.alias("other"), VERDICT.alias("same")
+        last_other = (
+            select(func.max(other.c.started_at))
+            .where(
+                other.c.question == VERDICT.c.question,
+                other.c.verdict != VERDICT.c.verdict,
+                other.c.record <= self._last,
+            )
+            .correlate(VERDICT)
+            .scalar_subquery()
+        )
+        since = (
+            select(func.min(same.c.started_at))
+            .where(
+                same.c.question == VERDICT.c.question,
+                same.c.record <= self._last,
+                same.c.started_at > func.coalesce(last_other, _BEFORE_ALL),
+            )
+            .correlate(VERDICT)
+            .scalar_subquery()
+        )
+        # Of one moment two answers can stand: the newest one then holds since its own.
+        holds = func.coalesce(since, VERDICT.c.started_at)
+        return self._frame(
+            self._verdicts()
+            .with_only_columns(*_question_columns(), _plain(holds.label("started_at")))
+            .where(self._is_latest())
+            .order_by(None)
+        )
+
+    def cells(self) -> pd.DataFrame:
+        """Give every series there is: the columns of ``CELL``, ``runs`` and ``newest`` (start)."""
+        counted = (
+            select(
+                LEVEL.c.series,
+                func.count(distinct(LEVEL.c.record)).label("runs"),
+                func.max(LEVEL.c.started_at).label("newest"),
+            )
+            .where(LEVEL.c.record <= self._last)
+            .group_by(LEVEL.c.series)
+            .subquery()
+        )
+        return self._frame(
+            select(*(SERIES.c[name] for name in CELL), counted.c.runs, _plain(counted.c.newest))
+            .join_from(SERIES, counted, counted.c.series == SERIES.c.id)
+            .order_by(*(SERIES.c[name] for name in CELL))
+        )
+
+    def series(
+        self, scenario: str, version: int, testbed: str, metric: str, statistic: str
+    ) -> Series:
+        """Give one history, oldest first; without rows when there is none."""
+        cell = (
+            scenario,
+            int(version),
+            testbed,
+            metric,
+            statistic,
+        )  # frames have NumPy's own integers
+        names = zip(CELL, cell, strict=True)
+        number = (
+            select(SERIES.c.id)
+            .where(*(SERIES.c[name] == value for name, value in names))
+            .scalar_subquery()
+        )
+        levels = self._levels(number)
+        sizes = levels["n"].to_numpy(np.int64)
+        values = self._frame(
+            select(*(VALUE.c[name] for name in ("record", "side", "nth", "trial", "value")))
+            .where(VALUE.c.series == number, VALUE.c.record <= self._last)
+            .order_by(VALUE.c.record, VALUE.c.side, VALUE.c.nth)
+        )
+        # Values lie by record, the answer is in order of time: each level's begin somewhere else.
+        key = (levels["number"] * _MOST_SIDES + levels["side"]).to_numpy(np.int64)
+        starts = np.empty(len(key), np.int64)
+        ranked = np.argsort(key)
+        starts[ranked] = np.cumsum(sizes[ranked]) - sizes[ranked]
+        nth = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        found = np.repeat(starts, sizes) + nth
+        points = levels.iloc[np.repeat(np.arange(len(levels)), sizes)].reset_index(drop=True)
+        points = points[[*_OF_POINT, "revision", "position"]].assign(
+            testbed=testbed,
+            nth=nth,
+            trial=values["trial"].to_numpy()[found],
+            value=values["value"].to_numpy(np.float64)[found],
+        )
+        return Series(points=points, levels=levels[[*_OF_POINT, "fixes", "position", "value", "n"]])
+
+    def sparklines(self, n: int) -> pd.DataFrame:
+        """Give the contender's last medians in each cell of the overview.
+
+        Args:
+            n: How many runs back, at least 1.
+
+        Returns:
+            The columns of ``STANDING``, ``version``, ``medians`` (a list, oldest first) and
+            ``newest`` (start of the last run). A run of one build has an empty ``baseline``.
+        """
+        age = func.row_number().over(
+            partition_by=(LEVEL.c.series, LEVEL.c.pair),
+            order_by=(LEVEL.c.started_at.desc(), LEVEL.c.record.desc()),
+        )
+        ranked = (
+            select(
+                LEVEL.c.series, LEVEL.c.pair, LEVEL.c.started_at, LEVEL.c.median, age.label("age")
+            )
+            .where(LEVEL.c.pair != 0, LEVEL.c.record <= self._last)
+            .subquery()
+        )
+        wanted = (
+            select(ranked.c.series, ranked.c.pair, ranked.c.median, _plain(ranked.c.started_at))
+            .where(ranked.c.age <= n)
+            .order_by(ranked.c.series, ranked.c.pair, ranked.c.age.desc())
+        )
+        found = _lines(self._frame(wanted))
+        names = self._frame(select(SERIES)).rename(columns={"id": "series"})
+        pairs = self._frame(select(PAIR)).rename(columns={"id": "pair"})
+        whole = found.merge(names, on="series").merge(pairs, on="pair")
+        ordered = whole.sort_values([*CELL, "baseline", "contender"], ignore_index=True)
+        return ordered[[*CELL, "baseline", "contender", "medians", "newest"]]
+
+    def _levels(self, series: Any) -> pd.DataFrame:
+        found = self._frame(
+            select(
+                RUN.c.run,
+                RECORD.c.path.label("record"),
+                _plain(LEVEL.c.started_at),
+                SIDE.c.build,
+                SIDE.c.release,
+                LEVEL.c.side,
+                SIDE.c.fixes,
+                RUN.c.revision,
+                LEVEL.c.median.label("value"),
+                LEVEL.c.n,
+                LEVEL.c.record.label("number"),
+            )
+            .join_from(LEVEL, RECORD, RECORD.c.id == LEVEL.c.record)
+            .join(RUN, RUN.c.record == LEVEL.c.record)
+            .join(SIDE, (SIDE.c.record == LEVEL.c.record) & (SIDE.c.side == LEVEL.c.side))
+            .where(LEVEL.c.series == series, LEVEL.c.record <= self._last)
+            .order_by(LEVEL.c.started_at, RECORD.c.path, LEVEL.c.side)
+        )
+        position = (found["number"] != found["number"].shift()).cumsum() - 1
+        return found.assign(position=position.astype(np.int64))
+
+    def _verdicts(self) -> Select[Any]:
+        return (
+            select(
+                RECORD.c.path.label("record"),
+                RUN.c.run,
+                RUN.c.version,
+                _plain(RUN.c.started_at),
+                *_question_columns(),
+                *(VERDICT.c[name] for name in _OWN),
+            )
+            .join_from(VERDICT, QUESTION, QUESTION.c.id == VERDICT.c.question)
+            .join(PAIR, PAIR.c.id == QUESTION.c.pair)
+            .join(RUN, RUN.c.record == VERDICT.c.record)
+            .join(RECORD, RECORD.c.id == VERDICT.c.record)
+            .where(VERDICT.c.record <= self._last)
+            .order_by(RUN.c.started_at, RECORD.c.path, VERDICT.c.place)
+        )
+
+    def _is_latest(self) -> ColumnElement[bool]:
+        later = VERDICT.alias("later")
+        newest = (
+            select(later.c.record)
+            .where(later.c.question == QUESTION.c.id, later.c.record <= self._last)
+            .order_by(later.c.started_at.desc(), later.c.record.desc())
+            .limit(1)
+            .correlate(QUESTION)
+            .scalar_subquery()
+        )
+        return VERDICT.c.record == newest
+
+    def _as_verdicts(self, wanted: Select[Any]) -> pd.DataFrame:
+        found = _with_group(self._frame(wanted))
+        shared = ["record", "run", "scenario", "version", "group", "testbed", "started_at"]
+        return found[[*shared, "baseline", "contender", "place", "metric", "statistic", *_OWN[1:]]]
+
+    def _frame(self, wanted: Select[Any]) -> pd.DataFrame:
+        with self.database.reading() as connection:
+            if rules_of(connection) != self._rules:
+                raise DatabaseError(made_anew(self.database))
+            rows = connection.execute(wanted).fetchall()
+        kinds = wanted.selected_columns
+        columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+        return pd.DataFrame(
+            {
+                name: _column(column.type, values)
+                for (name, column), values in zip(kinds.items(), columns, strict=True)
+            }
+        )
+
+
+def _lines(levels: pd.DataFrame) -> pd.DataFrame:
+    """Put the medians of each series and pair, which lie together, into one row."""
+    place = levels[["series", "pair"]].to_numpy(np.int64)
+    first = np.flatnonzero(np.r_[len(place) > 0, np.any(place[1:] != place[:-1], axis=1)])
+    last = np.r_[first[1:], len(place)] - 1
+    medians = np.split(levels["median"].to_numpy(), first[1:])
+    of_line = levels.iloc[last[: len(first)]]
+    found: pd.DataFrame = of_line[["series", "pair"]].reset_index(drop=True)
+    found["newest"] = of_line["started_at"].array
+    found["medians"] = [part.tolist() for part in medians[: len(first)]]
+    return found
+
+
+def _with_group(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(group=[scenario.partition("/")[0] for scenario in frame["scenario"]])
+
+
+def _column(kind: TypeEngine[Any], values: Sequence[Any]) -> Any:
+    """Make a column of a frame: times aware, numbers without a value NaN."""
+    if isinstance(kind, _Microseconds):
+        whole = [_NO_TIME if value is None else value for value in values]
+        times = pd.Series(np.array(whole, np.int64).view("datetime64[us]"))
+        return times.dt.tz_localize("UTC")
+    if isinstance(kind, Double):
+        return np.array(values, np.float64)
+    return np.array(values, np.int64) if isinstance(kind, Integer) else pd.Series(values, dtype=str)
+
+
+def _plain(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Leave a time as a number, of which frames make their own a whole column at once."""
+    return type_coerce(column, _Microseconds).label(column.key or "")
+
+
+def _question_columns() -> Iterator[ColumnElement[Any]]:
+    for name in STANDING:
+        yield (PAIR if name in PAIR.c else QUESTION).c[name]

@@ -1,0 +1,166 @@
+"""From one record to the rows that the database keeps of it: read once, judged once."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any, NamedTuple, TypeAlias
+
+from hybridwatch.analysis.gate import consequence
+from hybridwatch.analysis.machine_state import machine_doubts
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.subject import subjects_of
+from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.database.stamps import Listed, printable
+from hybridwatch.errors import HybridwatchError, RecordError
+from hybridwatch.record.role import role_of
+from hybridwatch.record.run import Run
+from hybridwatch.store import read_run
+
+Row: TypeAlias = dict[str, Any]
+
+
+class Measured(NamedTuple):
+    """What a side of a run gives to a series.
+
+    Attributes:
+        metric: Its id.
+        statistic: What each trial was reduced to.
+        side: Index into the run's builds.
+        median: Of the values; the mean of the middle two where they are even.
+        values: Trial and value, as measured.
+    """
+
+    metric: str
+    statistic: str
+    side: int
+    median: float
+    values: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRows:
+    """Everything that is kept of one record; the names of columns are those of ``schema``.
+
+    Attributes:
+        record: Its path, its stamp from before it was read, and why it cannot be read.
+        builds: Labels of baseline and contender; a run of one build has an empty baseline.
+        run: Of the run, empty where the record is broken.
+        sides: Of each side.
+        measured: Its numbers.
+        verdicts: ``metric`` and ``statistic`` stand for the question.
+    """
+
+    record: Row
+    builds: tuple[str, str] = ("", "")
+    run: Row | None = None
+    sides: tuple[Row, ...] = ()
+    measured: tuple[Measured, ...] = ()
+    verdicts: tuple[Row, ...] = ()
+
+
+def read_rows(name: str, listed: Listed) -> RecordRows:
+    """Read a record and judge it; one that cannot be read is kept with the reason.
+
+    Args:
+        name: What the database calls it: its path below the results folder.
+        listed: Where it lies, and its stamp from before it was read.
+    """
+    record = {"path": name, **asdict(listed.stamp), "judged": True, "broken": ""}
+    try:
+        run = read_run(listed.path)
+    except RecordError as error:
+        broken = printable(str(error).removeprefix(f"{listed.path}: "))
+        return RecordRows(record | {"broken": broken})
+    report, trouble = _judged(run)
+    sides = [OneSide(run, index) for index in range(len(run.builds))]
+    doubts = "\n".join(machine_doubts(run)) if report else ""
+    return RecordRows(
+        record,
+        builds_of(run),
+        run_row(run) | {"trouble": trouble, "doubts": doubts},
+        tuple(map(_of_side, sides)),
+        tuple(measured for side in sides for measured in _measured(side)),
+        tuple(
+            {"place": place} | _verdict(comparison, report)
+            for place, comparison in enumerate(report.comparisons)
+        )
+        if report
+        else (),
+    )
+
+
+def builds_of(run: Run) -> tuple[str, str]:
+    """Name the builds that a run compares; the baseline of a run of one build is empty."""
+    return run.builds[0].label if len(run.builds) > 1 else "", run.builds[-1].label
+
+
+def run_row(run: Run) -> Row:
+    """Say what a run is about, before it is judged."""
+    scenario, source = run.scenario, run.source
+    return {
+        "run": run.id,
+        "sides": len(run.builds),
+        "scenario": scenario.id,
+        "version": scenario.version,
+        "digest": scenario.digest,
+        "testbed": run.testbed.id,
+        "started_at": run.started_at,
+        "committed_at": source.committed_at if source else None,
+        "role": role_of(*run.builds).value if len(run.builds) > 1 else "",
+        "revision": run.harness.revision or "unknown",
+        "source": source.format if source else "",
+        "trouble": "",
+        "doubts": "",
+    }
+
+
+def _judged(run: Run) -> tuple[Report | None, str]:
+    try:
+        return report_of(run), ""
+    except HybridwatchError as error:
+        return None, str(error)
+
+
+def _of_side(side: OneSide) -> Row:
+    build = side.build
+    fixes = {name: state.value for name, state in sorted(build.fixes.items())}
+    return {
+        "side": side.index,
+        "build": build.label,
+        "release": build.release,
+        "accelerator": build.accelerator,
+        "fixes": json.dumps(fixes, ensure_ascii=False),
+        "failures": sum(1 for _ in side.run.failed(side.index)),
+    }
+
+
+def _measured(side: OneSide) -> Iterator[Measured]:
+    for subject in subjects_of(side, side):
+        values = tuple(reduce_side(side, subject).by_trial.items())
+        if values:
+            middle = median(value for _, value in values)
+            yield Measured(subject.metric.id, subject.statistic, side.index, middle, values)
+
+
+def _verdict(comparison: Comparison, report: Report) -> Row:
+    interval, old, new = comparison.interval, comparison.baseline, comparison.contender
+    return {
+        "metric": comparison.metric.id,
+        "statistic": comparison.statistic,
+        "verdict": comparison.verdict.value,
+        "effect": comparison.effect,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "p_adjusted": comparison.p_adjusted,
+        "p_holm": comparison.p_holm,
+        "old": old.center if old else None,
+        "new": new.center if new else None,
+        "n_old": old.n if old else 0,
+        "n_new": new.n if new else 0,
+        "gate": consequence(comparison, report).value,
+        "doubt": comparison.doubts[0] if comparison.doubts else "",
+        "doubts": len(comparison.doubts),
+    }

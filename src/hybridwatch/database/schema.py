@@ -1,0 +1,260 @@
+"""Every table of the database; ``docs/database.md`` draws them and says what each column means.
+
+What is *derived* from records is dropped and made again when the rules change (``RULES``), and
+never migrated. What people decided and what machines are to do is *kept*: it changes only by the
+migrations beside this module.
+
+Texts that stand in many rows are kept once, in ``series`` and ``question``, and times are whole
+microseconds since 1970 (UTC), so that a value takes some 25 bytes and a series is one range.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+ROWS_VERSION: Final = 3
+"""Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns or
+other numbers of a trial. Every database then makes what is derived again."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware time as whole microseconds since 1970: exact, and the same in every database."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """Count from 1970."""
+        return None if value is None else (value - _EPOCH) // _MICROSECOND
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Give it in UTC."""
+        return None if value is None else _EPOCH + value * _MICROSECOND
+
+
+class Utc(TypeDecorator[datetime]):
+    """A time in UTC, also where the database knows no time zones."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Leave no other zone in."""
+        return value.astimezone(UTC) if value else None
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Give it in UTC."""
+        if value is None:
+            return None
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+METADATA: Final = MetaData()
+
+RULES: Final = Table(
+    "rules",
+    METADATA,
+    Column("digest", String(16), primary_key=True),
+)
+"""One row: the rules by which everything derived was made."""
+
+RECORD: Final = Table(
+    "record",
+    METADATA,
+    # Never used twice: whoever opened the database before does not see what came after.
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("path", Text, nullable=False, unique=True),
+    Column("record_ns", BigInteger, nullable=False),
+    Column("record_size", BigInteger, nullable=False),
+    Column("bulk_ns", BigInteger, nullable=False),
+    Column("bulk_size", BigInteger, nullable=False),
+    Column("judged", Boolean, nullable=False),
+    Column("broken", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+PAIR: Final = Table(
+    "pair",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("baseline", Text, nullable=False),
+    Column("contender", Text, nullable=False),
+    UniqueConstraint("baseline", "contender"),
+)
+"""Labels of the builds that a run compares; a run of one build has an empty baseline."""
+
+RUN: Final = Table(
+    "run",
+    METADATA,
+    Column("record", BigInteger, primary_key=True, autoincrement=False),
+    Column("run", Text, nullable=False),
+    Column("sides", SmallInteger, nullable=False),
+    Column("scenario", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("testbed", Text, nullable=False),
+    Column("started_at", Moment, nullable=False),
+    Column("committed_at", Moment),
+    Column("pair", Integer, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("doubts", Text, nullable=False),
+    Column("trouble", Text, nullable=False),
+    Index("run_of_scenario", "scenario", "testbed", "started_at"),
+)
+
+SIDE: Final = Table(
+    "side",
+    METADATA,
+    Column("record", BigInteger, nullable=False),
+    Column("side", SmallInteger, nullable=False),
+    Column("build", Text, nullable=False),
+    Column("release", Text, nullable=False),
+    Column("accelerator", Text, nullable=False),
+    Column("fixes", Text, nullable=False),
+    Column("failures", Integer, nullable=False),
+    PrimaryKeyConstraint("record", "side"),
+    sqlite_with_rowid=False,
+)
+
+SERIES: Final = Table(
+    "series",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("scenario", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("testbed", Text, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("statistic", Text, nullable=False),
+    UniqueConstraint("scenario", "version", "testbed", "metric", "statistic"),
+)
+
+LEVEL: Final = Table(
+    "level",
+    METADATA,
+    Column("series", Integer, nullable=False),
+    Column("pair", Integer, nullable=False),
+    Column("started_at", Moment, nullable=False),
+    Column("record", BigInteger, nullable=False),
+    Column("side", SmallInteger, nullable=False),
+    Column("median", Double, nullable=False),
+    Column("n", Integer, nullable=False),
+    PrimaryKeyConstraint("series", "pair", "started_at", "record", "side"),
+    Index("level_of_record", "record"),
+    sqlite_with_rowid=False,
+)
+"""A side of a run in a series; ``pair`` is 0 for a baseline, which has no line of its own."""
+
+VALUE: Final = Table(
+    "value",
+    METADATA,
+    Column("series", Integer, nullable=False),
+    Column("record", BigInteger, nullable=False),
+    Column("side", SmallInteger, nullable=False),
+    Column("nth", Integer, nullable=False),
+    Column("trial", Integer, nullable=False),
+    Column("value", Double, nullable=False),
+    PrimaryKeyConstraint("series", "record", "side", "nth"),
+    sqlite_with_rowid=False,
+)
+
+QUESTION: Final = Table(
+    "question",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("scenario", Text, nullable=False),
+    Column("pair", Integer, nullable=False),
+    Column("testbed", Text, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("statistic", Text, nullable=False),
+    UniqueConstraint("scenario", "pair", "testbed", "metric", "statistic"),
+)
+
+VERDICT: Final = Table(
+    "verdict",
+    METADATA,
+    Column("record", BigInteger, nullable=False),
+    Column("place", SmallInteger, nullable=False),
+    Column("question", Integer, nullable=False),
+    Column("started_at", Moment, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("effect", Double),
+    Column("low", Double),
+    Column("high", Double),
+    Column("p_adjusted", Double),
+    Column("p_holm", Double),
+    Column("old", Double),
+    Column("new", Double),
+    Column("n_old", Integer, nullable=False),
+    Column("n_new", Integer, nullable=False),
+    Column("gate", Text, nullable=False),
+    Column("doubt", Text, nullable=False),
+    Column("doubts", SmallInteger, nullable=False),
+    PrimaryKeyConstraint("record", "place"),
+    Index("verdict_in_time", "question", "started_at", "record", "verdict"),
+    sqlite_with_rowid=False,
+)
+
+DERIVED: Final[Sequence[Table]] = (
+    RULES,
+    RECORD,
+    PAIR,
+    RUN,
+    SIDE,
+    SERIES,
+    LEVEL,
+    VALUE,
+    QUESTION,
+    VERDICT,
+)
+"""Made of records alone. ``rules`` comes first: what has no rules is made again."""
+
+OF_RECORD: Final[Sequence[Table]] = (RUN, SIDE, LEVEL, VERDICT)
+"""Tables of which a record's rows go with it; those of ``value`` lie by series."""
+
+ACT: Final = Table(
+    "triage_act",
+    METADATA,
+    Column("alert", String(32), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("about", Text, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("deed", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("until", Utc),
+    Column("seen_run", Text, nullable=False),
+    Column("seen_started_at", Utc, nullable=False),
+    Column("seen_verdict", Text, nullable=False),
+    Column("seen_effect", Double),
+    Column("seen_rank", Text, nullable=False),
+)
+"""What people did about alerts, a row for each act, only ever added.
+
+``about`` is JSON, so that the table can be read without us: the matter, and under ``parts`` the
+metrics that were bad when the person acted. Acts of the time when every metric had an alert of its
+own have no ``parts`` and stand under the keys of their metrics (``Question.key``).
+"""

@@ -1,0 +1,49 @@
+"""One of two who act on the same alerts at the same moment; started by ``test_database``."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.decisions import Triage, open_triage
+from hybridwatch.triage import Alert, TriageConflict, acknowledge, alerts_of
+from tests.unit.triage.builders import QUESTION, nights, noon
+
+
+def look(triage: Triage, scenario: str) -> Alert:
+    judged = nights(Verdict.REGRESSION, about=replace(QUESTION, scenario=scenario))
+    (alert,) = alerts_of(judged, triage.decisions(), noon(0))
+    return alert
+
+
+def act(triage: Triage, alert: Alert, name: str) -> str:
+    try:
+        triage.decide(alert, acknowledge("mine"), name, noon(0))
+    except TriageConflict as conflict:
+        return f"told of {', '.join(entry.who for entry in conflict.meanwhile)}"
+    return "won"
+
+
+def overrule(triage: Triage, alert: Alert, name: str) -> str:
+    """The planted defect: whoever is told acts again without asking anybody."""
+    while act(triage, alert, name) != "won":
+        alert = look(triage, alert.matter.scenario)
+    return "won"
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main(place: str, name: str, rounds: int, planted: bool) -> None:
+    with open_triage(Path(), place) as triage:
+        for number in range(rounds):
+            alert = look(triage, f"round-{number}")
+            say("ready")
+            sys.stdin.readline()
+            say((overrule if planted else act)(triage, alert, name))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), "overrule" in sys.argv)

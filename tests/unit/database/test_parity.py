@@ -1,0 +1,140 @@
+"""Every number of the index is the one that the record gives when it is read and judged now."""
+
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hybridwatch.analysis.gate import consequence
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.database.queries import CELL
+from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.severity import verdict_of
+from hybridwatch.history.trials import trials_of
+from hybridwatch.store import list_records, read_run
+from tests.store_builders import records_of_two_sides
+from tests.unit.database import synthetic
+from tests.unit.database.stores import opened
+
+COMMITTED = Path(__file__).parents[3] / "results"
+
+
+@pytest.fixture(scope="module", params=["committed", "made up"])
+def store(request, tmp_path_factory):
+    folder: Path = tmp_path_factory.mktemp("store")
+    if request.param == "committed":
+        shutil.copytree(COMMITTED / "records", folder / "records")
+    else:
+        synthetic.write_store(folder, 6 * synthetic.VALUES_PER_RUN, seed=3)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reports(store):
+    return {
+        path.relative_to(store).as_posix(): report_of(read_run(path))
+        for path in records_of_two_sides(store)
+    }
+
+
+def differences(told: pd.DataFrame, reports: Mapping[str, Report]) -> list[str]:
+    """Every place at which verdicts of an index differ from the reports of today."""
+    found = []
+    for record, report in reports.items():
+        rows = told[told["record"] == record]
+        if len(rows) != len(report.comparisons):
+            found.append(f"{record}: {len(rows)} of {len(report.comparisons)}")
+        for row, c in zip(rows.to_dict("records"), report.comparisons, strict=False):
+            expected = {
+                "scenario": report.scenario.id,
+                "baseline": report.baseline.build.label,
+                "contender": report.contender.build.label,
+                "metric": c.metric.id,
+                "statistic": c.statistic,
+                "verdict": c.verdict.value,
+                "effect": c.effect,
+                "low": c.interval.low if c.interval else None,
+                "high": c.interval.high if c.interval else None,
+                "p_adjusted": c.p_adjusted,
+                "p_holm": c.p_holm,
+                "old": c.baseline.center if c.baseline else None,
+                "new": c.contender.center if c.contender else None,
+                "n_old": c.baseline.n if c.baseline else 0,
+                "n_new": c.contender.n if c.contender else 0,
+                "gate": consequence(c, report).value,
+                "doubt": next(iter(c.doubts), ""),
+                "doubts": len(c.doubts),
+            }
+            found += [
+                f"{record} {c.metric.id}: {name}"
+                for name, value in expected.items()
+                if not (row[name] == value or (value is None and math.isnan(row[name])))
+            ]
+    return found
+
+
+def test_verdicts_are_those_of_the_reports(store, reports):
+    told = opened(store).index.verdicts()
+    assert len(told) > 30
+    assert differences(told, reports) == []
+
+
+@pytest.mark.parametrize("column", ["effect", "n_new", "verdict"])
+def test_a_single_wrong_number_would_be_seen(store, reports, column):
+    told = opened(store).index.verdicts()
+    row = told.index[told["effect"].notna() & (told["effect"] != 0)][0]
+    wrong = {"effect": told.loc[row, "effect"] * (1 + 1e-15) + 1e-300, "n_new": -1}
+    told.loc[row, column] = wrong.get(column, "other")
+    assert len(differences(told, reports)) == 1
+
+
+def entries_of(store: Path) -> list[Entry]:
+    """Every record, oldest first."""
+    return [entry for entry in map(entry_of, list_records(store)) if isinstance(entry, Entry)]
+
+
+def test_every_value_and_median_is_that_of_its_run(store):
+    index = opened(store).index
+    seen = 0
+    for entry in entries_of(store):
+        run = entry.run
+        cell = run.scenario.id, run.scenario.version, run.testbed.id
+        for trials in trials_of(entry):
+            found = index.series(*cell, trials.metric.id, trials.statistic)
+            points = found.points[found.points["run"] == run.id]
+            columns = ["build", "side", "nth", "value", "revision", "testbed"]
+            assert list(points[columns].itertuples(index=False, name=None)) == [
+                (p.build, p.side, p.nth, p.value, p.revision, p.testbed) for p in trials.points
+            ]
+            levels = found.levels[found.levels["run"] == run.id][["build", "side", "value"]]
+            assert list(levels.itertuples(index=False, name=None)) == [
+                (median.build, median.side, median.value) for median in trials.medians
+            ]
+            seen += len(points)
+    assert seen == index.counts["values"]
+
+
+def test_runs_of_a_series_are_in_order_of_time(store):
+    index = opened(store).index
+    for cell in index.cells().itertuples(index=False):
+        points = index.series(*(getattr(cell, name) for name in CELL)).points
+        runs = points.drop_duplicates("run")
+        assert runs["started_at"].is_monotonic_increasing
+        assert runs["position"].tolist() == list(range(len(runs)))
+
+
+def test_the_newest_run_of_each_comparison_is_the_one_that_stands(store):
+    latest = opened(store).index.latest_verdicts()
+    newest = {
+        (entry.run.scenario.id, *(b.label for b in entry.run.builds), entry.run.testbed.id): entry
+        for entry in entries_of(store)
+        if entry.report is not None
+    }
+    for entry in newest.values():
+        assert entry.report is not None
+        mine = latest[latest["record"] == entry.path.relative_to(store).as_posix()]
+        assert verdict_of(entry.report).value in set(mine["verdict"])

@@ -1,0 +1,98 @@
+"""A PostgreSQL server that comes and goes."""
+
+import threading
+import time
+
+import pytest
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.connection import Database
+from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.url import DATABASE_VARIABLE, parsed
+from hybridwatch.errors import DatabaseError, TriageError
+from hybridwatch.triage import note
+from tests.postgres import MISSING, Server, running, schema_of
+from tests.unit.database.stores import add, opened
+from tests.unit.database.test_update import answers_of
+from tests.unit.triage.builders import alert_of, noon
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A server that nobody else has, and the URL of a schema in it."""
+    with running() as found:
+        if found is None:
+            pytest.skip(MISSING)
+        with schema_of(found) as url:
+            monkeypatch.setenv(DATABASE_VARIABLE, url)
+            yield found
+
+
+def restart(server: Server) -> None:
+    server.stop()
+    server.start()
+
+
+def test_a_server_that_was_started_again_is_found_again_and_lost_nothing(own, tmp_path):
+    add(tmp_path, 1)
+    index = opened(tmp_path).index
+    before = answers_of(index)
+    with open_triage(tmp_path) as triage:
+        known = triage.decide(alert_of(Verdict.REGRESSION), note("kept"), "Ann", noon(0))
+        restart(own)
+        assert answers_of(index) == before
+        assert list(triage.decisions().values()) == [known]
+
+
+def test_while_a_server_is_away_it_is_named_and_nothing_is_read_from_elsewhere(own, tmp_path):
+    add(tmp_path, 1)
+    index = opened(tmp_path).index
+    own.stop()
+    try:
+        assert not index.is_current()
+        with pytest.raises(DatabaseError, match=r"^postgresql\+psycopg://hybridwatch@"):
+            opened(tmp_path)
+        with open_triage(tmp_path) as triage, pytest.raises(TriageError, match="postgresql"):
+            triage.decisions()
+    finally:
+        own.start()
+    assert opened(tmp_path).read == 0
+
+
+def test_restarted_again_and_again_under_load_loses_nothing_and_keeps_nothing_half(own, tmp_path):
+    for number in range(4):
+        add(tmp_path, number)
+    whole = answers_of(opened(tmp_path).index)
+    ended = threading.Event()
+    failed: list[BaseException] = []
+
+    def load() -> None:
+        while not ended.is_set():
+            try:
+                opened(tmp_path, rebuild=True)
+            except DatabaseError:
+                time.sleep(0.05)
+            except BaseException as error:  # noqa: BLE001 (the test asks which)
+                failed.append(error)
+
+    threads = [threading.Thread(target=load) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        time.sleep(0.3)
+        restart(own)
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert answers_of(opened(tmp_path).index) == whole
+
+
+def test_a_statement_that_takes_too_long_is_given_up(own, tmp_path, monkeypatch):
+    monkeypatch.setattr("hybridwatch.database.connection._LONGEST_STATEMENT_S", 1)
+    database = Database(parsed(own.url, "the test"))
+    with (
+        pytest.raises(DatabaseError, match="statement timeout"),
+        database.reading() as connection,
+    ):
+        connection.exec_driver_sql("SELECT pg_sleep(30)")
