@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,13 +111,14 @@ class Index:
             return False  # whoever opens it anew says what is wrong
         return list_stamped(self.results) == self._listed
 
-    @property
+    @cached_property
     def counts(self) -> dict[str, int]:
         """How many ``records`` (of them ``runs`` and ``broken``), ``values`` and ``verdicts``."""
         with self.database.reading() as connection:
 
             def count(what: ColumnElement[Any], number: ColumnElement[int]) -> int:
-                return connection.scalar(select(what).where(number <= self._last)) or 0
+                # A sum is not looked up in the table's order: a smaller index will do.
+                return connection.scalar(select(what).where(number + 0 <= self._last)) or 0
 
             records = count(func.count(), RECORD.c.id)
             runs = count(func.count(), RUN.c.record)
@@ -140,21 +142,10 @@ class Index:
             run is for), ``failures`` (failed trials of the side), ``doubts`` (held against the
             machine, one a line), ``trouble`` (why it has no report).
         """
-        wanted = (
-            select(
-                RECORD.c.path.label("record"),
-                *(_plain(RUN.c[name]) for name in _TIMES),
-                *(RUN.c[name] for name in _OF_RUN),
-                *(SIDE.c[name] for name in _OF_SIDE),
-            )
-            .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
-            .join(SIDE, SIDE.c.record == RUN.c.record)
-            .where(RUN.c.record <= self._last)
-            .order_by(RUN.c.started_at, RECORD.c.path, SIDE.c.side)
-        )
+        runs = self._runs
         if scenario is not None:
-            wanted = wanted.where(RUN.c.scenario == scenario)
-        return _with_group(self._frame(wanted))
+            runs = runs[runs["scenario"] == scenario].reset_index(drop=True)
+        return runs.copy()
 
     def roles(self) -> Mapping[str, str]:
         """Say what each run of two builds is for (``Role``), by its record, oldest run first."""
@@ -196,6 +187,7 @@ class Index:
         records: Collection[str] | None = None,
         roles: Collection[str] | None = None,
         ever: Collection[str] | None = None,
+        only: Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """Give comparisons of runs of two builds, oldest run first, as reported.
 
@@ -204,6 +196,7 @@ class Index:
             records: Of these only, by their paths.
             roles: Of runs that are for this only.
             ever: Only of questions that had one of these verdicts in such runs.
+            only: The columns that are wanted, of those below but ``group``.
 
         Returns:
             ``record``, ``run``, ``scenario``, ``version``, ``group``, ``testbed``, ``started_at``,
@@ -225,7 +218,9 @@ class Index:
             if roles is not None:
                 had = had.join(RUN, RUN.c.record == VERDICT.c.record).where(RUN.c.role.in_(roles))
             wanted = wanted.where(VERDICT.c.question.in_(had.where(VERDICT.c.record <= self._last)))
-        return self._as_verdicts(wanted)
+        if only is None:
+            return self._as_verdicts(wanted)
+        return self._frame(wanted.with_only_columns(*(wanted.selected_columns[n] for n in only)))
 
     def latest_verdicts(self) -> pd.DataFrame:
         """Give the newest answer to each question: scenario, both builds, testbed, metric.
@@ -234,10 +229,7 @@ class Index:
             As ``verdicts``, oldest first, and ``stale``: whether a later run of the same scenario,
             builds and testbed has no verdict on it.
         """
-        latest = self._as_verdicts(self._verdicts().where(self._is_latest()))
-        question = [name for name in STANDING if name not in {"metric", "statistic"}]
-        newest = latest.groupby(question, observed=True)["started_at"].transform("max")
-        return latest.assign(stale=latest["started_at"] < newest)
+        return self._latest.copy()
 
     def changed_since(self, time: datetime) -> pd.DataFrame:
         """Give the latest verdicts that say something else than before a moment.
@@ -249,8 +241,7 @@ class Index:
             As ``latest_verdicts``, and ``before``: the verdict that held then, empty for a
             comparison that had none.
         """
-        latest = self.latest_verdicts()
-        news = latest[latest["started_at"] >= pd.Timestamp(time)]
+        news = self._latest[self._latest["started_at"] >= pd.Timestamp(time)]
         earlier = VERDICT.alias("earlier")
         before = (
             select(earlier.c.verdict)
@@ -398,6 +389,29 @@ class Index:
         whole = found.merge(names, on="series").merge(pairs, on="pair")
         ordered = whole.sort_values([*CELL, "baseline", "contender"], ignore_index=True)
         return ordered[[*CELL, "baseline", "contender", "medians", "newest"]]
+
+    @cached_property  # few beside the values, and every page wants them
+    def _runs(self) -> pd.DataFrame:
+        wanted = (
+            select(
+                RECORD.c.path.label("record"),
+                *(_plain(RUN.c[name]) for name in _TIMES),
+                *(RUN.c[name] for name in _OF_RUN),
+                *(SIDE.c[name] for name in _OF_SIDE),
+            )
+            .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
+            .join(SIDE, SIDE.c.record == RUN.c.record)
+            .where(RUN.c.record <= self._last)
+            .order_by(RUN.c.started_at, RECORD.c.path, SIDE.c.side)
+        )
+        return _with_group(self._frame(wanted))
+
+    @cached_property
+    def _latest(self) -> pd.DataFrame:
+        latest = self._as_verdicts(self._verdicts().where(self._is_latest()))
+        question = [name for name in STANDING if name not in {"metric", "statistic"}]
+        newest = latest.groupby(question, observed=True)["started_at"].transform("max")
+        return latest.assign(stale=latest["started_at"] < newest)
 
     def _levels(self, series: Any) -> pd.DataFrame:
         found = self._frame(

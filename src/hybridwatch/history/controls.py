@@ -186,8 +186,8 @@ def _sides(index: Index) -> Mapping[str, tuple[Engine, Engine]]:
 def _readings(index: Index) -> Mapping[str, Sequence[Reading]]:
     """What each control's report says, by record."""
     found: defaultdict[str, list[Reading]] = defaultdict(list)
-    wanted = index.verdicts(roles=[role.value for role in _CONTROLS])
     names = ("record", "metric", "statistic", "verdict", "old", "new")
+    wanted = index.verdicts(roles=[role.value for role in _CONTROLS], only=names)
     # Column by column: row by row takes seconds in a large store.
     for record, metric, statistic, verdict, old, new in zip(
         *(wanted[name].tolist() for name in names), strict=True

@@ -24,7 +24,7 @@ def judged_from(index: Index) -> list[Judged]:
     Args:
         index: A whole store; other questions than these never had an alert.
     """
-    answers = index.verdicts(roles=_NEWS, ever=_BAD)[_TOLD]
+    answers = index.verdicts(roles=_NEWS, ever=_BAD, only=_TOLD)
     return [_judged(row) for row in answers.itertuples(index=False)]
 
 

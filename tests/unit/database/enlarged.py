@@ -67,6 +67,8 @@ def _shifted(column: ColumnElement[Any], last: int, number: int) -> ColumnElemen
     if column.key == "started_at":
         microseconds = number * timedelta(weeks=_WEEKS) // timedelta(microseconds=1)
         return column.op("+")(literal(microseconds))
+    if column.key == "run":
+        return column + f"-{number}"
     if column.key == "path":
         place = func.replace(column, "synthetic-2c-000000/", f"synthetic-2c-000000-{number}/")
         return place.label("path")
