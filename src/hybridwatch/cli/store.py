@@ -17,7 +17,7 @@ from hybridwatch.store.integrity import SUMS, StoreCheck, add_digests, check_sto
 STORE_SCHEMA = 1
 
 
-@click.group("store")
+@click.group("store", epilog=examples("hybridwatch store check"))
 def command() -> None:
     """Look after the results folder."""
 

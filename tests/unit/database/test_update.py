@@ -6,6 +6,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 import pytest
@@ -196,16 +197,43 @@ def test_who_opened_before_sees_one_moment(tmp_path):
     assert index.counts["runs"] == 1
 
 
-def test_records_judged_by_several_processes_give_the_same(tmp_path, monkeypatch):
-    for number in range(6):
-        add(tmp_path, number)
-    alone = rebuilt(tmp_path)
+@pytest.fixture
+def several(monkeypatch):
+    """Two processes read, from two records on."""
     monkeypatch.setattr(judging, "_WORTH_IT", 2)
     monkeypatch.setattr(judging, "_AT_A_TIME", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+
+def test_records_judged_by_several_processes_give_the_same(tmp_path, several, monkeypatch):
+    for number in range(6):
+        add(tmp_path, number)
+    with monkeypatch.context() as one:
+        one.setattr(os, "cpu_count", lambda: 1)
+        alone = rebuilt(tmp_path)
+    # As the script of a dashboard's page, which runs in the server's process and cannot run alone.
+    page = ModuleType("__main__")
+    page.__file__ = str(tmp_path / "page.py")
+    (tmp_path / "page.py").write_text("raise SystemExit(not_here)")
+    monkeypatch.setitem(sys.modules, "__main__", page)
     together = opened(tmp_path, rebuild=True)
     assert together.said == [(done, 6) for done in range(7)]
     assert answers_of(together.index) == alone
+
+
+def test_what_a_process_that_was_killed_had_to_read_is_read_all_the_same(
+    tmp_path, several, monkeypatch
+):
+    for number in range(4):
+        add(tmp_path, number)
+    read = judging._Worker.read
+
+    def killed(worker, part):
+        worker._process.kill()
+        return read(worker, part)
+
+    monkeypatch.setattr(judging._Worker, "read", killed)
+    assert opened(tmp_path).index.counts["runs"] == 4
 
 
 def test_other_rules_judge_again_and_say_so_to_who_has_the_old_ones(tmp_path, monkeypatch):
