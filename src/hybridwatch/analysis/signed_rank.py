@@ -137,7 +137,7 @@ def _resampled(logs: Any) -> Any:
     order = np.argsort(means, kind="stable")
     means, left, right = means[order], left[order], right[order]
     wanted = max(_FEWEST_RESAMPLES, min(RESAMPLES, _MOST_MEANS // len(means)))
-    drawn = _drawn(n, wanted)
+    drawn = _drawn(n, wanted, SEED)
     step = max(1, _BATCH // len(means))
     batches = (drawn[at : at + step] for at in range(0, wanted, step))
     return np.concatenate([_weighted_medians(means, left, right, some) for some in batches])
@@ -146,9 +146,9 @@ def _resampled(logs: Any) -> Any:
 @lru_cache(
     maxsize=8
 )  # a report asks for as many metrics as often, and a store for one report a run
-def _drawn(n: int, wanted: int) -> Any:
+def _drawn(n: int, wanted: int, seed: int) -> Any:
     """Say how often each of ``n`` blocks counts in each resample; seeded, so always the same."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     return rng.multinomial(n, np.full(n, 1 / n), size=wanted).astype(np.int32)
 
 
