@@ -1,6 +1,6 @@
 """The questions that screens ask, each answered by the database for what it is about."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -9,37 +9,23 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Double,
-    Integer,
-    Select,
-    distinct,
-    func,
-    select,
-    type_coerce,
-)
-from sqlalchemy.types import TypeEngine
+from sqlalchemy import ColumnElement, Select, distinct, func, select
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.schema import (
-    LEVEL,
-    PAIR,
-    QUESTION,
-    RECORD,
-    RUN,
-    SERIES,
-    SIDE,
-    VALUE,
-    VERDICT,
-)
+from hybridwatch.database.frames import frame_of, lines_of, plain, with_group
+from hybridwatch.database.schema import LEVEL, PAIR, RECORD, RUN, SERIES, SIDE, VALUE, VERDICT
 from hybridwatch.database.stamps import Listed, list_stamped
+from hybridwatch.database.statements import (
+    OWN,
+    STANDING,
+    every_verdict,
+    held_before,
+    holds_since,
+    is_latest,
+    question_columns,
+)
 from hybridwatch.database.writing import made_anew, rules_of
 from hybridwatch.errors import DatabaseError
-
-STANDING: Final = ("scenario", "baseline", "contender", "testbed", "metric", "statistic")
-"""What makes two verdicts answers to one question."""
 
 CELL: Final = ("scenario", "version", "testbed", "metric", "statistic")
 """What makes numbers a series: only these may be laid beside each other."""
@@ -47,17 +33,8 @@ CELL: Final = ("scenario", "version", "testbed", "metric", "statistic")
 _TIMES: Final = ("started_at", "committed_at")
 _OF_RUN: Final = tuple(c.name for c in RUN.c if c.name not in {"record", "pair", "digest", *_TIMES})
 _OF_SIDE: Final = tuple(c.name for c in SIDE.c if c.name != "record")
-_OWN: Final = tuple(c.name for c in VERDICT.c if c.name not in {"record", "question", *_TIMES})
-"""What a verdict says itself."""
-_NO_TIME: Final = -(2**63)
-"""What NumPy calls NaT."""
-_BEFORE_ALL: Final = -(2**62)
 _MOST_SIDES: Final = 2
 _OF_POINT: Final = ("run", "record", "started_at", "build", "release", "side")
-
-
-class _Microseconds(BigInteger):
-    """A time as it lies in the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +183,7 @@ class Index:
             ``n_new``, ``gate`` (what a gate without a policy does: block, warn, watch), ``doubt``
             (the first), ``doubts`` (how many). NaN where a report has nothing.
         """
-        wanted = self._verdicts()
+        wanted = every_verdict(self._last)
         if scenario is not None:
             wanted = wanted.where(RUN.c.scenario == scenario)
         if records is not None:
@@ -242,22 +219,10 @@ class Index:
             comparison that had none.
         """
         news = self._latest[self._latest["started_at"] >= pd.Timestamp(time)]
-        earlier = VERDICT.alias("earlier")
-        before = (
-            select(earlier.c.verdict)
-            .where(
-                earlier.c.question == VERDICT.c.question,
-                earlier.c.started_at < time,
-                earlier.c.record <= self._last,
-            )
-            .order_by(earlier.c.started_at.desc(), earlier.c.record.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
         held = self._frame(
-            self._verdicts()
-            .with_only_columns(*_question_columns(), before.label("before"))
-            .where(VERDICT.c.started_at >= time, self._is_latest())
+            every_verdict(self._last)
+            .with_only_columns(*question_columns(), held_before(self._last, time).label("before"))
+            .where(VERDICT.c.started_at >= time, is_latest(self._last))
             .order_by(None)
         )
         both = news.merge(held, on=list(STANDING), how="left").fillna({"before": ""})
@@ -269,33 +234,12 @@ class Index:
         Returns:
             The columns of ``STANDING``, and ``started_at`` of the first run that gave it.
         """
-        other, same = VERDICT.alias("other"), VERDICT.alias("same")
-        last_other = (
-            select(func.max(other.c.started_at))
-            .where(
-                other.c.question == VERDICT.c.question,
-                other.c.verdict != VERDICT.c.verdict,
-                other.c.record <= self._last,
-            )
-            .correlate(VERDICT)
-            .scalar_subquery()
-        )
-        since = (
-            select(func.min(same.c.started_at))
-            .where(
-                same.c.question == VERDICT.c.question,
-                same.c.record <= self._last,
-                same.c.started_at > func.coalesce(last_other, _BEFORE_ALL),
-            )
-            .correlate(VERDICT)
-            .scalar_subquery()
-        )
-        # Of one moment two answers can stand: the newest one then holds since its own.
-        holds = func.coalesce(since, VERDICT.c.started_at)
         return self._frame(
-            self._verdicts()
-            .with_only_columns(*_question_columns(), _plain(holds.label("started_at")))
-            .where(self._is_latest())
+            every_verdict(self._last)
+            .with_only_columns(
+                *question_columns(), plain(holds_since(self._last).label("started_at"))
+            )
+            .where(is_latest(self._last))
             .order_by(None)
         )
 
@@ -312,7 +256,7 @@ class Index:
             .subquery()
         )
         return self._frame(
-            select(*(SERIES.c[name] for name in CELL), counted.c.runs, _plain(counted.c.newest))
+            select(*(SERIES.c[name] for name in CELL), counted.c.runs, plain(counted.c.newest))
             .join_from(SERIES, counted, counted.c.series == SERIES.c.id)
             .order_by(*(SERIES.c[name] for name in CELL))
         )
@@ -379,11 +323,11 @@ class Index:
             .subquery()
         )
         wanted = (
-            select(ranked.c.series, ranked.c.pair, ranked.c.median, _plain(ranked.c.started_at))
+            select(ranked.c.series, ranked.c.pair, ranked.c.median, plain(ranked.c.started_at))
             .where(ranked.c.age <= n)
             .order_by(ranked.c.series, ranked.c.pair, ranked.c.age.desc())
         )
-        found = _lines(self._frame(wanted))
+        found = lines_of(self._frame(wanted))
         names = self._frame(select(SERIES)).rename(columns={"id": "series"})
         pairs = self._frame(select(PAIR)).rename(columns={"id": "pair"})
         whole = found.merge(names, on="series").merge(pairs, on="pair")
@@ -395,7 +339,7 @@ class Index:
         wanted = (
             select(
                 RECORD.c.path.label("record"),
-                *(_plain(RUN.c[name]) for name in _TIMES),
+                *(plain(RUN.c[name]) for name in _TIMES),
                 *(RUN.c[name] for name in _OF_RUN),
                 *(SIDE.c[name] for name in _OF_SIDE),
             )
@@ -404,11 +348,11 @@ class Index:
             .where(RUN.c.record <= self._last)
             .order_by(RUN.c.started_at, RECORD.c.path, SIDE.c.side)
         )
-        return _with_group(self._frame(wanted))
+        return with_group(self._frame(wanted))
 
     @cached_property
     def _latest(self) -> pd.DataFrame:
-        latest = self._as_verdicts(self._verdicts().where(self._is_latest()))
+        latest = self._as_verdicts(every_verdict(self._last).where(is_latest(self._last)))
         question = [name for name in STANDING if name not in {"metric", "statistic"}]
         newest = latest.groupby(question, observed=True)["started_at"].transform("max")
         return latest.assign(stale=latest["started_at"] < newest)
@@ -418,7 +362,7 @@ class Index:
             select(
                 RUN.c.run,
                 RECORD.c.path.label("record"),
-                _plain(LEVEL.c.started_at),
+                plain(LEVEL.c.started_at),
                 SIDE.c.build,
                 SIDE.c.release,
                 LEVEL.c.side,
@@ -437,89 +381,14 @@ class Index:
         position = (found["number"] != found["number"].shift()).cumsum() - 1
         return found.assign(position=position.astype(np.int64))
 
-    def _verdicts(self) -> Select[Any]:
-        return (
-            select(
-                RECORD.c.path.label("record"),
-                RUN.c.run,
-                RUN.c.version,
-                _plain(RUN.c.started_at),
-                *_question_columns(),
-                *(VERDICT.c[name] for name in _OWN),
-            )
-            .join_from(VERDICT, QUESTION, QUESTION.c.id == VERDICT.c.question)
-            .join(PAIR, PAIR.c.id == QUESTION.c.pair)
-            .join(RUN, RUN.c.record == VERDICT.c.record)
-            .join(RECORD, RECORD.c.id == VERDICT.c.record)
-            .where(VERDICT.c.record <= self._last)
-            .order_by(RUN.c.started_at, RECORD.c.path, VERDICT.c.place)
-        )
-
-    def _is_latest(self) -> ColumnElement[bool]:
-        later = VERDICT.alias("later")
-        newest = (
-            select(later.c.record)
-            .where(later.c.question == QUESTION.c.id, later.c.record <= self._last)
-            .order_by(later.c.started_at.desc(), later.c.record.desc())
-            .limit(1)
-            .correlate(QUESTION)
-            .scalar_subquery()
-        )
-        return VERDICT.c.record == newest
-
     def _as_verdicts(self, wanted: Select[Any]) -> pd.DataFrame:
-        found = _with_group(self._frame(wanted))
+        found = with_group(self._frame(wanted))
         shared = ["record", "run", "scenario", "version", "group", "testbed", "started_at"]
-        return found[[*shared, "baseline", "contender", "place", "metric", "statistic", *_OWN[1:]]]
+        return found[[*shared, "baseline", "contender", "place", "metric", "statistic", *OWN[1:]]]
 
     def _frame(self, wanted: Select[Any]) -> pd.DataFrame:
         with self.database.reading() as connection:
             if rules_of(connection) != self._rules:
                 raise DatabaseError(made_anew(self.database))
             rows = connection.execute(wanted).fetchall()
-        kinds = wanted.selected_columns
-        columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
-        return pd.DataFrame(
-            {
-                name: _column(column.type, values)
-                for (name, column), values in zip(kinds.items(), columns, strict=True)
-            }
-        )
-
-
-def _lines(levels: pd.DataFrame) -> pd.DataFrame:
-    """Put the medians of each series and pair, which lie together, into one row."""
-    place = levels[["series", "pair"]].to_numpy(np.int64)
-    first = np.flatnonzero(np.r_[len(place) > 0, np.any(place[1:] != place[:-1], axis=1)])
-    last = np.r_[first[1:], len(place)] - 1
-    medians = np.split(levels["median"].to_numpy(), first[1:])
-    of_line = levels.iloc[last[: len(first)]]
-    found: pd.DataFrame = of_line[["series", "pair"]].reset_index(drop=True)
-    found["newest"] = of_line["started_at"].array
-    found["medians"] = [part.tolist() for part in medians[: len(first)]]
-    return found
-
-
-def _with_group(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(group=[scenario.partition("/")[0] for scenario in frame["scenario"]])
-
-
-def _column(kind: TypeEngine[Any], values: Sequence[Any]) -> Any:
-    """Make a column of a frame: times aware, numbers without a value NaN."""
-    if isinstance(kind, _Microseconds):
-        whole = [_NO_TIME if value is None else value for value in values]
-        times = pd.Series(np.array(whole, np.int64).view("datetime64[us]"))
-        return times.dt.tz_localize("UTC")
-    if isinstance(kind, Double):
-        return np.array(values, np.float64)
-    return np.array(values, np.int64) if isinstance(kind, Integer) else pd.Series(values, dtype=str)
-
-
-def _plain(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Leave a time as a number, of which frames make their own a whole column at once."""
-    return type_coerce(column, _Microseconds).label(column.key or "")
-
-
-def _question_columns() -> Iterator[ColumnElement[Any]]:
-    for name in STANDING:
-        yield (PAIR if name in PAIR.c else QUESTION).c[name]
+        return frame_of(wanted, rows)

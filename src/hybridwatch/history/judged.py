@@ -6,7 +6,8 @@ import pandas as pd
 
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.queries import STANDING, Index
+from hybridwatch.database.queries import Index
+from hybridwatch.database.statements import STANDING
 from hybridwatch.history.controls import ON_PURPOSE
 from hybridwatch.record.role import Role
 from hybridwatch.triage import Judged, Question

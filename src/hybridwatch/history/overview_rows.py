@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.queries import STANDING, Index
+from hybridwatch.database.queries import Index
+from hybridwatch.database.statements import STANDING
 from hybridwatch.history.severity import ORDER
 from hybridwatch.metric import Metric, metric_of
 

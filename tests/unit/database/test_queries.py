@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.queries import CELL, STANDING
+from hybridwatch.database.queries import CELL
+from hybridwatch.database.statements import STANDING
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.record.run import Phase
 from hybridwatch.store import write_run
