@@ -1,14 +1,14 @@
 """Hostile texts of a record and of a link: read as they are written, and nothing of them runs."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.screens import SCREENS
@@ -28,6 +28,9 @@ from tests.store_builders import REGRESSED, run
 __all__ = ["browser", "page"]  # fixtures of the other browser tests
 
 pytestmark = pytest.mark.browser
+
+_TRIES: Final = 9
+_REST_MS: Final = 3000
 
 SCRIPT: Final = "<script>window.pwned = 1</script>"
 MARKED: Final = "[link](javascript:window.pwned=1) **bold** :smile: $x$ {{ 7 * 7 }}"
@@ -146,6 +149,18 @@ def test_hostile_text_of_a_record_is_inert_on_every_page(
     assert troubles(page, least=screen in {"overview", "runs", "scenario", "compare", "run"}) == []
 
 
+def rest_on(page: Page, point: Locator) -> None:
+    """Rest on a point of a figure until its text is there; the page may still move below."""
+    text = page.locator(".hoverlayer .hovertext").first
+    for _ in range(_TRIES):
+        point.hover(force=True)
+        with suppress(TimeoutError):
+            text.wait_for(timeout=_REST_MS)
+            return
+        page.mouse.move(0, 0)
+    text.wait_for(timeout=_REST_MS)
+
+
 def test_hostile_text_is_read_wherever_a_page_shows_it(
     hostile: str, page: Page, tmp_path: Path
 ) -> None:
@@ -155,8 +170,7 @@ def test_hostile_text_is_read_wherever_a_page_shows_it(
     page.get_by_text("contender: wrong").first.wait_for(state="visible")
     # Trace 0 is the line of medians, which has no hover; trace 1 the trials.
     trials = page.locator(".js-plotly-plot").first.locator(".scatterlayer .trace").nth(1)
-    trials.locator(".point").first.hover(force=True)
-    page.locator(".hoverlayer .hovertext").first.wait_for()
+    rest_on(page, trials.locator(".point").first)
     # Title, builds and testbed, answers in their boxes, legends in figures.
     assert troubles(page, least=8) == []
     page.goto(saved(page, tmp_path))
