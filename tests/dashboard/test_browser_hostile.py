@@ -8,7 +8,8 @@ from typing import Final
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Locator, Page, TimeoutError, expect
+from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import TimeoutError as NotInTimeError
 
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.screens import SCREENS
@@ -154,7 +155,7 @@ def rest_on(page: Page, point: Locator) -> None:
     text = page.locator(".hoverlayer .hovertext").first
     for _ in range(_TRIES):
         point.hover(force=True)
-        with suppress(TimeoutError):
+        with suppress(NotInTimeError):
             text.wait_for(timeout=_REST_MS)
             return
         page.mouse.move(0, 0)
