@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -278,7 +279,7 @@ class Index:
             .where(*(SERIES.c[name] == value for name, value in names))
             .scalar_subquery()
         )
-        levels = self._levels(number)
+        levels = _placed(self._levels(LEVEL.c.series == number))
         sizes = levels["n"].to_numpy(np.int64)
         values = self._frame(
             select(*(VALUE.c[name] for name in ("record", "side", "nth", "trial", "value")))
@@ -299,7 +300,27 @@ class Index:
             trial=values["trial"].to_numpy()[found],
             value=values["value"].to_numpy(np.float64)[found],
         )
-        return Series(points=points, levels=levels[[*_OF_POINT, "fixes", "position", "value", "n"]])
+        return Series(points=points, levels=_shown(levels))
+
+    def levels(
+        self, scenario: str, version: int, testbed: str
+    ) -> Mapping[tuple[str, str], pd.DataFrame]:
+        """Give the levels of every series of a scenario on a testbed, asked for at once.
+
+        Returns:
+            By metric and statistic, as ``Series.levels``.
+        """
+        here = zip(CELL, (scenario, int(version), testbed), strict=False)
+        found = self._levels(*(SERIES.c[name] == value for name, value in here))
+        series = found["series"].to_numpy(np.int64)
+        first = np.flatnonzero(np.diff(series, prepend=-1))
+        parts = [found.iloc[at:end] for at, end in pairwise([*first.tolist(), len(found)])]
+        return {
+            (part["metric"].iloc[0], part["statistic"].iloc[0]): _shown(
+                _placed(part.reset_index(drop=True))
+            )
+            for part in parts
+        }
 
     def sparklines(self, n: int) -> pd.DataFrame:
         """Give the contender's last medians in each cell of the overview.
@@ -357,9 +378,12 @@ class Index:
         newest = latest.groupby(question, observed=True)["started_at"].transform("max")
         return latest.assign(stale=latest["started_at"] < newest)
 
-    def _levels(self, series: Any) -> pd.DataFrame:
-        found = self._frame(
+    def _levels(self, *which: ColumnElement[bool]) -> pd.DataFrame:
+        return self._frame(
             select(
+                LEVEL.c.series,
+                SERIES.c.metric,
+                SERIES.c.statistic,
                 RUN.c.run,
                 RECORD.c.path.label("record"),
                 plain(LEVEL.c.started_at),
@@ -373,13 +397,12 @@ class Index:
                 LEVEL.c.record.label("number"),
             )
             .join_from(LEVEL, RECORD, RECORD.c.id == LEVEL.c.record)
+            .join(SERIES, SERIES.c.id == LEVEL.c.series)
             .join(RUN, RUN.c.record == LEVEL.c.record)
             .join(SIDE, (SIDE.c.record == LEVEL.c.record) & (SIDE.c.side == LEVEL.c.side))
-            .where(LEVEL.c.series == series, LEVEL.c.record <= self._last)
-            .order_by(LEVEL.c.started_at, RECORD.c.path, LEVEL.c.side)
+            .where(*which, LEVEL.c.record <= self._last)
+            .order_by(LEVEL.c.series, LEVEL.c.started_at, RECORD.c.path, LEVEL.c.side)
         )
-        position = (found["number"] != found["number"].shift()).cumsum() - 1
-        return found.assign(position=position.astype(np.int64))
 
     def _as_verdicts(self, wanted: Select[Any]) -> pd.DataFrame:
         found = with_group(self._frame(wanted))
@@ -392,3 +415,13 @@ class Index:
                 raise DatabaseError(made_anew(self.database))
             rows = connection.execute(wanted).fetchall()
         return frame_of(wanted, rows)
+
+
+def _placed(levels: pd.DataFrame) -> pd.DataFrame:
+    """Number the runs of a series in time."""
+    position = np.cumsum(np.diff(levels["number"].to_numpy(np.int64), prepend=-1) != 0) - 1
+    return levels.assign(position=position)
+
+
+def _shown(levels: pd.DataFrame) -> pd.DataFrame:
+    return levels[[*_OF_POINT, "fixes", "position", "value", "n"]]

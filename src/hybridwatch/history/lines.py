@@ -114,16 +114,18 @@ def lines_of(
 
 
 def medians_of(
-    series: Series, metric: Metric, name: str, newest: int, over_releases: bool
+    levels: pd.DataFrame, metric: Metric, name: str, newest: int, over_releases: bool
 ) -> Iterator[Line]:
-    """Give one line, without its trials and bands, if there is such a line; as ``lines_of``."""
-    names = names_of(series.levels, over_releases=over_releases)
-    levels = series.levels[names == name]
+    """Give one line of a series' levels, without trials and bands, if there is such a line.
+
+    The other arguments are those of ``lines_of``.
+    """
+    levels = levels[names_of(levels, over_releases=over_releases) == name]
     if levels.empty:
         return
     order = np.argsort(_places(levels, over_releases=over_releases), kind="stable")[-newest:]
     ordered = levels.iloc[order]
-    yield Line(name, ordered, series.points[:0], _examined(ordered["value"], metric.kind))
+    yield Line(name, ordered, pd.DataFrame(), _examined(ordered["value"], metric.kind))
 
 
 def names_of(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.object_]:

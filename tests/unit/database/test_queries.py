@@ -186,3 +186,17 @@ def test_documentation_names_every_column(tmp_path, ask):
     frame = getattr(opened(tmp_path).index, ask)()
     assert {name for name in frame.columns if f"`{name}`" not in text} == set()
     assert set(CELL) <= set(opened(tmp_path).index.cells().columns)
+
+
+def test_levels_of_a_scenario_are_those_of_its_series(tmp_path):
+    for number in range(3):
+        add(tmp_path, number)
+    index = opened(tmp_path).index
+    cells = index.cells()
+    (here,) = {tuple(cell) for cell in cells[["scenario", "version", "testbed"]].to_numpy()}
+    levels = index.levels(*here)
+    assert set(levels) == set(zip(cells["metric"], cells["statistic"], strict=True))
+    for (metric, statistic), found in levels.items():
+        expected = index.series(*here, metric, statistic).levels
+        pd.testing.assert_frame_equal(found, expected)
+    assert index.levels("smoke/none", 1, here[2]) == {}

@@ -54,6 +54,8 @@ _RUNS: Final = 12
 _SPARK: Final = 24
 _KEPT: Final = 32
 """Histories that are kept laid out, and as many charts of them: a scenario with all it has."""
+_KEPT_MEDIANS: Final = 1024
+"""Small ones: those of all metrics of some fifty scenarios."""
 _NEWEST: Final = {"50": "newest 50", "200": "newest 200", "1000": "newest 1000"}
 _ALONG: Final = {"time": "time", "release": "release"}
 
@@ -75,8 +77,9 @@ class _Histories:
     def __init__(self, index: Index) -> None:
         self._index = index
         self.series = lru_cache(maxsize=_KEPT)(self._series)
+        self.levels = lru_cache(maxsize=_KEPT)(index.levels)
         self.lines = lru_cache(maxsize=_KEPT)(self._lines)
-        self.medians = lru_cache(maxsize=_KEPT)(self._medians)
+        self.medians = lru_cache(maxsize=_KEPT_MEDIANS)(self._medians)
         self.chart = lru_cache(maxsize=_KEPT)(self._chart)
         self.rows = lru_cache(maxsize=_KEPT)(partial(rows_of, index))
         self.runs = lru_cache(maxsize=_KEPT)(self._runs)
@@ -115,9 +118,14 @@ class _Histories:
         return chart
 
     def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
-        series = self.series(place.scenario, place.version, place.testbed, subject)
-        found = medians_of(series, subject.metric, name, place.newest, place.over_releases)
+        levels = self.levels_of(place, subject)
+        found = medians_of(levels, subject.metric, name, place.newest, place.over_releases)
         return tuple(found)
+
+    def levels_of(self, place: _Place, subject: Subject) -> pd.DataFrame:
+        """The levels of one of the scenario's metrics: all of them are asked for at once."""
+        every = self.levels(place.scenario, place.version, place.testbed)
+        return every[subject.metric.id, subject.statistic]
 
 
 @lru_cache(maxsize=1)  # an index of a million values is large: of no other is anything kept
@@ -215,8 +223,7 @@ def _default(subjects: Sequence[Subject], place: _Place, source: Source) -> tupl
 
     def broken(subject: Subject) -> float:
         histories = _histories(source.index)
-        series = histories.series(place.scenario, place.version, place.testbed, subject)
-        return float(series.levels["value"].max())
+        return float(histories.levels_of(place, subject)["value"].max())
 
     contracts = [subject for subject in subjects if subject.metric.kind is Kind.EXACT]
     others = [subject for subject in subjects if subject.metric.kind is not Kind.EXACT]
