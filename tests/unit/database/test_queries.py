@@ -193,10 +193,12 @@ def test_levels_of_a_scenario_are_those_of_its_series(tmp_path):
         add(tmp_path, number)
     index = opened(tmp_path).index
     cells = index.cells()
-    (here,) = {tuple(cell) for cell in cells[["scenario", "version", "testbed"]].to_numpy()}
-    levels = index.levels(*here)
+    ((scenario, version, testbed),) = set(
+        zip(cells["scenario"], cells["version"], cells["testbed"], strict=True)
+    )
+    levels = index.levels(scenario, version, testbed)
     assert set(levels) == set(zip(cells["metric"], cells["statistic"], strict=True))
     for (metric, statistic), found in levels.items():
-        expected = index.series(*here, metric, statistic).levels
+        expected = index.series(scenario, version, testbed, metric, statistic).levels
         pd.testing.assert_frame_equal(found, expected)
-    assert index.levels("smoke/none", 1, here[2]) == {}
+    assert index.levels("smoke/none", 1, testbed) == {}
