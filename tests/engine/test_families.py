@@ -1,4 +1,4 @@
-"""Families of models that the contract probe does not know: the engine lives, and it is said.
+"""Other families of models than Mamba2: watched as far as the probes know them, and no further.
 
 Shapes as small as they go, with made-up weights.
 """
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.errors import MeasurementError
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import CONTRACTS, Station, measure
@@ -55,7 +55,7 @@ GATED_DELTA_NETS = {
 def family(scenario, sides, tmp_path):
     """Makes one contract trial on an engine of a made-up model."""
 
-    def of(configuration, dtype, flags):
+    def of(configuration, dtype, flags, planted=""):
         folder = tmp_path / "models" / "configs" / "small"
         folder.mkdir(parents=True)
         (folder / "config.json").write_text(json.dumps({**configuration, "dtype": dtype}))
@@ -63,7 +63,9 @@ def family(scenario, sides, tmp_path):
         made_up = {"load_format": "dummy", "dtype": dtype}
         engine = scenario.engine.model_copy(update=made_up)
         small = scenario.model_copy(update={"model": "small", "engine": engine})
-        side = replace(sides[HEALTHY], spec=replace(sides[HEALTHY].spec, flags=flags))
+        side = sides[HEALTHY]
+        side = parse_label(f"{side.label}+{planted}") if planted else side
+        side = replace(side, spec=replace(side.spec, flags=flags))
         with Bench(small, [side], tmp_path / "models", tmp_path, print) as bench:
             bench.make_ready(HEALTHY)
             station = Station(bench, HEALTHY, tmp_path)
@@ -91,10 +93,84 @@ def test_layers_without_a_recurrent_state_leave_out_its_contracts_and_no_others(
     assert held.keys() | measured.unsupported.keys() <= {f"contract.{name}" for name in CONTRACTS}
 
 
-@pytest.mark.slow  # an engine to show what tests/unit/measure/test_replayed_layers.py says
-def test_replay_that_captured_no_layer_is_a_failed_trial(family):
-    """Metadata of gated delta nets are not Mamba's: the CPU's replay has none of their layers."""
-    with pytest.raises(MeasurementError) as failed:
-        family(GATED_DELTA_NETS, "bfloat16", {"mamba-ssm-cache-dtype": "float32"})
-    assert "the replay captured 0 recurrent layers" in str(failed.value)
-    assert "found GDNAttentionMetadataBuilder" in str(failed.value)
+HEAD = """
+[mutant.{name}]
+mechanism = "slot lifetime"
+target = ["v1.attention.backends.gdn_attn:GDNAttentionMetadataBuilder.build"]
+by = "delta_nets.{name}"
+resembles = "made up"
+what = "{what}"
+"""
+FAULTS = {
+    "late": "The slots that graphs read are those of the step before.",
+    "shared": "The second row that decodes has the first one's slot.",
+}
+CODE = """
+from dataclasses import replace
+
+
+def late(original, tally):
+    def build(builder, *args, **kwargs):
+        read_by_graphs = builder.non_spec_state_indices_tensor
+        before = read_by_graphs.clone()
+        metadata = original(builder, *args, **kwargs)
+        slots = metadata.non_spec_state_indices_tensor
+        if slots is None or slots.data_ptr() != read_by_graphs.data_ptr():
+            return metadata
+        right = slots.clone()
+        read_by_graphs.copy_(before)
+        tally.count(changed=bool((slots != right).any()))
+        return replace(metadata, non_spec_state_indices_tensor=right)
+
+    return build
+
+
+def shared(original, tally):
+    def build(builder, *args, **kwargs):
+        metadata = original(builder, *args, **kwargs)
+        slots = metadata.non_spec_state_indices_tensor
+        if slots is not None and not metadata.num_prefills and metadata.num_decodes > 1:
+            tally.count(changed=bool(slots[1] != slots[0]))
+            slots[1] = slots[0]
+        return metadata
+
+    return build
+"""
+
+
+@pytest.fixture
+def faults(tmp_path, monkeypatch):
+    """Faults of one's own, which the label of a build may plant."""
+    folder = tmp_path / "mutants"
+    folder.mkdir()
+    tables = (HEAD.format(name=name, what=what) for name, what in FAULTS.items())
+    (folder / "delta_nets.toml").write_text("".join(tables))
+    (folder / "delta_nets.py").write_text(CODE)
+    found = {"mutants": [folder], "fixes": []}
+    monkeypatch.setattr("hybridwatch.scenario.own_folders._of_the_home", found.__getitem__)
+
+
+def counts(measured):
+    """The contracts of a trial, by their names without the family."""
+    assert measured.unsupported == {}
+    return {one.metric.partition(".")[2]: one.values[0] for one in measured.samples}
+
+
+DELTA_NETS = (GATED_DELTA_NETS, "bfloat16", {"mamba-ssm-cache-dtype": "float32"})
+
+
+def test_gated_delta_nets_are_replayed_and_watched(family):
+    found = counts(family(*DELTA_NETS))
+    assert {"slots_off_block_table", "states_off", "prefills_in_decode_graph"} <= found.keys()
+    assert set(found.values()) == {0.0}
+
+
+# Slow: an engine for each fault.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "broken"),
+    [("late", {"slots_off_block_table"}), ("shared", {"slots_off_block_table", "states_off"})],
+)
+def test_wrong_slots_of_gated_delta_nets_break_contracts(faults, family, fault, broken):
+    found = counts(family(*DELTA_NETS, planted=fault))
+    assert {name for name, times in found.items() if times} >= broken

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.replays import REPLAYS, CapturedGraph, mamba_part
+from hybridwatch_engine.replays import REPLAYS, CapturedGraph, recurrent_part
 
 _KEPT = "hybridwatch_graph"
 """Attribute of vLLM's entry of a graph: what was captured goes when the graph goes."""
@@ -31,13 +31,13 @@ def _watched(original: Callable[..., Any]) -> Callable[..., Any]:
         graphs, batch = wrapper.concrete_cudagraph_entries, context.batch_descriptor
         if batch not in graphs or graphs[batch].cudagraph is None:
             answer = original(wrapper, *args, **kwargs)
-            graph = CapturedGraph(args, dict(kwargs), mamba_part(context.attn_metadata))
+            graph = CapturedGraph(args, dict(kwargs), recurrent_part(context))
             setattr(graphs[batch], _KEPT, graph)
             return answer
         if REPLAYS.eager:
             return wrapper.runnable(*args, **kwargs)
         graph = getattr(graphs[batch], _KEPT)
-        if graph.mamba_metadata:  # a draft's graph has none
+        if graph.recurrent_metadata:  # a draft's graph has none
             for observer in REPLAYS.observers:
                 observer(graph, context)
         return original(wrapper, *args, **kwargs)

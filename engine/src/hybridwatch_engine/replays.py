@@ -16,13 +16,13 @@ class CapturedGraph:
     Attributes:
         args: Positional arguments of the model at capture: views of persistent buffers.
         kwargs: Keyword arguments, likewise.
-        mamba_metadata: Layer name to the metadata object in force at capture; its tensors are the
-            builder's persistent buffers.
+        recurrent_metadata: Layer name to the metadata object in force at capture; its tensors are
+            the builder's persistent buffers.
     """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    mamba_metadata: dict[str, Any]
+    recurrent_metadata: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -42,14 +42,22 @@ class Replays:
 REPLAYS = Replays()
 
 
-def mamba_part(metadata: Any) -> dict[str, Any]:
-    """The metadata of Mamba layers alone, by layer name; nothing of a batch without any."""
-    from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadata
+def recurrent_part(context: Any) -> dict[str, Any]:
+    """The metadata of recurrent layers alone, by layer name; nothing of a batch without any.
 
-    if not isinstance(metadata, dict):
+    Which layers these are, their class says and not that of their metadata, which each family
+    (Mamba, gated delta nets, short convolutions) has of its own.
+
+    Args:
+        context: vLLM's forward context.
+    """
+    from vllm.model_executor.layers.mamba.abstract import MambaBase
+
+    if not isinstance(context.attn_metadata, dict):
         return {}
+    layers = context.no_compile_layers
     return {
-        layer: built
-        for layer, built in metadata.items()
-        if isinstance(built, BaseMambaAttentionMetadata)
+        name: built
+        for name, built in context.attn_metadata.items()
+        if isinstance(layers.get(name), MambaBase)
     }

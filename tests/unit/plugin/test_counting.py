@@ -7,8 +7,9 @@ import pytest
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
 from hybridwatch_engine.probes.joint import JointProbe
-from hybridwatch_engine.probes.mamba_slots import MambaGroup, Place
+from hybridwatch_engine.probes.mamba_slots import MambaGroup
 from hybridwatch_engine.probes.replayed_layers import ReplayedLayersProbe
+from hybridwatch_engine.probes.state_slots import Place
 from hybridwatch_engine.replays import REPLAYS, CapturedGraph
 
 
@@ -121,7 +122,7 @@ def test_one_unsupported_probe_leaves_the_counts_of_the_others(probe):
 
 def test_layers_that_keep_one_tensor_for_a_request_are_unsupported():
     """As those of LFM2: a convolution's inputs and no recurrent state."""
-    group = MambaGroup(None, None, (SimpleNamespace(kv_cache=("inputs",)),), 1)
+    group = MambaGroup("a", None, None, (SimpleNamespace(kv_cache=("inputs",)),), 1)
     with pytest.raises(UnsupportedError, match=r"found 1 tensor\(s\) kept for each request"):
         group.content(Place(0, 0, 0))
 

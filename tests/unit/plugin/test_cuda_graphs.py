@@ -15,8 +15,12 @@ from hybridwatch_engine.replays import REPLAYS
 Mode = Enum("Mode", "NONE PIECEWISE FULL")
 
 
+class Recurrent:
+    """Stands for a recurrent layer of any family."""
+
+
 class Mamba:
-    """Stands for the metadata that a Mamba layer gets."""
+    """Stands for the metadata that a recurrent layer gets."""
 
 
 class Wrapper:
@@ -57,10 +61,10 @@ def diary(monkeypatch):
             "get_forward_context": lambda: CONTEXT,
             "is_forward_context_available": lambda: CONTEXT.there,
         },
-        "vllm.v1": {},
-        "vllm.v1.attention": {},
-        "vllm.v1.attention.backends": {},
-        "vllm.v1.attention.backends.mamba_attn": {"BaseMambaAttentionMetadata": Mamba},
+        "vllm.model_executor": {},
+        "vllm.model_executor.layers": {},
+        "vllm.model_executor.layers.mamba": {},
+        "vllm.model_executor.layers.mamba.abstract": {"MambaBase": Recurrent},
     }
     for name, content in modules.items():
         module = ModuleType(name)
@@ -78,7 +82,11 @@ def diary(monkeypatch):
 def step(batch: str = "4 rows", mode: Mode = Mode.FULL, **metadata: Any) -> None:
     """What the runner says of the step that follows."""
     vars(CONTEXT).update(
-        there=True, cudagraph_runtime_mode=mode, batch_descriptor=batch, attn_metadata=metadata
+        there=True,
+        cudagraph_runtime_mode=mode,
+        batch_descriptor=batch,
+        attn_metadata=metadata,
+        no_compile_layers={"mamba": Recurrent(), "attention": object()},
     )
 
 
@@ -86,7 +94,7 @@ def seen() -> list[Any]:
     """What an observer is told from now on: the graph's metadata, and the fresh one."""
     told: list[Any] = []
     REPLAYS.observers.append(
-        lambda graph, context: told.append((graph.mamba_metadata, context.attn_metadata))
+        lambda graph, context: told.append((graph.recurrent_metadata, context.attn_metadata))
     )
     return told
 

@@ -3,7 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from hybridwatch_engine.probes.mamba_slots import MambaGroup, Place
+from hybridwatch_engine.probes.mamba_slots import MambaGroup
+from hybridwatch_engine.probes.state_slots import Place
 
 TABLE = [[10, 11, 12, 13]]
 
@@ -11,9 +12,7 @@ TABLE = [[10, 11, 12, 13]]
 def group(**fields):
     """One speculating row in mode ``all``, whose last step wrote from column 1 on."""
     cache = SimpleNamespace(mamba_cache_mode="all")
-    builder = SimpleNamespace(
-        vllm_config=SimpleNamespace(cache_config=cache), use_spec_decode=True, layer_names=["a"]
-    )
+    builder = SimpleNamespace(vllm_config=SimpleNamespace(cache_config=cache), use_spec_decode=True)
     metadata = SimpleNamespace(
         num_accepted_tokens=[2],
         state_indices_tensor_d=TABLE,
@@ -21,7 +20,7 @@ def group(**fields):
         num_decodes=1,
         **fields,
     )
-    return MambaGroup(builder, metadata, (), 1)
+    return MambaGroup("a", builder, metadata, (), 1)
 
 
 def test_an_anchor_says_where_the_step_before_has_written():

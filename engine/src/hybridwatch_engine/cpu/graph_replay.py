@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.replays import REPLAYS, CapturedGraph, mamba_part
+from hybridwatch_engine.replays import REPLAYS, CapturedGraph, recurrent_part
 
 
 @cache
@@ -48,14 +48,14 @@ def replayed_model_class() -> Any:
             graph = graphs.get(context.batch_descriptor)
             if graph is None:
                 validate_cudagraph_capturing_enabled()
-                mamba = mamba_part(context.attn_metadata)
-                graphs[context.batch_descriptor] = CapturedGraph(args, dict(kwargs), mamba)
+                recurrent = recurrent_part(context)
+                graphs[context.batch_descriptor] = CapturedGraph(args, dict(kwargs), recurrent)
                 return self.runnable(*args, **kwargs)
             if REPLAYS.eager:
                 return self.runnable(*args, **kwargs)
             for observer in REPLAYS.observers:
                 observer(graph, context)
-            stale = {**context.attn_metadata, **graph.mamba_metadata}
+            stale = {**context.attn_metadata, **graph.recurrent_metadata}
             with override_forward_context(replace(context, attn_metadata=stale)):
                 return self.runnable(*graph.args, **graph.kwargs)
 

@@ -19,7 +19,12 @@ from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
-from hybridwatch_engine.probes.mamba_slots import require_mamba_builders
+from hybridwatch_engine.probes.state_slots import (
+    builder_classes,
+    layers_of,
+    require_known_builders,
+    slots_in,
+)
 from hybridwatch_engine.replays import REPLAYS, CapturedGraph
 
 
@@ -98,16 +103,16 @@ class ContractProbe(CountingProbe[Counts]):
         self._step = None
 
     def _make_hooks(self) -> PatchSet:
-        from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
         from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
-        builder = BaseMambaAttentionMetadataBuilder
+        mamba, delta_net = builder_classes()
         return PatchSet(
             Patch(GPUModelRunner, "_dummy_run", self._see_dummy_run),
             Patch(GPUModelRunner, "_build_attention_metadata", self._see_build),
-            Patch(builder, "_compute_common_metadata", self._see_common),
+            Patch(mamba, "_compute_common_metadata", self._see_common),
             # Groups of the same kind after the first reuse its metadata and change the rows only.
-            Patch(builder, "update_block_table", self._see_update),
+            Patch(mamba, "update_block_table", self._see_update),
+            Patch(delta_net, "build", self._see_delta_net),
         )
 
     def _see_dummy_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,7 +140,7 @@ class ContractProbe(CountingProbe[Counts]):
         *_: Any,
         **__: Any,
     ) -> None:
-        require_mamba_builders(runner)
+        require_known_builders(runner)
         self._step = _Step(runner, num_reqs, self._in_dummy_run, None, {})
 
     def _see_common(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,6 +149,19 @@ class ContractProbe(CountingProbe[Counts]):
             return original(builder, common, **kwargs)
 
         return compute
+
+    def _see_delta_net(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def build(
+            builder: Any,
+            common_prefix_len: int,
+            common_attn_metadata: Any,
+            *args: Any,
+            **kwargs: Any,
+        ) -> Any:
+            self._watch(self._note_flags, builder, common_attn_metadata)
+            return original(builder, common_prefix_len, common_attn_metadata, *args, **kwargs)
+
+        return build
 
     def _note_flags(self, builder: Any, common: Any) -> None:
         step = self._step
@@ -179,7 +197,7 @@ class ContractProbe(CountingProbe[Counts]):
         from vllm.v1.attention.backends.utils import NULL_BLOCK_ID, mamba_get_block_table_tensor
 
         groups = step.runner.kv_cache_config.kv_cache_groups
-        layer = builder.layer_names[0]
+        layer = layers_of(step.runner, builder)[0]
         index, group = next((i, g) for i, g in enumerate(groups) if layer in g.layer_names)
         table = step.runner.input_batch.block_table[index].get_cpu_tensor()[:rows].clone()
         table[step.rows :] = NULL_BLOCK_ID
@@ -199,14 +217,14 @@ class ContractProbe(CountingProbe[Counts]):
             self._audit_dummy_run(step, graph)
             return
         if step.flags is None:
-            raise UnsupportedError("a graph is replayed on metadata that no Mamba builder has made")
+            raise UnsupportedError("a graph is replayed on metadata that no known builder has made")
         counts, rows = self._counts, int(step.flags.shape[0])
         padded = rows - step.rows
         counts.replays += 1
         counts.padded_replays += padded > 0
         counts.padded_rows += padded
         counts.padded_rows_prefilling += int(step.flags[step.rows :].sum())
-        layer = next(iter(graph.mamba_metadata))
+        layer = next(iter(graph.recurrent_metadata))
         counts.prefills_in_decode_graph += context.attn_metadata[layer].num_prefills
         for layer in _one_per_group(step.runner, graph):
             wanted = step.expected[layer].reshape(rows, -1)
@@ -226,13 +244,13 @@ class ContractProbe(CountingProbe[Counts]):
 
 def _slots(graph: CapturedGraph, layer: str) -> Any:
     """State slots that a graph's kernels will use in one layer."""
-    return graph.mamba_metadata[layer].state_indices_tensor_d.cpu()
+    return slots_in(graph.recurrent_metadata[layer]).cpu()
 
 
 def _one_per_group(runner: Any, graph: CapturedGraph) -> list[str]:
-    """A Mamba layer of each cache group; the others share its slots."""
+    """A recurrent layer of each cache group; the others share its slots."""
     groups = runner.kv_cache_config.kv_cache_groups
     named = (
-        [name for name in group.layer_names if name in graph.mamba_metadata] for group in groups
+        [name for name in group.layer_names if name in graph.recurrent_metadata] for group in groups
     )
     return [names[0] for names in named if names]

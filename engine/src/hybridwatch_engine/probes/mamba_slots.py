@@ -5,77 +5,24 @@ The rules are those of ``model_executor/layers/mamba/mamba_mixer2.py conv_ssm_fo
 behind the last one; in the other modes a request has one slot and the speculative ones behind it.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from hybridwatch_engine.probes.counting import UnsupportedError
-
-_PARTS = 2
-"""What a layer keeps of a request: the convolution's last inputs and the recurrent state."""
-
-
-def require_mamba_builders(runner: Any) -> None:
-    """Refuse an engine that has recurrent layers whose metadata is not laid out as Mamba's is.
-
-    Raises:
-        UnsupportedError: With a layer and what builds its metadata; that of gated delta nets is
-            of a kind of its own.
-    """
-    from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
-    from vllm.v1.kv_cache_interface import MambaSpec
-
-    for group in (one for groups in runner.attn_groups for one in groups):
-        builder = group.backend.get_builder_cls()
-        if isinstance(group.kv_cache_spec, MambaSpec) and not issubclass(
-            builder, BaseMambaAttentionMetadataBuilder
-        ):
-            raise UnsupportedError(
-                f"{group.layer_names[0]}: expected metadata built as for Mamba, "
-                f"found {builder.__name__}"
-            )
+from hybridwatch_engine.probes.state_slots import Place, StateGroup
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where one request's state lies in the layers of one cache group.
-
-    Attributes:
-        state: Slot of the recurrent state.
-        window: Slot of the convolution's last inputs.
-        offset: Where in that slot they begin: behind as many as there were accepted drafts.
-    """
-
-    state: int
-    window: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class MambaGroup:
-    """The Mamba layers that share a block table, with the metadata of one step.
-
-    Attributes:
-        builder: vLLM's metadata builder of the group.
-        metadata: What it has built.
-        layers: vLLM's layers; ``kv_cache`` of each holds convolution windows and states.
-        rows: Requests in the batch; further rows are padding.
-    """
-
-    builder: Any
-    metadata: Any
-    layers: Sequence[Any]
-    rows: int
-
-    @property
-    def key(self) -> str:
-        """Tells the group from the others of the engine."""
-        return str(self.builder.layer_names[0])
+class MambaGroup(StateGroup):
+    """Layers of Mamba, or short convolutions, that share a block table."""
 
     @property
     def by_block(self) -> bool:
         """Whether the state of every block is kept (mode ``all``)."""
         return bool(self.builder.vllm_config.cache_config.mamba_cache_mode == "all")
+
+    @property
+    def drafts(self) -> int:
+        """Drafts that a request may have."""
+        return int(self.builder.num_spec_tokens)
 
     @property
     def decodes(self) -> int:
@@ -138,26 +85,5 @@ class MambaGroup:
         spec, config = self.builder.kv_cache_spec, self.builder.vllm_config
         counted = -(-spec.max_memory_usage_bytes(config) // spec.page_size_bytes)
         reserved = min(counted, int(self.builder.state_indices_tensor_d.shape[1]))
-        drafts = int(self.builder.num_spec_tokens)
-        needs = (self.last_column(row) + 1 + drafts for row in range(self.decodes))
+        needs = (self.last_column(row) + 1 + self.drafts for row in range(self.decodes))
         return sum(max(0, need - reserved) for need in needs)
-
-    def content(self, place: Place) -> tuple[Any, ...]:
-        """Copies of what lies at a place, layer after layer."""
-        return tuple(part for layer in self.layers for part in self._content(layer, place))
-
-    def _content(self, layer: Any, place: Place) -> Iterator[Any]:
-        if len(layer.kv_cache) != _PARTS:
-            raise UnsupportedError(
-                f"{type(layer).__name__}: expected a convolution's inputs and a state, "
-                f"found {len(layer.kv_cache)} tensor(s) kept for each request"
-            )
-        from vllm.model_executor.layers.mamba.mamba_utils import is_conv_state_dim_first
-
-        windows, states = layer.kv_cache
-        window = windows[place.window]
-        if not is_conv_state_dim_first():
-            window = window.transpose(0, 1)  # channels first, inputs last
-        length = window.shape[1] - int(self.builder.num_spec_tokens)
-        yield window[:, place.offset : place.offset + length].clone()
-        yield states[place.state].clone()

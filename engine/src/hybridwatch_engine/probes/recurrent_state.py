@@ -1,10 +1,10 @@
 """The probe of recurrent states: a request continues from the state that it was left with.
 
-A step leaves each request's Mamba state in some slot, with speculation one slot for each token. How
-many drafts were accepted says which of them counts; where the next step reads follows from metadata
-that is built anew. The two are compared by content, for every Mamba layer, so whatever comes
-between (a wrong slot, a wrong column of the block table, somebody else's write) is seen, in any
-cache mode and whatever the text.
+A step leaves each request's recurrent state in some slot, with speculation one slot for each token.
+How many drafts were accepted says which of them counts; where the next step reads follows from
+metadata that is built anew. The two are compared by content, for every recurrent layer, so whatever
+comes between (a wrong slot, a wrong column of the block table, somebody else's write) is seen, in
+any cache mode and whatever the text.
 
 Two more rules with ``mamba_cache_mode="all"``: a block that is full holds the state at its end, for
 that is what the prefix cache hands out; and no request needs more slots than are reserved for it.
@@ -16,7 +16,14 @@ from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
-from hybridwatch_engine.probes.mamba_slots import MambaGroup, require_mamba_builders
+from hybridwatch_engine.probes.delta_net_slots import DeltaNetGroup
+from hybridwatch_engine.probes.mamba_slots import MambaGroup
+from hybridwatch_engine.probes.state_slots import (
+    StateGroup,
+    builder_classes,
+    layers_of,
+    require_known_builders,
+)
 
 Content = tuple[Any, ...]
 
@@ -50,7 +57,7 @@ class RecurrentStateProbe(CountingProbe[Counts]):
 
     def __init__(self) -> None:
         super().__init__(Counts)
-        self._groups: list[MambaGroup] = []
+        self._groups: list[StateGroup] = []
         self._left: Mapping[str, Mapping[str, Content]] = {}
         self._runner: Any = None
         self._drafts = False
@@ -59,14 +66,14 @@ class RecurrentStateProbe(CountingProbe[Counts]):
         self._groups, self._left, self._runner = [], {}, None
 
     def _make_hooks(self) -> PatchSet:
-        from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
         from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
-        builder = BaseMambaAttentionMetadataBuilder
+        mamba, delta_net = builder_classes()
         return PatchSet(
             Patch(GPUModelRunner, "execute_model", self._see_begin),
             Patch(GPUModelRunner, "_build_attention_metadata", self._see_build),
-            Patch(builder, "_update_metadata_for_cudagraph_capture", self._see_metadata),
+            Patch(mamba, "_update_metadata_for_cudagraph_capture", self._see_metadata(MambaGroup)),
+            Patch(delta_net, "build", self._see_metadata(DeltaNetGroup)),
             Patch(GPUModelRunner, "_update_states_after_model_execute", self._see_end),
         )
 
@@ -93,20 +100,24 @@ class RecurrentStateProbe(CountingProbe[Counts]):
 
         return build
 
-    def _see_metadata(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def update(builder: Any, metadata: Any) -> Any:
-            final = original(builder, metadata)
-            if self._runner is not None:
-                self._watch(self._note, self._runner, builder, final)
-            return final
+    def _see_metadata(self, kind: type[StateGroup]) -> Callable[..., Callable[..., Any]]:
+        def see(original: Callable[..., Any]) -> Callable[..., Any]:
+            def build(builder: Any, *args: Any, **kwargs: Any) -> Any:
+                final = original(builder, *args, **kwargs)
+                if self._runner is not None:
+                    self._watch(self._note, self._runner, kind, builder, final)
+                return final
 
-        return update
+            return build
 
-    def _note(self, runner: Any, builder: Any, metadata: Any) -> None:
+        return see
+
+    def _note(self, runner: Any, kind: type[StateGroup], builder: Any, metadata: Any) -> None:
         layers = runner.compilation_config.static_forward_context
-        mine = [layers[name] for name in builder.layer_names]
+        names = layers_of(runner, builder)
+        mine = [layers[name] for name in names]
         rows = int(runner.input_batch.num_reqs)
-        self._groups.append(MambaGroup(builder, metadata, mine, rows))
+        self._groups.append(kind(names[0], builder, metadata, mine, rows))
 
     def _see_end(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def update_states(runner: Any, *args: Any, **kwargs: Any) -> Any:
@@ -145,7 +156,7 @@ class RecurrentStateProbe(CountingProbe[Counts]):
 
     def _compare(self) -> None:
         """Compare what each decoding row will read with what its request was left with."""
-        require_mamba_builders(self._runner)
+        require_known_builders(self._runner)
         for number, group in enumerate(self._groups):
             self._counts.slots_short += group.slots_short()
             if number == 0 and group.builder.use_spec_decode and not self._drafts:
@@ -161,7 +172,7 @@ class RecurrentStateProbe(CountingProbe[Counts]):
             )
 
 
-def _continues(group: MambaGroup, row: int, left: Content) -> bool:
+def _continues(group: StateGroup, row: int, left: Content) -> bool:
     place = group.read(row)
     return place is not None and _same(group.content(place), left)
 
@@ -170,7 +181,7 @@ def _same(one: Content, other: Content) -> bool:
     return all(bool((a == b).all()) for a, b in zip(one, other, strict=True))
 
 
-def _rejected_in_next_block(group: MambaGroup, row: int, accepted: int) -> bool:
+def _rejected_in_next_block(group: StateGroup, row: int, accepted: int) -> bool:
     if not group.by_block:
         return False
     block_size = int(group.builder.kv_cache_spec.block_size)
@@ -182,7 +193,7 @@ def _rejected_in_next_block(group: MambaGroup, row: int, accepted: int) -> bool:
 class _BlockEnd:
     """A block that a step has filled, with the state as it was at its end."""
 
-    group: MambaGroup
+    group: StateGroup
     row: int
     column: int
     content: Content
@@ -192,7 +203,7 @@ class _BlockEnd:
         return _same(self.group.content(home), self.content)
 
 
-def _ends_of_blocks(group: MambaGroup, accepted: Sequence[int]) -> list[_BlockEnd]:
+def _ends_of_blocks(group: StateGroup, accepted: Sequence[int]) -> list[_BlockEnd]:
     """The blocks that decoding rows have filled with accepted tokens."""
     if not group.by_block:
         return []

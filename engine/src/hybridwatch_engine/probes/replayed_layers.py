@@ -48,4 +48,4 @@ class ReplayedLayersProbe(CountingProbe[Counts]):
 
     def _see(self, graph: CapturedGraph, _: object) -> None:
         self._counts.graphs_replayed += 1
-        self._counts.layers_replayed += len(graph.mamba_metadata)
+        self._counts.layers_replayed += len(graph.recurrent_metadata)

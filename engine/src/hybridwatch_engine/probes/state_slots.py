@@ -1,0 +1,157 @@
+"""Recurrent layers that share a block table, and where their states lie, whatever their family.
+
+Each family has metadata of its own: ``mamba_slots`` reads that of Mamba and of short convolutions,
+``delta_net_slots`` that of gated delta nets.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybridwatch_engine.probes.counting import UnsupportedError
+
+_PARTS = 2
+"""What a layer keeps of a request: the convolution's last inputs and the recurrent state."""
+
+
+def builder_classes() -> tuple[type, type]:
+    """Give vLLM's classes that build the metadata of Mamba and of gated delta nets."""
+    from vllm.v1.attention.backends.gdn_attn import GDNAttentionMetadataBuilder
+    from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
+
+    return BaseMambaAttentionMetadataBuilder, GDNAttentionMetadataBuilder
+
+
+def require_known_builders(runner: Any) -> None:
+    """Refuse an engine that has recurrent layers whose metadata nobody here can read.
+
+    Raises:
+        UnsupportedError: With a layer and what builds its metadata.
+    """
+    from vllm.v1.kv_cache_interface import MambaSpec
+
+    for group in (one for groups in runner.attn_groups for one in groups):
+        builder = group.backend.get_builder_cls()
+        known = issubclass(builder, builder_classes())
+        if isinstance(group.kv_cache_spec, MambaSpec) and not known:
+            raise UnsupportedError(
+                f"{group.layer_names[0]}: expected metadata built as for Mamba or gated delta "
+                f"nets, found {builder.__name__}"
+            )
+
+
+def layers_of(runner: Any, builder: Any) -> Sequence[str]:
+    """Name the layers for which a builder makes metadata; not each builder knows its own."""
+    groups = (group for groups in runner.attn_groups for group in groups)
+    return next(
+        group.layer_names
+        for group in groups
+        if any(one is builder for one in group.metadata_builders)
+    )
+
+
+def slots_in(metadata: Any) -> Any:
+    """Give the state slots that a decode graph over this metadata uses, row by row."""
+    if not hasattr(metadata, "non_spec_state_indices_tensor"):
+        return metadata.state_indices_tensor_d
+    if metadata.num_spec_decodes:
+        return metadata.spec_state_indices_tensor
+    return metadata.non_spec_state_indices_tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one request's state lies in the layers of one cache group.
+
+    Attributes:
+        state: Slot of the recurrent state.
+        window: Slot of the convolution's last inputs.
+        offset: Where in that slot they begin: behind as many as there were accepted drafts.
+    """
+
+    state: int
+    window: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateGroup:
+    """Layers that share a block table, with the metadata of one step; a family fills in the rest.
+
+    Attributes:
+        key: Tells the group from the others of the engine.
+        builder: vLLM's metadata builder of the group.
+        metadata: What it has built.
+        layers: vLLM's layers; ``kv_cache`` of each holds convolution windows and states.
+        rows: Requests in the batch; further rows are padding.
+    """
+
+    key: str
+    builder: Any
+    metadata: Any
+    layers: Sequence[Any]
+    rows: int
+
+    @property
+    def by_block(self) -> bool:
+        """Whether the state of every block is kept (mode ``all``)."""
+        return False
+
+    @property
+    def drafts(self) -> int:
+        """Drafts that a request may have."""
+        raise NotImplementedError
+
+    @property
+    def decodes(self) -> int:
+        """Requests that decode; they come first in the batch."""
+        raise NotImplementedError
+
+    def read(self, row: int) -> Place | None:
+        """Where a decoding row reads; ``None`` when the metadata cannot tell."""
+        raise NotImplementedError
+
+    def written(self, row: int, token: int) -> Place:
+        """Where the state behind a token of a row was written.
+
+        Args:
+            row: Row of the batch.
+            token: Which of its tokens in this step, from 0; the last one for a row of the prompt.
+        """
+        raise NotImplementedError
+
+    def at_block_end(self, row: int, column: int) -> Place:
+        """Where the prefix cache finds the state at the end of a block (mode ``all``)."""
+        raise NotImplementedError
+
+    def last_column(self, row: int) -> int:
+        """The column of the last token of a row in this step, drafts included (mode ``all``)."""
+        raise NotImplementedError
+
+    def before(self, row: int) -> int:
+        """Tokens of a decoding row that were computed before this step (mode ``all``)."""
+        raise NotImplementedError
+
+    def slots_short(self) -> int:
+        """Slots that decoding rows need beyond those reserved, counted, and buffered for them."""
+        return 0
+
+    def content(self, place: Place) -> tuple[Any, ...]:
+        """Copies of what lies at a place, layer after layer."""
+        return tuple(part for layer in self.layers for part in self._content(layer, place))
+
+    def _content(self, layer: Any, place: Place) -> Iterator[Any]:
+        if len(layer.kv_cache) != _PARTS:
+            raise UnsupportedError(
+                f"{type(layer).__name__}: expected a convolution's inputs and a state, "
+                f"found {len(layer.kv_cache)} tensor(s) kept for each request"
+            )
+        from vllm.model_executor.layers.mamba.mamba_utils import is_conv_state_dim_first
+
+        windows, states = layer.kv_cache
+        window = windows[place.window]
+        if not is_conv_state_dim_first():
+            window = window.transpose(0, 1)  # channels first, inputs last
+        length = window.shape[1] - self.drafts
+        yield window[:, place.offset : place.offset + length].clone()
+        yield states[place.state].clone()
