@@ -26,6 +26,7 @@ from hybridwatch.analysis.sight import (
 )
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
+from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.metric import Kind
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.role import Role, lost_fixes
@@ -237,8 +238,8 @@ def _tallies(index: Index) -> Mapping[str, _Tally]:
     return found
 
 
-@lru_cache(maxsize=1024)
-def _readings(index: Index, record: str) -> tuple[Reading, ...]:
+@kept_of_one_index
+def _readings(index: Index, /, record: str) -> tuple[Reading, ...]:
     names = ("metric", "statistic", "verdict", "old", "new")
     wanted = index.verdicts(records=[record], only=names)
     rows = zip(*(wanted[name].tolist() for name in names), strict=True)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -12,6 +11,7 @@ import pandas as pd
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.history.controls import bad_on_purpose
+from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.history.severity import ORDER
 
 CONTROL: Final = "control, bad on purpose"
@@ -59,8 +59,8 @@ class Row:
         return f"{self.started_at:%Y-%m-%d %H:%M} · {verdict} · {builds} · {self.run}"
 
 
-@lru_cache(maxsize=32)  # every view asks, and what an index says never changes
-def runs_by_id(index: Index, scenario: str | None = None) -> Mapping[str, Row]:
+@kept_of_one_index
+def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row]:
     """List every readable run, or those of one scenario, by its id, the newest first."""
     runs = index.runs(scenario)
     worst, bad = _worst(index.outcomes(scenario)), bad_on_purpose(index)
