@@ -155,7 +155,7 @@ class Driver:
         if not (ended or looked):
             return True
         queue = self._means.ledger.queue(self._present)
-        self._greet(queue)
+        self._greet(queue, looked)
         begun = self._begin(queue)
         return self._goes_on(queue, begun, looked)
 
@@ -219,6 +219,7 @@ class Driver:
         roll, say = self._means.roll, self._means.say
         if not isinstance(ended.result, Shown):
             roll.unask(name)
+            self._present -= {name}
             say(f"{name}: could not prove itself: {ended.reason or ended.fate.value}")
             return
         queue = self._means.ledger.queue(self._present)
@@ -242,6 +243,7 @@ class Driver:
                 log = keep_log(self._means.results, attempt, brought.log)
                 self._end(attempt, End.FAILED, brought.reason, log)
             case Fate.HOST_GONE, _:
+                self._present -= {attempt.host}
                 self._end(attempt, End.LOST, f"its host went away: {ended.reason}")
             case Fate.STOPPED, _:
                 self._end(attempt, End.STOPPED, "cancelled")
@@ -278,7 +280,7 @@ class Driver:
         self._means.roll.set_standing(host, Standing.QUARANTINED, reason)
         self._means.say(f"{host}: in quarantine: {reason}")
 
-    def _greet(self, queue: Queue) -> None:
+    def _greet(self, queue: Queue, looked: bool) -> None:
         """Have hosts that are idle prove themselves, and plan what each has to show tonight."""
         nights = {job.night: job for job in queue.waiting if job.purpose is not Purpose.A_A}
         steady = [
@@ -291,10 +293,12 @@ class Driver:
             self._means.say(f"{new} hosts have to show an A/A first")
             self._looked_at = None  # they are not in the queue that was read
         asked = set(self._proving.values())
+        # Whether a proof of before still holds need not be asked after every job.
+        asking = {Standing.NEW, Standing.READY} if looked else {Standing.NEW}
         for name in sorted(self._present - asked):
             host = queue.fleet.hosts.get(name)
-            may = host is not None and host.standing in (Standing.NEW, Standing.READY)
-            if may and self._means.roll.ask(name, self.name):
+            due = host is not None and not host.job and host.standing in asking
+            if due and self._means.roll.ask(name, self.name):
                 order = Order(f"proof-{secrets.token_hex(4)}", name, 0, Proving())
                 self._proving[order.id] = name
                 self._means.cluster.start(order)

@@ -4,11 +4,18 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+from hybridwatch.database.connection import Database
+from hybridwatch.database.url import url_of
 from hybridwatch.fleet.cluster import Brought, Measurement, Proving, Result, Work
+from hybridwatch.fleet.draining import Driver, Means, Terms
 from hybridwatch.fleet.job import Job, Purpose, Testbed, Wish, key_of
+from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.fleet.measuring import RESULTS_WORD, perform
 from hybridwatch.fleet.proof import Shown
+from hybridwatch.fleet.roll import Roll
+from hybridwatch.process import stoppable
 from hybridwatch.record.codec import encode
 from tests.unit.fleet.pretended_run import a_record
 
@@ -62,6 +69,24 @@ def brought(work: Measurement, started: datetime) -> Brought:
     return Brought(log=b"made up\n", record=encoded.record, bulk=encoded.bulk)
 
 
+def main(address: str, results: str) -> None:
+    """Drain a queue on a Ray cluster, as ``hybridwatch fleet run`` does, with pretended runs."""
+    from hybridwatch.fleet.ray_cluster import RayCluster
+
+    folder = Path(results)
+    database = Database(url_of(folder))
+    ledger = Ledger(database)
+    means = Means(
+        ledger, Roll(database, ledger.clock), RayCluster(address, do), folder, print, measurement
+    )
+    with stoppable():
+        Driver(means, Terms(look_s=2.0, patience_s=120.0)).drain()
+
+
 def do(work: Work, is_wanted: Callable[[], bool] = lambda: True) -> Result:
     """Show a steady host; measure in a process."""
     return STEADY if isinstance(work, Proving) else perform(work, is_wanted)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -7,11 +7,14 @@
 It imports little, since hundreds of it are started.
 """
 
+import fcntl
 import os
 import random
 import secrets
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +22,8 @@ from hybridwatch.record.identity import EngineBuild, FixState, Harness, Scenario
 from hybridwatch.record.run import Phase, Run, Sample, Trial
 
 FIX = "padded-rows-prefilling"
+WITNESS = "HYBRIDWATCH_PRETENDED_WITNESS"
+"""Environment variable with a folder where each run shows that it is alone on its host."""
 
 
 def a_record(scenario: str, labels: list[str], host: str, started: datetime) -> Run:
@@ -66,10 +71,33 @@ def main(scenario: str, results: str, seconds: str, *labels: str) -> None:
     from hybridwatch.store.files import write_run
 
     began = datetime.now(UTC)
-    time.sleep(float(seconds))
     host = os.environ["HYBRIDWATCH_TESTBED_HOST"]
-    write_run(Path(results), a_record(scenario, list(labels), host, began))
-    sys.stdout.write(f"{scenario}: made up on {host}\n")
+    with alone_on(host):
+        time.sleep(float(seconds))
+        write_run(Path(results), a_record(scenario, list(labels), host, began))
+    sys.stdout.write(f"{scenario}: made up on {host} in {lived():.2f} s\n")
+
+
+@contextmanager
+def alone_on(host: str) -> Iterator[None]:
+    """Leave a file that says so if another one measures on this host at the same time."""
+    folder = os.environ.get(WITNESS)
+    if not folder:
+        yield
+        return
+    with (Path(folder) / f"{host}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            (Path(folder) / f"{host}.twice").touch()
+        yield
+
+
+def lived() -> float:
+    """Seconds since this process was started, its own imports included."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    since_boot = float(Path("/proc/uptime").read_text().split()[0])
+    return since_boot - int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ class World:
     results: Path
     cluster: Simulated
     said: list[str] = field(default_factory=list)
-    terms: Terms = Terms(look_s=600.0, wait_s=300.0, patience_s=1800.0)
+    terms: Terms = Terms(look_s=240.0, wait_s=240.0, patience_s=1800.0)
 
     @property
     def ledger(self) -> Ledger:
@@ -244,7 +244,9 @@ def hold_nights(
 def main(hosts: int, scenarios: int, nights: int, bad: float, database: str) -> None:
     """Hold nights, and print what came of them."""
     with tempfile.TemporaryDirectory() as folder:
-        url = parsed(database, "--database") if database else file_url(Path(folder) / "queue.sqlite")
+        url = (
+            parsed(database, "--database") if database else file_url(Path(folder) / "queue.sqlite")
+        )
         machines = {f"host-{number:02}": Machine() for number in range(hosts)}
         cluster = Simulated(machines, minutes=lambda scenario: 5 + int(scenario[-3:]) % 20)
         world = World(Database(url), Path(folder), cluster)
