@@ -53,10 +53,12 @@ class Tally:
 
     Attributes:
         ends: How many attempts ended how.
+        given_up: How many jobs are not tried again.
         left: Jobs that still wait, with the reasons.
     """
 
     ends: Counter[End] = field(default_factory=Counter)
+    given_up: int = 0
     left: Counter[str] = field(default_factory=Counter)
 
 
@@ -272,6 +274,7 @@ class Driver:
         self._tally.ends[end] += 1
         self._means.say(f"{attempt.job.title}: {end.value} on {attempt.host}: {reason}")
         if state in (State.FAILED, State.POISONED):
+            self._tally.given_up += 1
             self._means.say(f"{attempt.job.title}: {state.value}, it is not tried again")
             if attempt.job.purpose is Purpose.A_A:
                 self._quarantine(attempt.host, f"its A/A {state.value}: {reason}")

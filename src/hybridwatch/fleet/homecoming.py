@@ -14,7 +14,6 @@ from hybridwatch.fleet.ledger import Attempt, Ledger
 from hybridwatch.record.codec import Encoded, decode
 from hybridwatch.record.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.record.run import Run
-from hybridwatch.store.atomic_file import make_folder, put
 from hybridwatch.store.files import write_all
 from hybridwatch.store.layout import folder_of
 
@@ -54,8 +53,8 @@ def bring_home(ledger: Ledger, results: Path, attempt: Attempt, brought: Brought
 def keep_log(results: Path, attempt: Attempt, log: bytes) -> str:
     """Keep what a measurement printed; gives the path below the results folder."""
     name = LOGS / f"{attempt.id}.txt"
-    make_folder(results / LOGS)
-    put(results / name, log)
+    (results / LOGS).mkdir(parents=True, exist_ok=True)
+    (results / name).write_bytes(log)
     return name.as_posix()
 
 

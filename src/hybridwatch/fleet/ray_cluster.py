@@ -27,7 +27,7 @@ HOST_LABEL: Final = "host"
 _OWN: Final = "ray.io/"
 """Begins labels that Ray itself gives; a node's id is among them, which changes at every start."""
 _DOUBT_S: Final = 30.0
-"""Ray says at once that a worker has died, and later that its host has: so long we wait for that."""
+"""Ray says at once that a worker has died, and later that its host has: so long we wait."""
 
 _GONE: Final = (
     exceptions.NodeDiedError,

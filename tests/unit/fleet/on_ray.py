@@ -137,7 +137,7 @@ class Fleet:
                 self.nodes.stop()
                 self.nodes.start()
                 self.end()  # Ray ends a process that has lost its head, within a minute
-            case "database":
+            case _:
                 self.server.stop()
                 time.sleep(3)
                 self.server.start()

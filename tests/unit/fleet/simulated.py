@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -156,6 +156,10 @@ def timed(database: Database) -> Iterator[list[float]]:
     event.remove(engine, "after_cursor_execute", end)
 
 
+SLOW = Terms(look_s=240.0, wait_s=240.0, patience_s=1800.0)
+"""A driver that looks around seldom: of a simulated night every step costs real time."""
+
+
 @dataclass
 class World:
     """A simulated fleet with its queue."""
@@ -164,7 +168,7 @@ class World:
     results: Path
     cluster: Simulated
     said: list[str] = field(default_factory=list)
-    terms: Terms = Terms(look_s=240.0, wait_s=240.0, patience_s=1800.0)
+    terms: Terms = SLOW
 
     @property
     def ledger(self) -> Ledger:
