@@ -1,8 +1,8 @@
 """Resolves the harness's requirements anew and writes ``locks/harness.txt`` (``make lock``).
 
 Reads the dependencies, all extras but ``fleet``, and the dependency group ``dev`` of
-``pyproject.toml``, lets pip resolve them without installing anything, and adds the build backend, so that the project itself
-can be installed from the lock alone. Standard library only.
+``pyproject.toml``, lets pip resolve them without installing anything, and adds the build backend,
+so that the project itself can be installed from the lock alone. Standard library only.
 
 ``locks/comment.txt`` is the part of it that the job with the right to write on GitHub installs:
 what the bot needs, each file by its hash. ``refresh.py comment`` writes only that, from the

@@ -106,6 +106,7 @@ class Driver:
         self._looked_at: datetime | None = None
         self._busy_at = self._now()
         self._elsewhere = 0
+        self._explained: dict[str, str] = {}
         self._present: frozenset[str] = frozenset()
 
     def drain(self) -> Tally:
@@ -159,7 +160,10 @@ class Driver:
         queue = self._means.ledger.queue(self._present)
         self._greet(queue, looked)
         begun = self._begin(queue)
-        return self._goes_on(queue, begun, looked)
+        goes_on = self._goes_on(queue, begun)
+        if looked or not goes_on:
+            self._explain(queue)
+        return goes_on
 
     def _is_time_to_look(self) -> bool:
         if self._looked_at is None:
@@ -331,16 +335,21 @@ class Driver:
             begun += 1
         return begun
 
-    def _goes_on(self, queue: Queue, begun: int, looked: bool) -> bool:
+    def _goes_on(self, queue: Queue, begun: int) -> bool:
         if begun or self._measured or self._proving or self._elsewhere or self._looked_at is None:
             self._busy_at = self._now()
             return True
-        reasons = {job.key: why_waiting(job, queue.fleet) for job in queue.waiting}
-        if looked:
-            self._means.ledger.explain(reasons)
         patient = self._now() - self._busy_at < timedelta(seconds=self._terms.patience_s)
-        self._tally.left = Counter(reasons.values())
         return bool(queue.waiting) and patient
+
+    def _explain(self, queue: Queue) -> None:
+        """Note why jobs wait, as far as it is news."""
+        reasons = {job.key: why_waiting(job, queue.fleet) for job in queue.waiting}
+        news = {key: why for key, why in reasons.items() if self._explained.get(key, "") != why}
+        if news:
+            self._means.ledger.explain(news)
+        self._explained = reasons
+        self._tally.left = Counter(reasons.values())
 
     def _leave(self) -> None:
         """Give back what is in hand; where the database is away, others find it."""

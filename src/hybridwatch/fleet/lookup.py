@@ -1,12 +1,14 @@
 """Finding jobs and their logs by what a person types."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import select
 
 from hybridwatch.database.schema import ATTEMPT, JOB
 from hybridwatch.errors import FleetError
-from hybridwatch.fleet.job import KEY_DIGITS, OPEN
+from hybridwatch.fleet.job import KEY_DIGITS, OPEN, End, Job, State, job_of
 from hybridwatch.fleet.ledger import Ledger
 
 
@@ -69,3 +71,53 @@ def log_of(ledger: Ledger, job: str, attempt: int | None) -> Path:
     last = rows[-1]
     what = f"{last.end}: {last.reason}" if last.end else f"it runs on {last.host}"
     raise FleetError(f"job {key}: attempt {last.number} left no log: {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An attempt, as people look at it; ``end`` is ``None`` while it runs."""
+
+    number: int
+    host: str
+    started_at: datetime
+    ended_at: datetime | None
+    end: End | None
+    reason: str
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A job and all that was tried; ``record`` lies below the results folder."""
+
+    job: Job
+    state: State
+    reason: str
+    record: str
+    attempts: tuple[Tried, ...]
+
+
+def story_of(ledger: Ledger, key: str) -> Story:
+    """Tell all of a job.
+
+    Raises:
+        FleetError: There is no job of this key.
+    """
+    with ledger.database.reading() as connection:
+        row = connection.execute(select(JOB).where(JOB.c.key == key)).first()
+        if row is None:
+            raise FleetError(f"job {key!r}: expected the key of a job, found none of it")
+        mine = select(ATTEMPT).where(ATTEMPT.c.job == key).order_by(ATTEMPT.c.number)
+        attempts = tuple(
+            Tried(
+                number=one.number,
+                host=one.host,
+                started_at=one.started_at,
+                ended_at=one.ended_at,
+                end=End(one.end) if one.end else None,
+                reason=one.reason,
+                log=one.log,
+            )
+            for one in connection.execute(mine)
+        )
+    return Story(job_of(row), State(row.state), row.reason, row.record, attempts)
