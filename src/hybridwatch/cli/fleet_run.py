@@ -126,7 +126,7 @@ def _tell(tally: Tally, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"attempts": ends, "left": dict(tally.left)}, indent=2))
     else:
-        say(f"{plural(tally.ends[End.HOME], 'record')} came home")
+        say(f"{plural(tally.ends[End.STORED], 'record')} came home")
         if tally.given_up:
             say(f"{plural(tally.given_up, 'job')} given up; see: hybridwatch fleet status")
         for reason, count in sorted(tally.left.items()):

@@ -266,7 +266,7 @@ class Driver:
         if run is None:
             means.say(f"{attempt.job.title}: attempt {attempt.id} came too late, and was left out")
             return
-        self._tally.ends[End.HOME] += 1
+        self._tally.ends[End.STORED] += 1
         means.say(f"{attempt.job.title}: measured on {attempt.host}")
         if attempt.job.purpose is Purpose.A_A and (reason := unsteady(run)):
             self._quarantine(attempt.host, reason)

@@ -43,7 +43,7 @@ OPEN: Final = (State.WAITING, State.RUNNING)
 class End(Enum):
     """How an attempt at a job ended."""
 
-    HOME = "home"
+    STORED = "stored"
     """Its record is in the store."""
     FAILED = "failed"
     """It left no record, or none in time."""

@@ -138,7 +138,7 @@ class Ledger:
             ).first()
             if row is None or not is_free(connection, start.host, Standing.READY):
                 return None
-            if not _is_at_home(connection, start, self.clock()):
+            if not _is_kept_there(connection, start, self.clock()):
                 return None
             number = row.attempt + 1
             _set_job(connection, job.key, state=State.RUNNING.value, attempt=number, reason="")
@@ -178,7 +178,7 @@ class Ledger:
                 return False
             put()
             record = connection.scalar(select(ATTEMPT.c.record).where(*_is(attempt)))
-            _close(connection, attempt, (End.HOME, ""), self.clock(), log)
+            _close(connection, attempt, (End.STORED, ""), self.clock(), log)
             _set_job(connection, attempt.job.key, state=State.DONE.value, record=record, reason="")
         return True
 
@@ -207,7 +207,7 @@ class Ledger:
             named = connection.scalar(select(ATTEMPT.c.record).where(*_is(attempt)))
             if not named or not is_stored(named):
                 return self._end(connection, row, attempt, (End.LOST, "its driver went away"), "")
-            _close(connection, attempt, (End.HOME, "found in the store"), self.clock(), "")
+            _close(connection, attempt, (End.STORED, "found in the store"), self.clock(), "")
             _set_job(connection, row.key, state=State.DONE.value, record=named, reason="")
             return State.DONE
 
@@ -325,41 +325,41 @@ def _known(connection: Connection, keys: Sequence[str]) -> set[str]:
 
 
 def _fleet(connection: Connection, present: frozenset[str]) -> Fleet:
-    homes: defaultdict[str, list[str]] = defaultdict(list)
+    keepers: defaultdict[str, list[str]] = defaultdict(list)
     order = PLACEMENT.c.since, PLACEMENT.c.host
     for row in connection.execute(select(PLACEMENT).order_by(*order)):
-        homes[row.series].append(row.host)
+        keepers[row.series].append(row.host)
     testbeds = map(Testbed.from_json, connection.scalars(select(TESTBED.c.declared)))
     open_ = JOB.c.purpose == Purpose.A_A.value, JOB.c.state.in_([state.value for state in OPEN])
     steady = map(job_of, connection.execute(select(JOB).where(*open_)))
     return Fleet(
         hosts=read_hosts(connection),
         present=present,
-        homes=homes,
+        keepers=keepers,
         testbeds={testbed.name: testbed for testbed in testbeds},
         unproven=frozenset((job.wish.host, job.night) for job in steady),
     )
 
 
-def _is_at_home(connection: Connection, start: Start, now: datetime) -> bool:
-    """Whether a series may be measured on a host, which becomes its home if it has none."""
+def _is_kept_there(connection: Connection, start: Start, now: datetime) -> bool:
+    """Whether a series may be measured on a host, which becomes its keeper if it has none."""
     series = start.job.series
-    homes = _homes(connection, series)
-    if start.host in homes:
+    keepers = _keepers(connection, series)
+    if start.host in keepers:
         return True
-    if homes and not start.job.wish.stand_in and not _all_retired(connection, homes):
+    if keepers and not start.job.wish.stand_in and not _all_retired(connection, keepers):
         return False
-    # Two drivers that both find no home take turns here; the second one finds the first one's.
+    # Two drivers that both find no keeper take turns here; the second one finds the first one's.
     bed = select(TESTBED.c.name).where(TESTBED.c.name == start.job.testbed).with_for_update()
     connection.execute(bed)
-    if set(_homes(connection, series)) != set(homes):
+    if set(_keepers(connection, series)) != set(keepers):
         return False
     row = {"series": series, "host": start.host, "since": now}
     connection.execute(insert(PLACEMENT), [row])
     return True
 
 
-def _homes(connection: Connection, series: str) -> list[str]:
+def _keepers(connection: Connection, series: str) -> list[str]:
     return list(connection.scalars(select(PLACEMENT.c.host).where(PLACEMENT.c.series == series)))
 
 

@@ -67,7 +67,7 @@ class HostLine:
         reason: Why it stands so.
         since: Since when.
         seen_at: When it was last seen.
-        series: How many are at home there.
+        series: How many it keeps.
         job: What it measures now; empty when nothing.
         proven_at: When it last showed itself; ``None`` if it never did.
         a_a: The ratio of its like halves then.
@@ -168,9 +168,9 @@ class _Times:
 
     @classmethod
     def read(cls, connection: Connection) -> "_Times":
-        home = ATTEMPT.c.end == End.HOME.value, ATTEMPT.c.ended_at.is_not(None)
+        stored = ATTEMPT.c.end == End.STORED.value, ATTEMPT.c.ended_at.is_not(None)
         columns = JOB.c.series, ATTEMPT.c.started_at, ATTEMPT.c.ended_at
-        joined = select(*columns).join(JOB, JOB.c.key == ATTEMPT.c.job).where(*home)
+        joined = select(*columns).join(JOB, JOB.c.key == ATTEMPT.c.job).where(*stored)
         found: defaultdict[str, list[float]] = defaultdict(list)
         for row in connection.execute(joined.order_by(ATTEMPT.c.ended_at.desc()).limit(2000)):
             found[row.series].append((row.ended_at - row.started_at).total_seconds())
@@ -225,7 +225,7 @@ def _troubles(connection: Connection) -> Iterator[Trouble]:
 
 
 def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
-    homes = _first_homes(connection)
+    keepers = _keepers(connection)
     last = {row.host: row for row in connection.execute(select(PROOF).order_by(PROOF.c.at))}
     for row in connection.execute(select(HOST).order_by(HOST.c.name)):
         proof = last.get(row.name)
@@ -236,7 +236,7 @@ def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
             reason=row.reason,
             since=row.since,
             seen_at=row.seen_at,
-            series=homes[row.name],
+            series=keepers[row.name],
             job=row.job,
             proven_at=proof.at if proof else None,
             a_a=proof.a_a if proof else None,
@@ -244,7 +244,7 @@ def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
         )
 
 
-def _first_homes(connection: Connection) -> Counter[str]:
+def _keepers(connection: Connection) -> Counter[str]:
     rows = connection.execute(select(PLACEMENT).order_by(PLACEMENT.c.since.desc()))
     return Counter({row.series: row.host for row in rows}.values())
 
@@ -252,28 +252,28 @@ def _first_homes(connection: Connection) -> Counter[str]:
 def _end(
     connection: Connection, now: datetime, times: _Times, underway: Sequence[Underway]
 ) -> datetime | None:
-    """Add up what each host has before it; series without a home go to whoever is free first."""
+    """Add up what each host has before it; series without a keeper go to whoever is free first."""
     if times.usual is None:
         return None
     rows = connection.execute(select(PLACEMENT).order_by(PLACEMENT.c.since.desc()))
-    homes = {row.series: row.host for row in rows}
+    keepers = {row.series: row.host for row in rows}
     load: defaultdict[str, float] = defaultdict(float)
     for one in underway:
         seconds = times.of(one.job.series) or 0.0
         load[one.host] += max(0.0, seconds - (now - one.since).total_seconds())
     # One that says why it waits can not be measured, as things are.
     able = JOB.c.state == State.WAITING.value, JOB.c.reason == ""
-    homeless = 0.0
+    unkept = 0.0
     for row in connection.execute(select(JOB.c.series).where(*able)):
         seconds = times.of(row.series) or 0.0
-        if row.series in homes:
-            load[homes[row.series]] += seconds
+        if row.series in keepers:
+            load[keepers[row.series]] += seconds
         else:
-            homeless += seconds
+            unkept += seconds
     ready = HOST.c.state == Standing.READY.value
     hosts = connection.scalars(select(HOST.c.name).where(ready)).all()
     for name in hosts:
-        load[name] += homeless / len(hosts)
+        load[name] += unkept / len(hosts)
     longest = max(load.values(), default=0.0)
     return now + timedelta(seconds=longest) if longest else None
 

@@ -55,14 +55,14 @@ class Fleet:
     Attributes:
         hosts: Every host that was ever seen, by name.
         present: Names of those that are there now.
-        homes: By series, the hosts that measured it, the first one first.
+        keepers: By series, the hosts that measured it, the first one first.
         testbeds: By name.
         unproven: Hosts and nights whose A/A is still to come.
     """
 
     hosts: Mapping[str, Host]
     present: frozenset[str]
-    homes: Mapping[str, Sequence[str]]
+    keepers: Mapping[str, Sequence[str]]
     testbeds: Mapping[str, Testbed]
     unproven: frozenset[tuple[str, str]] = frozenset()
 
@@ -78,9 +78,9 @@ class Fleet:
             return host.name == job.wish.host
         return testbed is not None and testbed.has(host.labels, host.gpus)
 
-    def home(self, series: str) -> str:
+    def keeper(self, series: str) -> str:
         """Name the host that keeps a series; empty while there is none."""
-        for name in self.homes.get(series, ()):
+        for name in self.keepers.get(series, ()):
             host = self.hosts.get(name)
             if host is None or host.standing is not Standing.RETIRED:
                 return name
@@ -109,8 +109,8 @@ def place(jobs: Sequence[Job], fleet: Fleet) -> list[Start]:
         fleet: Where.
 
     Returns:
-        At most one job for each machine. What is more urgent comes first; then series that are at
-        home somewhere; then what was wanted first; then what takes longest.
+        At most one job for each machine. What is more urgent comes first; then series that are
+        kept somewhere; then what was wanted first; then what takes longest.
     """
     busy = {host.machine for host in fleet.hosts.values() if host.job}
     idle = {
@@ -118,14 +118,14 @@ def place(jobs: Sequence[Job], fleet: Fleet) -> list[Start]:
         for name, host in fleet.hosts.items()
         if fleet.usable(name) and host.machine not in busy
     }
-    load = Counter(fleet.home(series) for series in fleet.homes)
+    load = Counter(fleet.keeper(series) for series in fleet.keepers)
     taken: dict[str, str] = {}
     starts: list[Start] = []
     for job in sorted(jobs, key=_urgency(fleet)):
         if not idle:
             break
-        home = fleet.home(job.series) or taken.get(job.series, "")
-        host = _host_for(job, home, fleet, idle, load)
+        keeper = fleet.keeper(job.series) or taken.get(job.series, "")
+        host = _host_for(job, keeper, fleet, idle, load)
         if host is None:
             continue
         starts.append(Start(job, host.name))
@@ -137,19 +137,19 @@ def place(jobs: Sequence[Job], fleet: Fleet) -> list[Start]:
 
 def why_waiting(job: Job, fleet: Fleet) -> str:
     """Say in a few words why a job waits; empty when it is only not its turn."""
-    home = fleet.home(job.series) or job.wish.host
-    candidates = [home] if home and not job.wish.stand_in else _fitting(job, fleet)
+    keeper = fleet.keeper(job.series) or job.wish.host
+    candidates = [keeper] if keeper and not job.wish.stand_in else _fitting(job, fleet)
     if any(fleet.usable(name) for name in candidates):
         return ""
     if not candidates:
         return f"no host is of the testbed {job.testbed}"
-    whose = "its host" if home else "the only host" if len(candidates) == 1 else "every host"
+    whose = "its host" if keeper else "the only host" if len(candidates) == 1 else "every host"
     return f"{whose} {', '.join(candidates)} {_trouble(candidates[0], fleet)}"
 
 
 def _urgency(fleet: Fleet) -> Callable[[Job], tuple[int, bool, float, float, str]]:
     def urgency(job: Job) -> tuple[int, bool, float, float, str]:
-        new = not fleet.home(job.series)
+        new = not fleet.keeper(job.series)
         planned = job.planned_at.timestamp()
         return -job.priority, new, planned, -job.wish.minutes, job.key
 
@@ -157,12 +157,12 @@ def _urgency(fleet: Fleet) -> Callable[[Job], tuple[int, bool, float, float, str
 
 
 def _host_for(
-    job: Job, home: str, fleet: Fleet, idle: Mapping[str, Host], load: Mapping[str, int]
+    job: Job, keeper: str, fleet: Fleet, idle: Mapping[str, Host], load: Mapping[str, int]
 ) -> Host | None:
-    if home and (fleet.usable(home) or not job.wish.stand_in):
-        host = idle.get(home)
+    if keeper and (fleet.usable(keeper) or not job.wish.stand_in):
+        host = idle.get(keeper)
         return host if host is not None and fleet.may(host, job) else None
-    stood_in = [name for name in fleet.homes.get(job.series, ()) if fleet.usable(name)]
+    stood_in = [name for name in fleet.keepers.get(job.series, ()) if fleet.usable(name)]
     choice = (idle[name] for name in stood_in if name in idle) if stood_in else _by_load(idle, load)
     return next((host for host in choice if fleet.may(host, job)), None)
 

@@ -193,7 +193,7 @@ def problems(fleet: Fleet, jobs: int) -> list[str]:
     """Say what is not as it must be."""
     with fleet.database.reading() as connection:
         rows = connection.execute(select(JOB)).fetchall()
-        ends = connection.execute(select(ATTEMPT).where(ATTEMPT.c.end == "home")).fetchall()
+        ends = connection.execute(select(ATTEMPT).where(ATTEMPT.c.end == "stored")).fetchall()
     found = [f"{row.scenario}: {row.state}: {row.reason}" for row in rows if row.state != "done"]
     stored = [path.relative_to(fleet.results).as_posix() for path in list_records(fleet.results)]
     named = [row.record for row in rows if row.record]
@@ -215,23 +215,25 @@ def figures(fleet: Fleet, nodes: int) -> str:
     """Say how long it took, and how much of that was ours."""
     with fleet.database.reading() as connection:
         rows = connection.execute(select(ATTEMPT).order_by(ATTEMPT.c.started_at)).fetchall()
-    home = [row for row in rows if row.end == "home"]
-    lived = [_lived(fleet.results / row.log) for row in home if row.log]
-    wall = (max(row.ended_at for row in home) - min(row.started_at for row in home)).total_seconds()
+    stored = [row for row in rows if row.end == "stored"]
+    lived = [_lived(fleet.results / row.log) for row in stored if row.log]
+    wall = (
+        max(row.ended_at for row in stored) - min(row.started_at for row in stored)
+    ).total_seconds()
     gaps = [
         (later.started_at - earlier.ended_at).total_seconds()
-        for name in {row.host for row in home}
-        for earlier, later in pairwise(row for row in home if row.host == name)
+        for name in {row.host for row in stored}
+        for earlier, later in pairwise(row for row in stored if row.host == name)
     ]
     inside = [
         (row.ended_at - row.started_at).total_seconds() - _lived(fleet.results / row.log)
-        for row in home
+        for row in stored
         if row.log
     ]
     overhead = sum(gaps) / len(gaps) + sum(inside) / len(inside)
     ideal = sum(lived) / nodes
     return (
-        f"{len(home)} measured in {wall:.0f} s, ideal {ideal:.0f} s, ratio {wall / ideal:.3f}; "
+        f"{len(stored)} measured in {wall:.0f} s, ideal {ideal:.0f} s, ratio {wall / ideal:.3f}; "
         f"overhead of a job {overhead:.3f} s ({sum(gaps) / len(gaps):.3f} s between two); attempts "
         f"{dict(Counter(row.end for row in rows))}; killed {dict(Counter(fleet.told))}"
     )

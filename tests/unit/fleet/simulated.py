@@ -199,7 +199,7 @@ class World:
         joined = select(JOB.c.series, ATTEMPT.c.host).join(ATTEMPT, ATTEMPT.c.job == JOB.c.key)
         with self.database.reading() as connection:
             found: dict[str, set[str]] = {}
-            for row in connection.execute(joined.where(ATTEMPT.c.end == "home")):
+            for row in connection.execute(joined.where(ATTEMPT.c.end == "stored")):
                 found.setdefault(row.series, set()).add(row.host)
             return found
 

@@ -25,7 +25,7 @@ def test_every_job_has_its_record_from_the_host_that_measured_it(make_world) -> 
     world = make_world()
     world.plan(JOBS)
     tally = world.drain()
-    assert tally.ends == {End.HOME: 9}
+    assert tally.ends == {End.STORED: 9}
     runs = [read_run(path) for path in list_records(world.results)]
     measured = Counter((host, scenario) for host, scenario, _ in world.cluster.done)
     assert Counter((run.testbed.id[-2:], run.scenario.id) for run in runs) == measured
@@ -68,8 +68,8 @@ def test_a_stand_in_measures_a_series_of_its_own(make_world) -> None:
     wish = Wish(60.0, stand_in=True)
     world.plan([a_job(1, wish=wish)])
     world.drain()
-    home = world.cluster.done[0][0]
-    world.cluster.machines[home].away = True
+    keeper = world.cluster.done[0][0]
+    world.cluster.machines[keeper].away = True
     world.plan([a_job(1, night="second", wish=wish, now=world.cluster.now)])
     world.drain()
     testbeds = {read_run(path).testbed.id for path in list_records(world.results)}
@@ -143,7 +143,7 @@ def test_a_poisoned_job_is_set_aside_and_the_others_go_on(make_world) -> None:
         machine.dies = frozenset({JOBS[0].scenario})
     world.plan(JOBS)
     tally = world.drain()
-    assert tally.ends == {End.HOME: 8, End.DIED: 3}
+    assert tally.ends == {End.STORED: 8, End.DIED: 3}
     assert world.states()[JOBS[0].key] == "poisoned"
 
 

@@ -129,11 +129,11 @@ def test_a_series_is_never_stolen(ledger, roll, attempt) -> None:
     assert ledger.claim(Start(again, "a"), "driver") is not None
 
 
-def test_a_stand_in_is_placed_beside_the_home(ledger, roll, attempt) -> None:
+def test_a_stand_in_is_placed_beside_the_keeper(ledger, roll, attempt) -> None:
     again = a_job(night="second", wish=Wish(60.0, stand_in=True))
     ledger.plan([again])
     assert ledger.claim(Start(again, "b"), "driver") is not None
-    assert ledger.queue(()).fleet.homes[again.series] == ["a", "b"]
+    assert ledger.queue(()).fleet.keepers[again.series] == ["a", "b"]
 
 
 def test_many_drivers_claim_each_job_once(ledger, roll, database) -> None:
@@ -157,7 +157,7 @@ def test_many_drivers_claim_each_job_once(ledger, roll, database) -> None:
     assert sorted(claimed) == sorted(job.key for job in jobs)
 
 
-def test_two_drivers_give_a_new_series_one_home(ledger, roll) -> None:
+def test_two_drivers_give_a_new_series_one_keeper(ledger, roll) -> None:
     jobs = [a_job(1), a_job(1, builds=("cpu-0.28.0",))]
     ledger.plan(jobs, [ANY])
     threads = [

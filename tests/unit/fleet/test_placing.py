@@ -16,11 +16,11 @@ def a_host(name: str, **changes) -> Host:
     return replace(Host(name, name, {}, 0, Standing.READY), **changes)
 
 
-def a_fleet(*hosts: Host, homes=None, **changes) -> Fleet:
+def a_fleet(*hosts: Host, keepers=None, **changes) -> Fleet:
     fleet = Fleet(
         hosts={host.name: host for host in hosts},
         present=frozenset(host.name for host in hosts),
-        homes=homes or {},
+        keepers=keepers or {},
         testbeds={"any": ANY, "gpu": GPU},
     )
     return replace(fleet, **changes)
@@ -50,10 +50,10 @@ def test_hosts_of_one_machine_take_turns() -> None:
     assert places([JOB], a_fleet(pair[0], replace(pair[1], job="other"))) == []
 
 
-def test_a_series_goes_home_though_another_host_is_idle() -> None:
-    homes = {JOB.series: ["b"]}
-    assert places([JOB], a_fleet(A, B, homes=homes)) == [("001", "b")]
-    assert places([JOB], a_fleet(A, replace(B, job="other"), homes=homes)) == []
+def test_a_series_goes_to_its_keeper_though_another_host_is_idle() -> None:
+    keepers = {JOB.series: ["b"]}
+    assert places([JOB], a_fleet(A, B, keepers=keepers)) == [("001", "b")]
+    assert places([JOB], a_fleet(A, replace(B, job="other"), keepers=keepers)) == []
 
 
 def test_all_builds_of_a_scenario_go_to_one_host() -> None:
@@ -63,32 +63,32 @@ def test_all_builds_of_a_scenario_go_to_one_host() -> None:
 
 @pytest.mark.parametrize("standing", [Standing.QUARANTINED, Standing.NEW])
 def test_a_series_waits_for_a_host_that_may_not_measure(standing) -> None:
-    fleet = a_fleet(A, replace(B, standing=standing), homes={JOB.series: ["b"]})
+    fleet = a_fleet(A, replace(B, standing=standing), keepers={JOB.series: ["b"]})
     assert places([JOB], fleet) == []
 
 
 def test_a_series_waits_for_a_host_that_is_away() -> None:
-    fleet = a_fleet(A, B, homes={JOB.series: ["b"]}, present=frozenset("a"))
+    fleet = a_fleet(A, B, keepers={JOB.series: ["b"]}, present=frozenset("a"))
     assert places([JOB], fleet) == []
     assert why_waiting(JOB, fleet) == "its host b is absent"
 
 
-def test_a_stand_in_measures_only_while_the_home_cannot() -> None:
-    homes = {MAY_STAND_IN.series: ["b"]}
-    away = a_fleet(A, B, homes=homes, present=frozenset("a"))
+def test_a_stand_in_measures_only_while_the_keeper_cannot() -> None:
+    keepers = {MAY_STAND_IN.series: ["b"]}
+    away = a_fleet(A, B, keepers=keepers, present=frozenset("a"))
     assert places([MAY_STAND_IN], away) == [("001", "a")]
-    busy = a_fleet(A, replace(B, job="other"), homes=homes)
+    busy = a_fleet(A, replace(B, job="other"), keepers=keepers)
     assert places([MAY_STAND_IN], busy) == []
 
 
 def test_a_stand_in_of_before_is_asked_again() -> None:
-    homes = {MAY_STAND_IN.series: ["b", "c"]}
-    fleet = a_fleet(A, B, a_host("c"), homes=homes, present=frozenset("ac"))
+    keepers = {MAY_STAND_IN.series: ["b", "c"]}
+    fleet = a_fleet(A, B, a_host("c"), keepers=keepers, present=frozenset("ac"))
     assert places([MAY_STAND_IN], fleet) == [("001", "c")]
 
 
 def test_series_of_a_retired_host_begin_anew() -> None:
-    fleet = a_fleet(A, replace(B, standing=Standing.RETIRED), homes={JOB.series: ["b"]})
+    fleet = a_fleet(A, replace(B, standing=Standing.RETIRED), keepers={JOB.series: ["b"]})
     assert places([JOB], fleet) == [("001", "a")]
 
 
@@ -116,21 +116,21 @@ def test_nothing_else_starts_on_a_host_that_has_to_show_an_a_a() -> None:
     assert places([a_job(1, night="second")], fleet) == [("001", "a")]
 
 
-def test_the_order_is_urgency_then_home_then_age_then_length() -> None:
+def test_the_order_is_urgency_then_keeper_then_age_then_length() -> None:
     urgent = a_job(1, priority=1)
-    at_home = a_job(2)
+    kept = a_job(2)
     older = a_job(3, now=NOW - timedelta(hours=1))
     longer = a_job(4, wish=Wish(90.0))
     usual = a_job(5)
-    jobs = [usual, longer, older, at_home, urgent]
+    jobs = [usual, longer, older, kept, urgent]
     hosts = [a_host(f"h{number}") for number in range(5)]
-    fleet = a_fleet(*hosts, homes={at_home.series: ["h4"]})
+    fleet = a_fleet(*hosts, keepers={kept.series: ["h4"]})
     assert [name for name, _ in places(jobs, fleet)] == ["001", "002", "003", "004", "005"]
 
 
 def test_a_new_series_goes_to_the_host_that_keeps_the_fewest() -> None:
-    homes = {"x": ["a"], "y": ["a"], "z": ["b"]}
-    assert places([JOB], a_fleet(A, B, homes=homes)) == [("001", "b")]
+    keepers = {"x": ["a"], "y": ["a"], "z": ["b"]}
+    assert places([JOB], a_fleet(A, B, keepers=keepers)) == [("001", "b")]
 
 
 def test_why_a_job_waits_names_host_and_reason() -> None:

@@ -67,7 +67,7 @@ def test_a_job_shows_its_attempts_and_the_end_of_its_log(tmp_path, world):
     world.drain()
     shown = view(tmp_path, "job", job=a_job().key)
     ((number, _, _, _, how, _),) = rows(shown, "Attempts")
-    assert (number, how) == ("1", End.HOME.value)
+    assert (number, how) == ("1", End.STORED.value)
     (log,) = [block for block in shown.blocks if isinstance(block, Code)]
     assert log.text == "made up\n"
 

@@ -127,7 +127,7 @@ def _hosts(hosts: Sequence[HostLine], source: Source) -> Table:
         Column("host"),
         Column("state"),
         Column("seen"),
-        Column("series", number=True, title="Series that are at home there"),
+        Column("series", number=True, title="Series that it keeps"),
         Column("last proof"),
         Column("A/A", number=True, title="By how much its two like halves differed"),
         Column("why", wide=True),
