@@ -11,14 +11,18 @@ from hybridwatch.cli import fleet_run, fleet_show
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
+from hybridwatch.database.update import open_index
 from hybridwatch.errors import FleetError
+from hybridwatch.fleet.confirming import asked, known_pairs, left_today
 from hybridwatch.fleet.generated import buildkite_steps, github_matrix
 from hybridwatch.fleet.job import Job
 from hybridwatch.fleet.ledger import utc_now
 from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.fleet.overview import job_json
+from hybridwatch.history.alerts import find_alerts
 from hybridwatch.home import home
 from hybridwatch.report.sentence import plural
+from hybridwatch.watch.checkout import checkout_here
 
 _FORMS: Final = {"github": github_matrix, "buildkite": buildkite_steps}
 
@@ -74,6 +78,34 @@ def plan_command(file: Path | None, night: str | None, results: Path, form: str 
     if not jobs:
         raise FleetError(f"{matrix.path}: expected scenarios to measure, found none")
     _put(matrix, jobs, results, as_json=form == "json")
+
+
+@command.command(
+    "confirm",
+    epilog=examples("hybridwatch fleet confirm", "hybridwatch fleet confirm fleet.toml --json"),
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@takes_results("Folder whose records have the alerts, and whose database has the queue.")
+@click.option("--json", "as_json", is_flag=True, help="Print the jobs as JSON.")
+def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
+    """Put into the queue what open alerts ask for: the same pair again, then builds between.
+
+    [confirm] of FILE says how many in a day, and in which order builds came.
+    """
+    matrix = read_matrix(file or home() / MATRIX_FILE)
+    if matrix.confirm is None:
+        raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
+    ledger = queue_of(results)
+    if not ledger.is_made():
+        raise FleetError(f"{ledger.database.name}: there is no queue yet: hybridwatch fleet plan")
+    now = utc_now()
+    alerts = find_alerts(results, open_index(results), checkout_here(), now)
+    known = known_pairs(ledger)
+    wanted = asked(alerts, known, matrix.confirm.order, now)
+    jobs = wanted[: left_today(known, matrix.confirm.per_day, now)]
+    _put(matrix, jobs, results, as_json=as_json)
+    if len(jobs) < len(wanted):
+        say(f"{plural(len(wanted) - len(jobs), 'job')} more when the day is over", err=as_json)
 
 
 def _put(matrix: Matrix, jobs: list[Job], results: Path, *, as_json: bool) -> None:

@@ -66,10 +66,18 @@ class _Measure(Part):
         return Wish(self.minutes, self.stand_in, self.trials)
 
 
+class Confirm(Part):
+    """``[confirm]``: how many jobs a day alerts may ask for, and in which order builds came."""
+
+    per_day: Annotated[int, Field(ge=0, le=1000)]
+    order: list[_Text] = Field(default_factory=list)
+
+
 class _File(Part):
     hours: Annotated[float, Field(gt=0, le=168)] = 12.0
     testbed: Annotated[list[_Testbed], Field(min_length=1)]
     measure: Annotated[list[_Measure], Field(min_length=1)]
+    confirm: Confirm | None = None
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -98,11 +106,13 @@ class Matrix:
         path: The file.
         testbeds: The kinds of hosts.
         hours: How long after it was planned a job may be begun.
+        confirm: What alerts may ask for; ``None`` for nothing.
     """
 
     path: Path
     testbeds: tuple[Testbed, ...]
     hours: float
+    confirm: Confirm | None
     _measures: tuple[_Measure, ...]
 
     def jobs(self, scenarios: Path, night: str, now: datetime) -> list[Job]:
@@ -178,7 +188,7 @@ def read_matrix(path: Path) -> Matrix:
     with refusing_toml(path, _File, FleetError):
         file = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     kinds = tuple(one.kind() for one in file.testbed)
-    return Matrix(path, kinds, file.hours, tuple(file.measure))
+    return Matrix(path, kinds, file.hours, file.confirm, tuple(file.measure))
 
 
 def a_a_job(testbed: Testbed, host: str, like: Job) -> Job | None:

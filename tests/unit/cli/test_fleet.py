@@ -85,6 +85,16 @@ def test_a_person_bars_lifts_and_retires_a_host(call, plan, pretend) -> None:
     assert "expected one of" in call("hosts", "--lift", "nobody").output
 
 
+def test_alerts_ask_within_a_budget_that_the_matrix_has(call, plan, pretend, tmp_path) -> None:
+    matrix = tmp_path / "fleet.toml"
+    assert "confirm: missing" in call("confirm", str(matrix)).output
+    matrix.write_text(f"{matrix.read_text()}\n[confirm]\nper_day = 2\n")
+    assert "there is no queue yet" in call("confirm", str(matrix)).output
+    plan()
+    asked = json.loads(call("confirm", str(matrix), "--json").output)
+    assert asked == {"new": 0, "jobs": []}
+
+
 @pytest.mark.parametrize("form", ["--github", "--buildkite"])
 def test_a_matrix_for_a_pipeline_fills_no_queue(plan, tmp_path, form) -> None:
     printed = json.loads(plan(form).output)

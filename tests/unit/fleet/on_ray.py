@@ -105,7 +105,7 @@ class Fleet:
         """Start a driver if there is none, as a service manager does."""
         if self._driver is not None and self._driver.poll() is None:
             return
-        words = [sys.executable, "-m", "tests.unit.fleet.pretended"]
+        words = [sys.executable, "-u", "-m", "tests.unit.fleet.pretended"]
         words += [self.nodes.address, str(self.results)]
         with (self.results / "driver.txt").open("ab") as log:
             self._driver = subprocess.Popen(words, cwd=ROOT, stdout=log, stderr=log)
@@ -126,6 +126,7 @@ class Fleet:
     def hurt(self, what: str, drawn: random.Random) -> None:
         """Kill one thing, and start it again."""
         self.told.append(what)
+        click.echo(f"{self.done()} done: killing a {what}", err=True)
         match what:
             case "raylet":
                 name = f"h{drawn.randrange(self.nodes._count)}"

@@ -44,7 +44,7 @@ stand_in = true
 @pytest.fixture
 def write(tmp_path):
     def write(text: str) -> Path:
-        path = tmp_path / "fleet.toml"
+        path: Path = tmp_path / "fleet.toml"
         path.write_text(text)
         return path
 

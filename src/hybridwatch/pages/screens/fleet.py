@@ -96,15 +96,12 @@ def _underway(jobs: Sequence[Underway], source: Source) -> Table:
 
 def _nights(nights: Sequence[Night], source: Source) -> Table:
     counts = tuple(Column(state.value, number=True) for state in State)
-    rows = tuple(
-        (
-            night.name,
-            source.ago(night.planned_at),
-            *(str(night.states.get(state, 0)) for state in State),
-        )
-        for night in nights
-    )
-    return Table("Nights", (Column("night"), Column("planned"), *counts), rows, visible=True)
+    rows: list[tuple[Cell | Inline, ...]] = []
+    for night in nights:
+        numbers = (str(night.states.get(state, 0)) for state in State)
+        rows.append((night.name, source.ago(night.planned_at), *numbers))
+    columns = (Column("night"), Column("planned"), *counts)
+    return Table("Nights", columns, tuple(rows), visible=True)
 
 
 def _troubles(troubles: Sequence[Trouble]) -> Table:
