@@ -77,6 +77,8 @@ class LocalCluster:
             result = self._do(order.work, lambda: not unwanted.is_set())
         except HybridwatchError as error:
             self._ended.put(Ended(order, Fate.DIED, reason=str(error)))
+        except KeyboardInterrupt:  # somebody stops this process: ``process.stopping``
+            self._ended.put(Ended(order, Fate.STOPPED))
         else:
             fate = Fate.STOPPED if unwanted.is_set() else Fate.GAVE
             self._ended.put(Ended(order, fate, result))

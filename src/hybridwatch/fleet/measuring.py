@@ -1,5 +1,6 @@
 """What a host does for an order: measure in a process family of its own, or show what it is."""
 
+import os
 import shutil
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from typing import Final
 
 from hybridwatch.database.url import DATABASE_VARIABLE
 from hybridwatch.engine.builds import parse_label
-from hybridwatch.errors import FleetError
+from hybridwatch.errors import FleetError, RecordError
 from hybridwatch.fleet.cluster import Brought, Measurement, Result, Work
 from hybridwatch.fleet.job import Job
 from hybridwatch.measure.testbed import HOST_VARIABLE
@@ -28,6 +29,7 @@ _TURN_S: Final = 120
 _NOT_MY_TURN: Final = 75
 _PREPARE_S: Final = 3600.0
 _LOOK_S: Final = 1.0
+_LEFT_S: Final = 2 * 86_400.0
 _MINUTE: Final = 60.0
 
 
@@ -74,15 +76,22 @@ def measure(work: Measurement, is_wanted: Callable[[], bool] = always) -> Brough
     Everything that is started ends with this process, however that ends (``process.guard``). Until
     the last of it has ended no other measurement of the machine begins: they hold a lock.
     """
-    place = Path(tempfile.gettempdir()) / f"hybridwatch-fleet-{safe_name(work.machine)}"
-    place.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=place))
+    name = f"hybridwatch-fleet-{os.getuid()}-{safe_name(work.machine)}"
+    place = Path(tempfile.gettempdir()) / name
     try:
-        return _measured(work, place / "turn", folder, is_wanted)
+        place.mkdir(mode=0o700, exist_ok=True)
+        _tidy(place)
+        with tempfile.TemporaryDirectory(dir=place) as folder:
+            return _measured(work, place / "turn", Path(folder), is_wanted)
     except OSError as error:
-        raise FleetError(f"{folder}: cannot measure here: {error}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        raise FleetError(f"{place}: cannot measure here: {error}") from error
+
+
+def _tidy(place: Path) -> None:
+    """Remove what workers that were killed have left."""
+    for folder in place.glob("*/"):
+        if time.time() - folder.stat().st_mtime > _LEFT_S:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _measured(
@@ -151,8 +160,9 @@ def _brought(results: Path, log: Path, reason: str) -> Brought:
         return Brought(printed, reason=reason + extra)
     (record,) = records
     bulk = record.with_name(record.stem + BULK_SUFFIX)
-    return Brought(
-        log=printed,
-        record=read_file(record, MOST_RECORD_BYTES),
-        bulk=read_file(bulk, MOST_BULK_BYTES) if bulk.exists() else None,
-    )
+    try:
+        content = read_file(record, MOST_RECORD_BYTES)
+        beside = read_file(bulk, MOST_BULK_BYTES) if bulk.exists() else None
+    except RecordError as error:
+        return Brought(printed, reason=f"{record.name}: {error}")
+    return Brought(printed, content, beside)

@@ -28,6 +28,8 @@ _OWN: Final = "ray.io/"
 """Begins labels that Ray itself gives; a node's id is among them, which changes at every start."""
 _DOUBT_S: Final = 30.0
 """Ray says at once that a worker has died, and later that its host has: so long we wait."""
+_LONGEST: Final = 200
+"""Characters of Ray's reasons that are kept."""
 
 _GONE: Final = (
     exceptions.NodeDiedError,
@@ -136,7 +138,7 @@ class RayCluster:
         try:
             return Ended(order, Fate.GAVE, ray.get(reference))
         except exceptions.RayError as error:
-            reason = " ".join(str(error).partition("\n")[0].split())
+            reason = " ".join(str(error).partition("\n")[0].split())[:_LONGEST]
             if order.id in self._stopped or isinstance(error, exceptions.TaskCancelledError):
                 return Ended(order, Fate.STOPPED)
             if isinstance(error, _GONE):
