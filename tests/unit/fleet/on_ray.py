@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import psutil
 from sqlalchemy import func, select
 
 from hybridwatch.database.connection import Database
@@ -42,6 +43,7 @@ from tests.unit.fleet.pretended_run import WITNESS
 ROOT = Path(__file__).parents[3]
 _MEMORY = 80 * 2**20
 _LIMIT_S = 3600.0
+_STARTS = 5
 
 
 class Nodes:
@@ -66,7 +68,21 @@ class Nodes:
             self.add(f"h{number}")
 
     def add(self, name: str) -> None:
-        self._hosts[name] = self._cluster.add_node(
+        """Start a node; on a busy machine Ray may give up after half a minute: then again."""
+        for _ in range(_STARTS):
+            before = set(psutil.Process().children(recursive=True))
+            try:
+                self._hosts[name] = self._started(name)
+            except Exception as error:  # noqa: BLE001 (what Ray raises)
+                click.echo(f"{name}: {error}", err=True)
+                for process in set(psutil.Process().children(recursive=True)) - before:
+                    process.kill()
+            else:
+                return
+        raise click.ClickException(f"{name}: did not start")
+
+    def _started(self, name: str) -> Any:
+        return self._cluster.add_node(
             num_cpus=1,
             object_store_memory=_MEMORY,
             include_dashboard=False,
