@@ -1,7 +1,6 @@
 """What every page does: read the address, ask the library for the document, draw it."""
 
 import contextlib
-import gc
 import math
 import os
 import threading
@@ -15,6 +14,7 @@ from typing import Final
 import streamlit as st
 from draw import draw, draw_more, is_filtered
 from elements import prepare_charts
+from garbage import clean, hidden_from_streamlit
 from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.database.queries import Index
@@ -72,7 +72,7 @@ class _Shelf:
         try:
             if self._index is None or not self._is_current(self._index, old_s):
                 self._index = open_index(self._results, partial(self._proceed, say))
-                _spare()
+                clean()
                 self._looked = time.monotonic()
             return self._index
         finally:
@@ -95,13 +95,6 @@ class _Shelf:
         current = index.is_current()
         self._looked = time.monotonic() if current else _NEVER
         return current
-
-
-def _spare() -> None:
-    """Keep the index out of the collections that Streamlit makes after every run of a page."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
 
 
 class _Bar:
@@ -172,7 +165,7 @@ def show(screen: str) -> None:
     Args:
         screen: Its name.
     """
-    with told_if_away():
+    with hidden_from_streamlit(), told_if_away():
         draw_screen(screen)
 
 
@@ -237,7 +230,8 @@ def _open(source: Source, views: Iterable[Address]) -> None:
 @st.fragment(run_every=_LOOK_S)
 def _watch(results: Path, known: int) -> None:
     """Say when runs were added since the page was drawn."""
-    new = _shelf(results).records() - known
+    with hidden_from_streamlit():
+        new = _shelf(results).records() - known
     if new > 0:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.text(f"{plural(new, 'new run')} since you opened this")

@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 from elements import draw_style
+from garbage import hidden_from_streamlit
 from login import ask, may_look, tell
 from page import draw_page
 
@@ -11,6 +12,7 @@ from hybridwatch.pages.address import HOME
 from hybridwatch.pages.screens import SCREENS
 
 
+@hidden_from_streamlit()
 def draw_app() -> None:
     """Draw the page that the address names, with the navigation beside it."""
     st.set_page_config(page_title="hybridwatch", layout="wide", initial_sidebar_state=230)

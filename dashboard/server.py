@@ -7,6 +7,7 @@ password.
 import os
 
 import streamlit as st
+from garbage import look_seldom
 from headers import Headers
 from hosts import NamedHosts
 from password import Password
@@ -16,6 +17,7 @@ from warm_up import start
 from hybridwatch.watch.access import PASSWORD
 from hybridwatch.watch.hosts import HOSTS, read_hosts
 
+look_seldom()
 _password = os.environ.get(PASSWORD)
 app = st.App(
     "app.py",

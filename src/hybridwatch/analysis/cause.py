@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from hybridwatch.analysis.gate import consequence
@@ -103,6 +104,7 @@ class Cause:
         return min((part.action for part in self.parts), key=_ACTIONS.__getitem__)
 
 
+@lru_cache(maxsize=4096)  # asked of every verdict of a store, of few metrics
 def area_of(metric: str, verdict: Verdict) -> Area:
     """Say what a verdict is about.
 

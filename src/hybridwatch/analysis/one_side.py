@@ -1,6 +1,6 @@
 """One side of a comparison: a build of a run, and the trials that speak for it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hybridwatch.analysis.verdict import Side
 from hybridwatch.errors import ComparisonError
@@ -14,6 +14,9 @@ class OneSide:
 
     run: Run
     index: int
+    _trials: dict[Phase, tuple[Trial, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if not 0 <= self.index < len(self.run.builds):
@@ -33,7 +36,10 @@ class OneSide:
 
     def trials(self, phase: Phase) -> tuple[Trial, ...]:
         """Give the trials of a phase that count, in order of measurement."""
-        return tuple(trial for trial in self.run.measured(self.index) if trial.phase is phase)
+        if phase not in self._trials:  # every metric of a phase asks
+            mine = (trial for trial in self.run.measured(self.index) if trial.phase is phase)
+            self._trials[phase] = tuple(mine)
+        return self._trials[phase]
 
     def planned(self, phase: Phase) -> tuple[Trial, ...]:
         """Give the trials of a phase that were meant to count, failed ones too, in their order."""

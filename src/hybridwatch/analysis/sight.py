@@ -62,7 +62,7 @@ class Reading:
     @property
     def is_telling(self) -> bool:
         """Whether it is free of a machine's noise: a contract or answers."""
-        return self.kind is not None and not self.kind.has_noise
+        return is_telling(self.metric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +125,19 @@ def kind_of(metric: str) -> Kind | None:
         return None
 
 
-def sight_of(readings: Collection[Reading], *, deadly: bool) -> Sight:
+def is_telling(metric: str) -> bool:
+    """Whether a metric is free of a machine's noise: a contract or answers."""
+    kind = kind_of(metric)
+    return kind is not None and not kind.has_noise
+
+
+def sight_of(telling: Collection[Verdict], *, deadly: bool) -> Sight:
     """Say what a known-bad control showed.
 
     Args:
-        readings: Its comparisons.
+        telling: What its comparisons of telling metrics say.
         deadly: Whether the fault ends the engine, so that its contract trials must fail.
     """
-    telling = [one.verdict for one in readings if one.is_telling]
     if _giving_away(deadly=deadly) & set(telling):
         return Sight.CAUGHT
     return Sight.MISSED if set(telling) - _UNSETTLED else Sight.NOT_ASKED
@@ -172,7 +177,7 @@ def known_bad_of(report: Report, promise: Promise = NOTHING) -> KnownBad:
     return KnownBad(
         report=report,
         lost=lost_fixes(report.baseline.build, report.contender.build),
-        sight=sight_of(readings, deadly=promise.deadly),
+        sight=sight_of([one.verdict for one in readings if one.is_telling], deadly=promise.deadly),
         by=tuple(found for one, found in pairs if one.is_telling and one.verdict in bad),
         blemishes=blemishes_in(readings, promise),
     )

@@ -109,13 +109,17 @@ def place_of(metric: Metric) -> tuple[int, int, str]:
 def _pairs_in(side: OneSide) -> Iterator[tuple[Metric, str | None]]:
     """Every metric that trials hold, with what it was reduced to; ``None`` for raw values."""
     for phase in Phase:
-        for trial in side.trials(phase):
-            for sample in trial.samples:
-                metric = _known(sample.metric)
-                if sample.values and phase_of(metric) is phase:
-                    yield metric, sample.statistic
-            # Measured by nobody, and yet to be asked for: it must end as missing, not unmentioned.
-            yield from ((_known(metric_id), None) for metric_id in trial.unsupported)
+        trials = side.trials(phase)
+        held = {
+            (one.metric, one.statistic) for trial in trials for one in trial.samples if one.values
+        }
+        for metric_id, statistic in held:
+            metric = _known(metric_id)
+            if phase_of(metric) is phase:
+                yield metric, statistic
+        # Measured by nobody, and yet to be asked for: it must end as missing, not unmentioned.
+        for metric_id in {metric_id for trial in trials for metric_id in trial.unsupported}:
+            yield _known(metric_id), None
 
 
 def _known(metric_id: str) -> Metric:

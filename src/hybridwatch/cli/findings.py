@@ -18,7 +18,7 @@ from hybridwatch.report.gpu_findings import render_evidence
 from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.store import list_records, read_run
+from hybridwatch.store import read_run
 
 _GROUP: Final = "gpu"
 _ACCELERATOR: Final = "cuda"
@@ -104,7 +104,8 @@ def _parts(fixes: Iterable[str]) -> set[str]:
 
 
 def _kept(results: Path) -> Iterator[Kept]:
-    """Runs of the group; the answers of other groups are not opened."""
-    for path in list_records(results):
-        if read_run(path, bulk=False).scenario.id.startswith(f"{_GROUP}/"):
-            yield Kept(path.relative_to(results).as_posix(), read_run(path))
+    """Runs of the group; other records are not opened."""
+    from hybridwatch.database.heads import paths_in_group  # only now: it takes a second to load
+
+    for path in paths_in_group(results, _GROUP):
+        yield Kept(path.relative_to(results).as_posix(), read_run(path))

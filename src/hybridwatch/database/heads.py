@@ -107,6 +107,15 @@ def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) ->
     return tuple(reversed(found))
 
 
+def paths_in_group(results: Path, group: str) -> tuple[Path, ...]:
+    """Give where the records of a group of scenarios lie, oldest first.
+
+    A record that cannot be read is among them, since nobody knows of what group it is.
+    """
+    paths = with_database(results, lambda database: _in_group(database, results, group))
+    return tuple(results / path for path in paths)
+
+
 def _questions(
     database: Database, results: Path
 ) -> tuple[Mapping[str, Path], Mapping[str, _Question]]:
@@ -148,6 +157,18 @@ def _alike(database: Database, results: Path, run: Run, labels: Collection[str])
             PAIR.c.baseline.in_(labels) | PAIR.c.contender.in_(labels),
         )
         .order_by(RUN.c.started_at.desc(), RECORD.c.path.desc())
+    )
+    with database.reading() as connection:
+        return connection.scalars(wanted).fetchall()
+
+
+def _in_group(database: Database, results: Path, group: str) -> Sequence[str]:
+    _register(database, results)
+    wanted = (
+        select(RECORD.c.path)
+        .outerjoin_from(RECORD, RUN, RECORD.c.id == RUN.c.record)
+        .where(RUN.c.scenario.startswith(f"{group}/", autoescape=True) | RUN.c.record.is_(None))
+        .order_by(RUN.c.started_at, RECORD.c.path)
     )
     with database.reading() as connection:
         return connection.scalars(wanted).fetchall()

@@ -5,11 +5,13 @@ What such a run showed is decided in ``analysis.sight``, for the terminal too.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+import pandas as pd
 
 from hybridwatch.analysis.sight import (
     NOTHING,
@@ -17,6 +19,7 @@ from hybridwatch.analysis.sight import (
     Reading,
     Sight,
     blemishes_in,
+    is_telling,
     kind_of,
     promise_of,
     sight_of,
@@ -29,16 +32,51 @@ from hybridwatch.record.role import Role, lost_fixes
 from hybridwatch.scenario.scenario import Scenario
 
 ON_PURPOSE: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
-_CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.A_A})
-_SIDES: Final = 2
+_CONTROLS: Final = (Role.KNOWN_BAD.value, Role.A_A.value)
 
 
-class Engine(NamedTuple):
-    """A side of a run, as the index knows it."""
+class _Engine(NamedTuple):
+    """What an engine is known by to who asks which fixes it lost."""
 
     label: str
     release: str
     fixes: Mapping[str, FixState]
+
+
+class _Side(NamedTuple):
+    """A side of a run, as the index has it."""
+
+    record: str
+    run: str
+    scenario: str
+    testbed: str
+    started_at: pd.Timestamp
+    role: str
+    build: str
+    release: str
+    fixes: str
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the comparisons of a run say.
+
+    Attributes:
+        comparisons: How many there are.
+        regressions: How many are called one.
+        telling: What those say that are free of a machine's noise.
+    """
+
+    comparisons: int = 0
+    regressions: int = 0
+    telling: set[Verdict] = field(default_factory=set)
+
+    def add(self, verdict: Verdict, n: int, *, telling: bool) -> None:
+        """Count some that say the same."""
+        self.comparisons += n
+        self.regressions += n if verdict is Verdict.REGRESSION else 0
+        if telling:
+            self.telling.add(verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +92,9 @@ class ControlRun:
         started_at: UTC.
         role: Known-bad or A/A.
         lost: The fixes that the contender lacks on purpose.
-        readings: Its comparisons.
+        comparisons: How many it has.
+        regressions: How many of them are called one; of an A/A run, each is a false alarm.
         sight: What a known-bad control showed; ``None`` of an A/A run.
-        blemishes: What the healthy engine of a known-bad control was not clean of.
     """
 
     run: str
@@ -67,14 +105,26 @@ class ControlRun:
     started_at: datetime
     role: Role
     lost: tuple[str, ...]
-    readings: tuple[Reading, ...]
+    comparisons: int
+    regressions: int
     sight: Sight | None
-    blemishes: tuple[str, ...]
+    _promise: Promise
+    _index: Index
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """Its comparisons; asked of the database when somebody wants to see them."""
+        return _readings(self._index, self.record)
 
     @property
     def alarms(self) -> tuple[Reading, ...]:
-        """The comparisons that are called a regression; of an A/A run, each is a false alarm."""
+        """The comparisons that are called a regression."""
         return tuple(one for one in self.readings if one.verdict is Verdict.REGRESSION)
+
+    @property
+    def blemishes(self) -> tuple[str, ...]:
+        """What the healthy engine of a known-bad control was not clean of."""
+        return blemishes_in(self.readings, self._promise) if self.role is Role.KNOWN_BAD else ()
 
 
 @lru_cache(maxsize=1)  # what an index says never changes, and every view asks
@@ -117,14 +167,10 @@ def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[Known]:
 @lru_cache(maxsize=1)
 def controls_among(index: Index, known: frozenset[Known]) -> tuple[ControlRun, ...]:
     """List the controls among the runs, as ``controls_of``."""
-    sides, roles, readings = _sides(index), roles_of(index), _readings(index)
-    scenarios = {one.scenario: one for one in known}
-    runs = index.runs()
-    first = runs[(runs["side"] == 0) & runs["record"].isin(_wanted(roles))]
-    rows: Iterator[Any] = first.itertuples()
+    tallies, scenarios = _tallies(index), {one.scenario: one for one in known}
     found = (
-        _control(row, roles[row.record], sides[row.record], readings.get(row.record, ()), scenarios)
-        for row in rows
+        _control(index, sides, tallies.get(sides[0].record, _Tally()), scenarios.get)
+        for sides in _sides(index)
     )
     return tuple(control for control in found if control is not None)
 
@@ -141,59 +187,71 @@ def newest_of(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
 
 
 def _control(
-    row: Any,
-    role: Role,
-    sides: tuple[Engine, Engine],
-    readings: Sequence[Reading],
-    scenarios: Mapping[str, Known],
+    index: Index,
+    sides: tuple[_Side, _Side],
+    tally: _Tally,
+    known: Callable[[str], Known | None],
 ) -> ControlRun | None:
-    scenario = scenarios.get(row.scenario)
-    lost = lost_fixes(*sides) if role is Role.KNOWN_BAD else ()
+    old, new = sides
+    scenario, role = known(old.scenario), Role(old.role)
+    lost = _lost(*(side[-3:] for side in sides)) if role is Role.KNOWN_BAD else ()
     if lost and scenario is not None and scenario.fix not in lost:
         return None
     promise = NOTHING if scenario is None else scenario.promise
     return ControlRun(
-        run=row.run,
-        record=row.record,
-        scenario=row.scenario,
-        testbed=row.testbed,
-        builds=(sides[0].label, sides[1].label),
-        started_at=row.started_at.to_pydatetime(),
+        run=old.run,
+        record=old.record,
+        scenario=old.scenario,
+        testbed=old.testbed,
+        builds=(old.build, new.build),
+        started_at=old.started_at.to_pydatetime(),
         role=role,
         lost=lost,
-        readings=tuple(readings),
-        sight=sight_of(readings, deadly=promise.deadly) if role is Role.KNOWN_BAD else None,
-        blemishes=blemishes_in(readings, promise) if role is Role.KNOWN_BAD else (),
+        comparisons=tally.comparisons,
+        regressions=tally.regressions,
+        sight=sight_of(tally.telling, deadly=promise.deadly) if role is Role.KNOWN_BAD else None,
+        _promise=promise,
+        _index=index,
     )
 
 
-def _wanted(roles: Mapping[str, Role]) -> list[str]:
-    return [record for record, role in roles.items() if role in _CONTROLS]
-
-
-@lru_cache(maxsize=1)
-def _sides(index: Index) -> Mapping[str, tuple[Engine, Engine]]:
+def _sides(index: Index) -> Iterator[tuple[_Side, _Side]]:
+    """Yield both sides of each control, the oldest run first."""
     runs = index.runs()
-    runs = runs[runs["sides"] == _SIDES]
-    engines: defaultdict[str, list[Engine]] = defaultdict(list)
-    rows = zip(runs["record"], runs["build"], runs["release"], runs["fixes"], strict=True)
-    for record, build, release, fixes in rows:
-        engines[record].append(Engine(build, release, fixes_of(fixes)))
-    return {record: (both[0], both[-1]) for record, both in engines.items()}
-
-
-@lru_cache(maxsize=1)
-def _readings(index: Index) -> Mapping[str, Sequence[Reading]]:
-    """What each control's report says, by record."""
-    found: defaultdict[str, list[Reading]] = defaultdict(list)
-    names = ("record", "metric", "statistic", "verdict", "old", "new")
-    wanted = index.verdicts(roles=[role.value for role in _CONTROLS], only=names)
+    runs = runs[runs["role"].isin(_CONTROLS)]
     # Column by column: row by row takes seconds in a large store.
-    for record, metric, statistic, verdict, old, new in zip(
-        *(wanted[name].tolist() for name in names), strict=True
+    sides = (
+        _Side(*row) for row in zip(*(runs[name].tolist() for name in _Side._fields), strict=True)
+    )
+    return zip(sides, sides, strict=True)
+
+
+def _tallies(index: Index) -> Mapping[str, _Tally]:
+    """Say of each control, by its record, what its comparisons say."""
+    found: defaultdict[str, _Tally] = defaultdict(_Tally)
+    counted = index.tallies(_CONTROLS, is_telling)
+    for record, verdict, n, n_telling in zip(
+        *(counted[name].tolist() for name in ("record", "verdict", "n", "n_special")), strict=True
     ):
-        found[record].append(Reading(metric, statistic, Verdict(verdict), old, new))
-    return dict(found)
+        found[record].add(Verdict(verdict), n, telling=n_telling > 0)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _readings(index: Index, record: str) -> tuple[Reading, ...]:
+    names = ("metric", "statistic", "verdict", "old", "new")
+    wanted = index.verdicts(records=[record], only=names)
+    rows = zip(*(wanted[name].tolist() for name in names), strict=True)
+    return tuple(
+        Reading(metric, statistic, Verdict(verdict), old, new)
+        for metric, statistic, verdict, old, new in rows
+    )
+
+
+@lru_cache(maxsize=1024)  # a store has few pairs of builds
+def _lost(*engines: tuple[str, str, str]) -> tuple[str, ...]:
+    old, new = (_Engine(label, release, fixes_of(fixes)) for label, release, fixes in engines)
+    return lost_fixes(old, new)
 
 
 @lru_cache(maxsize=1024)  # a store has few builds

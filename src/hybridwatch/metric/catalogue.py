@@ -6,6 +6,7 @@ families: any member is a metric with the family's properties.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from hybridwatch.metric.metric import Direction, Kind, Metric, Unit
@@ -227,6 +228,7 @@ it is counted when two sides are compared (``analysis.changed_tokens``)."""
 _BY_ID: Final = {metric.id: metric for metric in METRICS}
 
 
+@lru_cache(maxsize=4096)  # every sample of a record asks
 def metric_of(metric_id: str) -> Metric:
     """Find a metric by its id.
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-CONFIDENCE: Final = 0.95
-"""How likely the named range has to hold the change."""
+CONFIDENCE: Final = 0.99
+"""How likely the named range has to hold the change: a wrong name costs its author a day."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,11 +79,6 @@ class Judged:
     sure: bool = True
 
     @property
-    def place(self) -> tuple[datetime, str]:
-        """Where its run stands in time among those of the same builds."""
-        return self.started_at, self.run_id
-
-    @property
     def area(self) -> Area:
         """What the verdict is about."""
         return area_for(self.question.metric, self.verdict)

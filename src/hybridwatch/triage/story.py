@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from itertools import groupby
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from hybridwatch.analysis.cause import Area, Cause, Part, causes_of
@@ -36,6 +37,8 @@ _UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING, Verdict.NOT_COM
 _GOOD: Final = frozenset({Verdict.EQUIVALENT, Verdict.IMPROVEMENT})
 _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
 """Areas in which measuring anything at all is the good news."""
+_PLACE: Final = attrgetter("started_at", "run_id")
+"""Where a run stands in time among those of the same builds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +152,16 @@ def stories_of(judged: Iterable[Judged], policy: Policy = STRICT) -> tuple[Story
     return tuple(
         story
         for (scenario, *sides), found in pairs.items()
-        for story in _stories(scenario, sides, sorted(found, key=lambda one: one.place), policy)
+        for story in _stories(scenario, sides, sorted(found, key=_PLACE), policy)
     )
 
 
 def _stories(
     scenario: str, sides: Sequence[str], judged: Sequence[Judged], policy: Policy
 ) -> Iterator[Story]:
-    runs = [list(run) for _, run in groupby(judged, key=lambda one: one.place)]
-    actions = {
-        one.question.metric: policy.rule_for(scenario, one.question.metric).action for one in judged
-    }
+    runs = [list(run) for _, run in groupby(judged, key=_PLACE)]
+    metrics = {one.question.metric for one in judged}
+    actions = {metric: policy.rule_for(scenario, metric).action for metric in metrics}
     bad: list[list[_Bad]] = [
         [(one, rank) for one in run if (rank := _rank(one, actions)) is not Action.WATCH]
         for run in runs

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.database import heads
-from hybridwatch.database.heads import read_alike, read_newest
+from hybridwatch.database.heads import paths_in_group, read_alike, read_newest
 from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.record.codec import decode_record
 from hybridwatch.record.head import head_of
@@ -43,6 +43,17 @@ def test_of_a_long_history_the_newest_alike_are_read(tmp_path: Path) -> None:
 def of(name: str, later_h: int, seed: int = 1):
     """A run of a scenario."""
     return replace(small(seed, later_h), scenario=scenario(name))
+
+
+def test_of_a_group_are_its_own_records_and_those_nobody_can_read(tmp_path: Path) -> None:
+    later, first = (write_run(tmp_path, of("gpu/a", hour, seed=hour)) for hour in (5, 1))
+    write_run(tmp_path, of("gpus/a", 2))
+    write_run(tmp_path, of("smoke/gpu", 3, seed=3))
+    damaged = write_run(tmp_path, of("smoke/b", 4, seed=4))
+    damaged.write_bytes(b"{")
+    found = paths_in_group(tmp_path, "gpu")
+    assert [one for one in found if one != damaged] == [first, later]
+    assert damaged in found
 
 
 def test_of_every_scenario_the_newest_run_is_read_and_no_older_one(tmp_path, monkeypatch) -> None:

@@ -13,7 +13,7 @@ from hybridwatch.errors import DatabaseError, TriageError
 from hybridwatch.triage import note
 from tests.postgres import MISSING, Server, running, schema_of
 from tests.unit.database.stores import add, opened
-from tests.unit.database.test_update import answers_of
+from tests.unit.database.test_update import LARGE, answers_of
 from tests.unit.triage.builders import alert_of, noon
 
 
@@ -59,7 +59,10 @@ def test_while_a_server_is_away_it_is_named_and_nothing_is_read_from_elsewhere(o
     assert opened(tmp_path).read == 0
 
 
-def test_restarted_again_and_again_under_load_loses_nothing_and_keeps_nothing_half(own, tmp_path):
+@pytest.mark.parametrize("times", [3, pytest.param(10, marks=LARGE)])
+def test_restarted_again_and_again_under_load_loses_nothing_and_keeps_nothing_half(
+    own, tmp_path, times
+):
     for number in range(4):
         add(tmp_path, number)
     whole = answers_of(opened(tmp_path).index)
@@ -78,7 +81,7 @@ def test_restarted_again_and_again_under_load_loses_nothing_and_keeps_nothing_ha
     threads = [threading.Thread(target=load) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for _ in range(3):
+    for _ in range(times):
         time.sleep(0.3)
         restart(own)
     ended.set()

@@ -21,6 +21,8 @@ from tests.unit.database.stores import add, opened
 pytestmark = pytest.mark.usefixtures("place")
 
 ROOT = Path(__file__).parents[3]
+LARGE = (pytest.mark.slow, pytest.mark.timeout(3600))
+"""As many as a team may have: minutes, and nothing is asked that fewer do not ask."""
 ANSWERS = ("runs", "verdicts", "latest_verdicts", "turns", "outcomes", "broken", "cells")
 
 
@@ -261,8 +263,8 @@ def test_rules_are_others_with_other_tools_or_rows(monkeypatch):
         assert digest() != before
 
 
-def test_eight_processes_write_while_two_read(tmp_path):
-    each = 6
+@pytest.mark.parametrize("each", [6, pytest.param(200, marks=LARGE)])
+def test_eight_processes_write_while_two_read(tmp_path, each):
     writers = [
         _python(
             tmp_path,
@@ -297,12 +299,13 @@ def test_eight_processes_write_while_two_read(tmp_path):
     assert answers_of(found.index) == rebuilt(tmp_path)
 
 
-def test_killed_at_any_moment_loses_nothing_and_leaves_nothing_half(tmp_path):
+@pytest.mark.parametrize("times", [6, pytest.param(100, marks=LARGE)])
+def test_killed_at_any_moment_loses_nothing_and_leaves_nothing_half(tmp_path, times):
     for number in range(8):
         add(tmp_path, number)
     whole = rebuilt(tmp_path)
     chance = random.Random(11)
-    for _ in range(6):
+    for _ in range(times):
         process = _python(
             tmp_path,
             """

@@ -9,6 +9,7 @@ from hybridwatch.analysis.death import death_of
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.overview_rows import name_of
+from hybridwatch.history.runs import runs_by_id
 from hybridwatch.history.trials import trials_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import (
@@ -42,7 +43,6 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens.alert_history import history_section
 from hybridwatch.pages.screens.alerting import run_line
 from hybridwatch.pages.screens.empty import broken_notice
-from hybridwatch.pages.screens.pair import rows_in
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
@@ -85,7 +85,7 @@ def alert_page(alert: Alert, picked: Choice, way: tuple[Inline, ...], source: So
 
 
 def _entry_of(ruling: Ruling, source: Source) -> Entry | Broken | None:
-    row = rows_in(source.index).get(ruling.run_id)
+    row = runs_by_id(source.index).get(ruling.run_id)
     return source.read(source.results / row.record) if row else None
 
 

@@ -8,10 +8,10 @@ from hybridwatch.database.queries import Series
 from hybridwatch.figures.marks import mark_moment, mark_place
 from hybridwatch.history.lines import Line, lines_of, names_of
 from hybridwatch.history.overview_rows import name_of
+from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
 from hybridwatch.pages.screens.histories import Subject, chart_of
-from hybridwatch.pages.screens.pair import rows_in
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.triage import Alert, Ruling
 
@@ -25,7 +25,7 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
     matter, opened = alert.matter, alert.opened_by
     lead = alert.cause.lead
     metric, _ = name_of(lead.metric, lead.statistic)
-    row = rows_in(source.index).get(opened.run_id)
+    row = runs_by_id(source.index).get(opened.run_id)
     if metric is None or row is None:
         return
     subject = Subject(metric, lead.statistic)

@@ -7,9 +7,9 @@ from typing import Final
 from hybridwatch.database.queries import Index
 from hybridwatch.history.alerts import find_alerts, find_stories
 from hybridwatch.history.entry import Entry
+from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Inline, Link
-from hybridwatch.pages.screens.pair import rows_in
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import headline
 from hybridwatch.triage import Alert, Ruling, Story
@@ -34,7 +34,7 @@ def stories_with(run_id: str, source: Source) -> tuple[Story, ...]:
 
 def engine_message(run_id: str, source: Source) -> str:
     """Say why an engine failed as the headline of its run does; empty where that is not known."""
-    row = rows_in(source.index).get(run_id)
+    row = runs_by_id(source.index).get(run_id)
     entry = source.read(source.results / row.record) if row else None
     if not isinstance(entry, Entry) or entry.report is None:
         return ""

@@ -7,6 +7,7 @@ from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.figures.forest import figure_forest, reach_of, rows_of
 from hybridwatch.history.judge import Judged
+from hybridwatch.history.runs import runs_by_id
 from hybridwatch.history.severity import verdict_of, worst_first
 from hybridwatch.pages.document import (
     Block,
@@ -29,7 +30,6 @@ from hybridwatch.pages.screens.pair import (
     judged,
     lead_of,
     repeat_section,
-    rows_in,
 )
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table
 from hybridwatch.pages.screens.screen import Source
@@ -46,7 +46,7 @@ _DIFFERENCES: Final = "What differs between the two sides"
 
 def show(source: Source, query: ViewQuery) -> Document:
     """Compare the two sides that are asked for, else those of the newest run that has two."""
-    pair = choose(rows_in(source.index), query)
+    pair = choose(runs_by_id(source.index), query)
     if pair is None:
         return Document(_TITLE, empty_store(source))
     found = judged(source, pair)

@@ -157,7 +157,7 @@ def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -
     """Runs that are red on purpose, and those of equal sides: told apart, and told quietly."""
     newest = newest_of(controls).values()
     equal = [control for control in controls if control.role is Role.A_A]
-    alarms = sum(bool(control.alarms) for control in equal)
+    alarms = sum(control.regressions > 0 for control in equal)
     if not controls:
         return
     parts: list[Inline] = [bugs_caught(newest) if newest else "No known-bad control"]

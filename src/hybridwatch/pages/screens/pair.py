@@ -3,14 +3,12 @@
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from hybridwatch.analysis.report import PLAIN
-from hybridwatch.database.queries import Index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.judge import Chosen, Judged, judge, machines_apart
-from hybridwatch.history.runs import CONTROL, Row, rows_of
+from hybridwatch.history.runs import CONTROL, Row
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -107,12 +105,6 @@ class Obstacle:
 
     choices: tuple[Choice, ...]
     blocks: tuple[Block, ...]
-
-
-@lru_cache(maxsize=1)  # asked anew at every choice, and an index never changes
-def rows_in(index: Index) -> Mapping[str, Row]:
-    """List every readable run by its id, the newest first."""
-    return rows_of(index)
 
 
 def choose(rows: Mapping[str, Row], query: ViewQuery) -> Pair | None:

@@ -6,7 +6,7 @@ from typing import Final
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.figures.trials import figure_trials
 from hybridwatch.history.entry import Entry
-from hybridwatch.history.runs import Row, controls_last, rows_of
+from hybridwatch.history.runs import Row, controls_last, runs_by_id
 from hybridwatch.history.severity import verdict_of, worst_first
 from hybridwatch.history.trials import Trials, trials_of
 from hybridwatch.pages.address import address
@@ -54,7 +54,7 @@ ALL: Final = "all"
 
 def show(source: Source, query: ViewQuery) -> Document:
     """Show the run that is asked for, or the newest that is not bad on purpose."""
-    rows = rows_of(source.index)
+    rows = runs_by_id(source.index)
     if not rows:
         return Document("Run", empty_store(source))
     chosen = _choose(rows, query)

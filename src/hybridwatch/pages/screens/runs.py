@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Final
 
 from hybridwatch.errors import RecordError
-from hybridwatch.history.runs import Row, controls_last, rows_of
+from hybridwatch.history.runs import Row, controls_last, runs_by_id
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -55,7 +55,7 @@ def _gpus(testbed: Testbed) -> str:
 
 def show(source: Source, query: ViewQuery) -> Document:
     """List the runs that are asked for, and all testbeds."""
-    rows = list(rows_of(source.index).values())
+    rows = list(runs_by_id(source.index).values())
     filters = (
         query.many("Scenario", "scenario", _options(row.scenario for row in rows)),
         query.many("Build", "build", _options(b for row in rows for b in row.builds)),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final
 
 import pandas as pd
@@ -14,7 +14,7 @@ from hybridwatch.database.queries import Index, Series
 from hybridwatch.figures.marks import mark_gap
 from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
-from hybridwatch.history.runs import controls_last, rows_of
+from hybridwatch.history.runs import controls_last, runs_by_id
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
@@ -54,6 +54,8 @@ _RUNS: Final = 12
 _SPARK: Final = 24
 _KEPT: Final = 32
 """Histories that are kept laid out, and as many charts of them: a scenario with all it has."""
+_KEPT_WHOLE: Final = 4
+"""Scenarios with every level of all their metrics, of which little is shown."""
 _KEPT_MEDIANS: Final = 1024
 """Small ones: those of all metrics of some fifty scenarios."""
 _NEWEST: Final = {"50": "newest 50", "200": "newest 200", "1000": "newest 1000"}
@@ -77,11 +79,10 @@ class _Histories:
     def __init__(self, index: Index) -> None:
         self._index = index
         self.series = lru_cache(maxsize=_KEPT)(self._series)
-        self.levels = lru_cache(maxsize=_KEPT)(index.levels)
+        self.levels = lru_cache(maxsize=_KEPT_WHOLE)(index.levels)
         self.lines = lru_cache(maxsize=_KEPT)(self._lines)
         self.medians = lru_cache(maxsize=_KEPT_MEDIANS)(self._medians)
         self.chart = lru_cache(maxsize=_KEPT)(self._chart)
-        self.rows = lru_cache(maxsize=_KEPT)(partial(rows_of, index))
         self.runs = lru_cache(maxsize=_KEPT)(self._runs)
         self.bad = bad_on_purpose(index)
 
@@ -315,8 +316,7 @@ def _table_of_runs(
     scenario = str(runs["scenario"].iloc[0])
     chosen = pd.Series(names_of(runs, over_releases=over_releases), index=runs.index)
     records = runs.loc[chosen.isin(names), "record"].iloc[::-1]
-    histories = _histories(source.index)
-    rows = {row.record: row for row in histories.rows(scenario).values()}
+    rows = {row.record: row for row in runs_by_id(source.index, scenario).values()}
     wanted = controls_last(rows[record] for record in dict.fromkeys(records.tolist()))
     columns = (
         Column("verdict"),

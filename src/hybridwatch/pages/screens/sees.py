@@ -173,9 +173,9 @@ def _equal(equal: Sequence[ControlRun], source: Source) -> Iterator[Block]:
         yield Paragraph("No build has been measured against itself in this store yet:")
         yield Command("hybridwatch run smoke --build cpu-0.27.1 --build cpu-0.27.1")
         return
-    alarmed = [control for control in equal if control.alarms]
-    comparisons = sum(len(control.readings) for control in equal)
-    alarms = sum(len(control.alarms) for control in equal)
+    alarmed = [control for control in equal if control.regressions]
+    comparisons = sum(control.comparisons for control in equal)
+    alarms = sum(control.regressions for control in equal)
     yield Paragraph(
         f"{plural(len(equal), 'run')} of one build against itself, {comparisons} comparisons: "
         f"{_rate(equal)} runs gave a false alarm, {plural(alarms, 'comparison')} called a "
@@ -208,8 +208,9 @@ def _rate(equal: Sequence[ControlRun]) -> str:
     """Say how many runs of equal sides gave an alarm, with the interval of that share."""
     if not equal:
         return "none run"
-    found = share("a-a", "", [bool(control.alarms) for control in equal])
-    return f"{sum(bool(c.alarms) for c in equal)} of {len(equal)} ({_value(found)}, {_span(found)})"
+    alarmed = [control.regressions > 0 for control in equal]
+    found = share("a-a", "", alarmed)
+    return f"{sum(alarmed)} of {len(equal)} ({_value(found)}, {_span(found)})"
 
 
 def _calibrated(calibration: Calibration | None) -> Iterator[Block]:

@@ -12,6 +12,7 @@ from hybridwatch.analysis.culprit import Culprits, culprit_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.controls import bad_on_purpose
+from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import is_control
 from hybridwatch.pages.document import (
@@ -24,7 +25,6 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.screens.pair import rows_in
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import bisect_command
 from hybridwatch.scenario.scenario import ACCURACY
@@ -143,7 +143,7 @@ def _named(side: OneSide, source: Source) -> Iterator[Inline]:
 
 def _side(run_id: str, source: Source) -> OneSide | None:
     """Read the contender of a run."""
-    row = rows_in(source.index).get(run_id)
+    row = runs_by_id(source.index).get(run_id)
     entry = source.read(source.results / row.record) if row else None
     if entry is None or isinstance(entry, Broken):
         return None
@@ -153,7 +153,7 @@ def _side(run_id: str, source: Source) -> OneSide | None:
 def _last_good(alert: Alert, source: Source) -> str:
     """Give the id of the newest good run before the first bad one; empty without any."""
     matter, opened = alert.matter, alert.opened_by
-    row = rows_in(source.index).get(opened.run_id)
+    row = runs_by_id(source.index).get(opened.run_id)
     if opened.cause is None or row is None:
         return ""
     lead = opened.cause.lead

@@ -12,6 +12,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.figures.steps import figure_phases, figure_steps
 from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, work_of
 from hybridwatch.history.judge import Judged
+from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -39,7 +40,6 @@ from hybridwatch.pages.screens.pair import (
     judged,
     lead_of,
     repeat_section,
-    rows_in,
 )
 from hybridwatch.pages.screens.run import comparisons_table
 from hybridwatch.pages.screens.screen import Source
@@ -53,7 +53,7 @@ _SIDES: Final = ("baseline", "contender")
 
 def show(source: Source, query: ViewQuery) -> Document:
     """Show the two sides that are asked for, else those of the newest run that has two."""
-    rows, watched = rows_in(source.index), _watched(source.index)
+    rows, watched = runs_by_id(source.index), _watched(source.index)
     pair = choose({run: row for run, row in rows.items() if run in watched}, query)
     if pair is None:
         return Document(_TITLE, _nothing() if rows else empty_store(source))
@@ -68,7 +68,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document(_TITLE, (*broken_in(source), *blocks, *end), lead=lead_of(pair))
 
 
-@lru_cache(maxsize=1)  # as ``rows_in``
+@lru_cache(maxsize=1)  # what an index says never changes
 def _watched(index: Index) -> frozenset[str]:
     """Give the runs in which host reads were counted."""
     cells = index.cells()
