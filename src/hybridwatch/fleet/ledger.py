@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, insert, inspect, select, update
+from sqlalchemy import Connection, Row, insert, inspect, select, update
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, TESTBED
 from hybridwatch.fleet.job import OPEN, End, Job, Purpose, State, Testbed, job_of, row_of
 from hybridwatch.fleet.placing import Fleet, Standing, Start
-from hybridwatch.fleet.roll import is_free, read_hosts
+from hybridwatch.fleet.rights import is_free, is_kept_there
+from hybridwatch.fleet.roll import read_hosts
 
 DEADLY: Final = 3
 """A job that took so many workers with it is set aside."""
@@ -138,7 +139,7 @@ class Ledger:
             ).first()
             if row is None or not is_free(connection, start.host, Standing.READY):
                 return None
-            if not _is_kept_there(connection, start, self.clock()):
+            if not is_kept_there(connection, start, self.clock()):
                 return None
             number = row.attempt + 1
             _set_job(connection, job.key, state=State.RUNNING.value, attempt=number, reason="")
@@ -339,33 +340,6 @@ def _fleet(connection: Connection, present: frozenset[str]) -> Fleet:
         testbeds={testbed.name: testbed for testbed in testbeds},
         unproven=frozenset((job.wish.host, job.night) for job in steady),
     )
-
-
-def _is_kept_there(connection: Connection, start: Start, now: datetime) -> bool:
-    """Whether a series may be measured on a host, which becomes its keeper if it has none."""
-    series = start.job.series
-    keepers = _keepers(connection, series)
-    if start.host in keepers:
-        return True
-    if keepers and not start.job.wish.stand_in and not _all_retired(connection, keepers):
-        return False
-    # Two drivers that both find no keeper take turns here; the second one finds the first one's.
-    bed = select(TESTBED.c.name).where(TESTBED.c.name == start.job.testbed).with_for_update()
-    connection.execute(bed)
-    if set(_keepers(connection, series)) != set(keepers):
-        return False
-    row = {"series": series, "host": start.host, "since": now}
-    connection.execute(insert(PLACEMENT), [row])
-    return True
-
-
-def _keepers(connection: Connection, series: str) -> list[str]:
-    return list(connection.scalars(select(PLACEMENT.c.host).where(PLACEMENT.c.series == series)))
-
-
-def _all_retired(connection: Connection, hosts: Sequence[str]) -> bool:
-    still = HOST.c.name.in_(hosts), HOST.c.state != Standing.RETIRED.value
-    return not connection.scalar(select(func.count()).select_from(HOST).where(*still))
 
 
 def _is(attempt: Attempt) -> tuple[Any, Any]:

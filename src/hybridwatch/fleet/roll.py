@@ -15,6 +15,7 @@ from hybridwatch.database.schema import ATTEMPT, DRIVER, HOST, PROOF
 from hybridwatch.errors import FleetError
 from hybridwatch.fleet.placing import Host, Standing
 from hybridwatch.fleet.proof import REMEMBERED, Judged, Shown
+from hybridwatch.fleet.rights import is_free
 
 PROOF_HOLDS: Final = timedelta(hours=6)
 """How long a host measures before it has to prove itself again."""
@@ -209,15 +210,6 @@ class Roll:
         for host in read_hosts(connection).values():
             if host.job.startswith(_PROVING) and host.job not in asked:
                 _set_host(connection, host.name, job="")
-
-
-def is_free(connection: Connection, name: str, *standings: Standing) -> bool:
-    """Whether a host stands so, and nothing is done on its machine; locks what says so."""
-    machine = select(HOST.c.machine).where(HOST.c.name == name).scalar_subquery()
-    those = select(HOST).where(HOST.c.machine == machine).order_by(HOST.c.name)
-    rows = connection.execute(those.with_for_update()).fetchall()
-    fits = any(row.name == name and Standing(row.state) in standings for row in rows)
-    return fits and not any(row.job for row in rows)
 
 
 def read_hosts(connection: Connection) -> dict[str, Host]:

@@ -44,6 +44,7 @@ ROOT = Path(__file__).parents[3]
 _MEMORY = 80 * 2**20
 _LIMIT_S = 3600.0
 _STARTS = 5
+_SHOWN = 120
 
 
 class Nodes:
@@ -248,6 +249,9 @@ def figures(fleet: Fleet, nodes: int) -> str:
         if row.log
     ]
     overhead = sum(gaps) / len(gaps) + sum(inside) / len(inside)
+    lost = Counter(f"{row.end}: {row.reason[:_SHOWN]}" for row in rows if row.end != "stored")
+    for reason, count in lost.most_common():
+        click.echo(f"{count} {reason}")
     ideal = sum(lived) / nodes
     return (
         f"{len(stored)} measured in {wall:.0f} s, ideal {ideal:.0f} s, ratio {wall / ideal:.3f}; "
