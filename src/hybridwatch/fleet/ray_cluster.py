@@ -61,7 +61,8 @@ class RayCluster:
         self._address = address
         self._task = ray.remote(do)
         self._ids: dict[str, str] = {}
-        self._orders: dict[Any, Order] = {}
+        self._orders: dict[Any, tuple[Order, str]] = {}
+        """By Ray's reference, with the node: a host that comes back is another one."""
         self._stopped: set[str] = set()
         self._dead: set[str] = set()
         """Nodes of which an order said that they are gone, which Ray lists for a while still."""
@@ -83,7 +84,8 @@ class RayCluster:
 
     def start(self, order: Order) -> None:
         """Begin on the node that has the host's name now."""
-        where = NodeAffinitySchedulingStrategy(self._ids[order.host], soft=False)
+        node = self._ids[order.host]
+        where = NodeAffinitySchedulingStrategy(node, soft=False)
         task = self._task.options(
             name=order.id,
             max_retries=0,  # tries are counted by the queue
@@ -92,7 +94,7 @@ class RayCluster:
             resources={TURN: 1},
             scheduling_strategy=where,
         )
-        self._orders[task.remote(order.work)] = order
+        self._orders[task.remote(order.work)] = order, node
 
     def ended(self, wait_s: float) -> Sequence[Ended]:
         """Give what ended; of a worker that died only when it is sure that its host did not."""
@@ -104,18 +106,19 @@ class RayCluster:
             time.sleep(wait_s)
         sure: list[Ended] = []
         for reference in ready:
-            order = self._orders.pop(reference)
+            order, node = self._orders.pop(reference)
             ended = self._end(order, reference)
             if ended.fate is Fate.DIED:
-                doubt = time.monotonic() + _DOUBT_S, self._ids.get(order.host, ""), ended
-                self._doubtful.append(doubt)
-            else:
-                sure.append(ended)
+                self._doubtful.append((time.monotonic() + _DOUBT_S, node, ended))
+                continue
+            if ended.fate is Fate.HOST_GONE:
+                self._dead.add(node)
+            sure.append(ended)
         return sure + self._settled()
 
     def stop(self, order_id: str) -> None:
         """Kill its worker; what that started ends with it."""
-        for reference, order in self._orders.items():
+        for reference, (order, _) in self._orders.items():
             if order.id == order_id:
                 self._stopped.add(order_id)
                 ray.cancel(reference, force=True)
@@ -142,7 +145,6 @@ class RayCluster:
             if order.id in self._stopped or isinstance(error, exceptions.TaskCancelledError):
                 return Ended(order, Fate.STOPPED)
             if isinstance(error, _GONE):
-                self._dead.add(self._ids.get(order.host, ""))
                 return Ended(order, Fate.HOST_GONE, reason=reason)
             if isinstance(error, (*_KILLED, exceptions.RayTaskError)):
                 return Ended(order, Fate.DIED, reason=reason)
