@@ -1,6 +1,5 @@
 """How a queue stands: for the page, for ``status``, and for programs."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -291,8 +290,8 @@ def _told(job: Job) -> dict[str, Any]:
 
 def job_json(job: Job) -> dict[str, Any]:
     """Give a job as ``hybridwatch fleet plan --json`` prints it."""
-    wish = json.loads(json.dumps(asdict(job.wish)))
-    return _told(job) | {"priority": job.priority, "until": job.until.isoformat(), **wish}
+    about = {"priority": job.priority, "until": job.until.isoformat()}
+    return _told(job) | about | asdict(job.wish)
 
 
 def _iso(moment: datetime | None) -> str | None:
