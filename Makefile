@@ -8,6 +8,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --progress-bar off
 LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-')
 READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
+FLEET := .venv/fleet-$(shell (pwd; cat locks/harness.txt locks/fleet.txt) | cksum | tr ' ' '-')
 PATIENCE := and not slow
 # The tests of a file share what their fixtures make, an engine or a browser; tests/conftest.py orders files.
 WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
@@ -17,7 +18,7 @@ CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-loc
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check harness bot engine browser axe contract lock screenshots dashboard clean
+.PHONY: help run test test-all check harness fleet bot engine browser axe contract lock screenshots dashboard clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
@@ -25,7 +26,7 @@ help: ## List these targets.
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad.
 	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad
 
-test: engine browser axe contract check ## Everything that continuous integration runs.
+test: fleet engine browser axe contract check ## Everything that continuous integration runs.
 	$(BIN)/python -m pytest $(WORKERS) -m "not engine and not browser $(PATIENCE)" --durations=10
 	$(BIN)/python -m pytest $(WORKERS) -m "(engine or browser) $(PATIENCE)" --durations=10 $(LIVE)
 
@@ -40,6 +41,8 @@ check: $(READY) ## Format, lint, types, layers; no test.
 	$(BIN)/python -m tests.dead_code
 
 harness: $(READY) ## Make the harness's environment and nothing else.
+
+fleet: $(FLEET) ## Add Ray to the harness's environment, for a fleet of hosts.
 
 bot: ## Make the environment of the job that comments: few packages, each checked by its hash.
 	@$(PYTHON) -m venv --clear .venv-bot
@@ -56,7 +59,7 @@ axe: $(AXE) ## Make sure that axe is there, which says whether everybody can rea
 
 contract: $(CONTRACT) ## Make sure that GitHub's API description and its proxy are there for the bot's tests.
 
-lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt and comment.txt.
+lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt, fleet.txt and comment.txt.
 	$(BIN)/python locks/refresh.py
 
 screenshots: $(READY) browser ## Take the pictures in README and docs anew.
@@ -83,6 +86,10 @@ $(LOCKED): # The harness's environment, made anew whenever the lock or the check
 	@echo "[1/2] harness environment: $$(grep -c == locks/harness.txt) packages, about a minute"
 	@$(PYTHON) -m venv --clear .venv && $(PIP) -r locks/harness.txt | sed -unE '/^(Downloading .*\([0-9]{2,}.* MB|Building|Installing)/s/^(.{,96}).*/      \1/p'
 	@touch $@
+
+$(FLEET): $(READY)
+	@echo "Ray, about 80 MB"
+	@$(PIP) --quiet -r locks/fleet.txt && touch $@
 
 $(READY): $(LOCKED)
 	@echo "[2/2] hybridwatch itself"

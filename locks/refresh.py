@@ -1,12 +1,15 @@
 """Resolves the harness's requirements anew and writes ``locks/harness.txt`` (``make lock``).
 
-Reads the dependencies, all extras and the dependency group ``dev`` of ``pyproject.toml``, lets pip
-resolve them without installing anything, and adds the build backend, so that the project itself
-can be installed from the lock alone. Standard library only.
+Reads the dependencies, all extras but ``fleet``, and the dependency group ``dev`` of
+``pyproject.toml``, lets pip resolve them without installing anything, and adds the build backend,
+so that the project itself can be installed from the lock alone. Standard library only.
 
 ``locks/comment.txt`` is the part of it that the job with the right to write on GitHub installs:
 what the bot needs, each file by its hash. ``refresh.py comment`` writes only that, from the
 versions that ``locks/harness.txt`` has.
+
+``locks/fleet.txt`` is what the extra ``fleet`` needs beyond ``locks/harness.txt``, at whose
+versions everything else stays. ``refresh.py fleet`` writes only that.
 """
 
 import json
@@ -35,6 +38,15 @@ COMMENT_HEADER = """\
 #   pip install --no-deps --require-hashes --only-binary :all: -r locks/comment.txt
 """
 
+FLEET = ROOT / "locks" / "fleet.txt"
+
+FLEET_EXTRA = "fleet"
+
+FLEET_HEADER = """\
+# What the extra fleet needs beyond harness.txt. Written by `make lock`. Installed by `make fleet`:
+#   pip install --no-deps -r locks/fleet.txt
+"""
+
 PYTHONS = ("3.11", "3.12", "3.13")
 """A runner's Python is whichever its image has."""
 
@@ -45,10 +57,10 @@ def requirements() -> list[str]:
     """Return everything that pyproject.toml asks for: to run, to measure, to build and to test."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project: dict[str, Any] = declared["project"]
-    extras = [line for extra in project["optional-dependencies"].values() for line in extra]
+    extras = {**project["optional-dependencies"], FLEET_EXTRA: []}
     return [
         *project["dependencies"],
-        *extras,
+        *(line for extra in extras.values() for line in extra),
         *declared["dependency-groups"]["dev"],
         *declared["build-system"]["requires"],
     ]
@@ -63,6 +75,13 @@ def needed_to_comment() -> list[str]:
         *project["optional-dependencies"]["github"],
         *declared["build-system"]["requires"],
     ]
+
+
+def needed_for_a_fleet() -> list[str]:
+    """Return what the extra ``fleet`` asks for."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lines: list[str] = declared["project"]["optional-dependencies"][FLEET_EXTRA]
+    return lines
 
 
 def resolve(wanted: list[str], *options: str) -> list[dict[str, Any]]:
@@ -101,15 +120,28 @@ def hashed(wanted: list[str]) -> list[str]:
     ]
 
 
+def beyond_the_lock(wanted: list[str]) -> list[str]:
+    """Return what requirements need beyond ``harness.txt``, with all in that at its version."""
+    locked = set(LOCK.read_text(encoding="utf-8").splitlines())
+    found = in_order(map(pin, resolve(wanted, "--constraint", str(LOCK))))
+    return [line for line in found if line not in locked]
+
+
+def write(lock: Path, header: str, lines: list[str]) -> None:
+    """Write one lock, and say so."""
+    lock.write_text(header + "\n".join(lines) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{lock.relative_to(ROOT)}: {len(lines)} requirements\n")
+
+
 def main() -> None:
-    """Write both locks, or only the one that is named."""
-    if sys.argv[1:] != ["comment"]:
-        lines = in_order(map(pin, resolve(requirements())))
-        LOCK.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
-        sys.stdout.write(f"{LOCK.relative_to(ROOT)}: {len(lines)} requirements\n")
-    lines = hashed(needed_to_comment())
-    COMMENT.write_text(COMMENT_HEADER + "\n".join(lines) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{COMMENT.relative_to(ROOT)}: {len(lines)} requirements\n")
+    """Write all locks, or only the one that is named."""
+    named = sys.argv[1:]
+    if not named:
+        write(LOCK, HEADER, in_order(map(pin, resolve(requirements()))))
+    if named in ([], ["fleet"]):
+        write(FLEET, FLEET_HEADER, beyond_the_lock(needed_for_a_fleet()))
+    if named in ([], ["comment"]):
+        write(COMMENT, COMMENT_HEADER, hashed(needed_to_comment()))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
      +- PolicyError             the gate's policy says something we do not understand
      +- DatabaseError           the database of what records gave cannot be read or written
      +- TriageError             what people decided cannot be read or kept, or is not allowed
+     +- FleetError              a fleet's file, queue or cluster cannot be used
      +- CampaignError           a campaign's plan or folder cannot be used
      +- GithubError             GitHub refused, or what came from there is not to be trusted
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
@@ -47,6 +48,10 @@ class MachineError(HybridwatchError):
 
 class CampaignError(HybridwatchError):
     """A campaign's plan says something we do not understand, or its folder cannot be used."""
+
+
+class FleetError(HybridwatchError):
+    """A fleet's file says something we do not understand, or its queue or hosts cannot be used."""
 
 
 class RecordError(HybridwatchError):

@@ -24,7 +24,7 @@ def locked() -> dict[str, str]:
 
 def declared() -> list[Requirement]:
     content = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = content["project"]["optional-dependencies"].values()
+    extras = {**content["project"]["optional-dependencies"], "fleet": []}.values()
     lines = [
         *content["project"]["dependencies"],
         *(line for extra in extras for line in extra),
@@ -39,6 +39,19 @@ def test_every_declared_requirement_is_locked_at_a_fitting_version():
     for requirement in declared():
         version = pins.get(canonicalize_name(requirement.name))
         assert version, f"{requirement.name} is not in locks/harness.txt: make lock"
+        assert requirement.specifier.contains(version), f"{requirement} but {version} is locked"
+
+
+def test_the_fleet_is_locked_apart_and_moves_nothing():
+    content = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    lines = (ROOT / "locks" / "fleet.txt").read_text().splitlines()
+    beyond = dict(line.split("==") for line in lines if not line.startswith("#"))
+    pins = locked()
+    assert not beyond.keys() & pins.keys()
+    for line in content["project"]["optional-dependencies"]["fleet"]:
+        requirement = Requirement(line)
+        version = (pins | beyond).get(canonicalize_name(requirement.name))
+        assert version, f"{requirement.name}: python locks/refresh.py fleet"
         assert requirement.specifier.contains(version), f"{requirement} but {version} is locked"
 
 

@@ -41,6 +41,7 @@ VERBS: Final[Mapping[str, str]] = {
     "ingest": "Add records, and results of other tools, to the results folder.",
     "export": "Write records for other tools.",
     "gpu": "Prepare a rented GPU, and measure the most important things first.",
+    "fleet": "Measure on many hosts from one queue.",
     "nightly": "Measure, judge, decide and publish, once a night.",
     "store": "Check that records and verdicts are as they were written.",
     "prune": "Throw away what grew old, and nothing that somebody rests on.",

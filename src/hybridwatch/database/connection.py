@@ -102,6 +102,22 @@ class Database:
             yield connection
             connection.commit()
 
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[Connection]:
+        """Give a transaction beside which others write; whoever changes a row has locked it.
+
+        SQLite has no locks of rows: there it is ``writing``.
+
+        Raises:
+            HybridwatchError: As ``error``, when it cannot be written.
+        """
+        if self.file is not None:
+            with self.writing() as connection:
+                yield connection
+            return
+        with self._in_words(), self._engine.begin() as connection:
+            yield connection
+
     def close(self) -> None:
         """Let go of connections; the next call makes new ones."""
         self._engine.dispose()

@@ -66,7 +66,7 @@ class Triage:
         file = self._database.file
         if file is None or file.exists():
             with self._database.reading() as connection:
-                if self._is_made(connection):
+                if self._has_acts(connection):
                     return self._read(connection)
         return _decided(self._read_earlier(), self.name)
 
@@ -87,7 +87,7 @@ class Triage:
         if act.deed is Deed.DUPLICATE and act.text == key:
             raise TriageError("duplicate of: expected another alert, found this one")
         with self._database.writing() as connection:
-            is_first = not self._is_made(connection)
+            is_first = not self._has_acts(connection)
             migrate(connection)
             if is_first and (earlier := self._read_earlier()):
                 connection.execute(insert(ACT), [row._asdict() for row in earlier])
@@ -126,10 +126,15 @@ class Triage:
         """Let go of connections; the next call makes new ones."""
         self._database.close()
 
-    def _is_made(self, connection: Connection) -> bool:
-        """Whether there are tables, and of a version that we know."""
+    def _has_acts(self, connection: Connection) -> bool:
+        """Whether anything was decided, in tables of a version that we know.
+
+        Others who keep something make the tables, too: empty, they hide nothing of before.
+        """
         check_known(connection, self.name)
-        return inspect(connection).has_table(ACT.name)
+        if not inspect(connection).has_table(ACT.name):
+            return False
+        return connection.scalar(select(ACT.c.number).limit(1)) is not None
 
     def _read(self, connection: Connection, key: str = "") -> dict[str, Decisions]:
         return _decided(_rows(connection, key), self.name)

@@ -1,4 +1,4 @@
-"""The tables of what people decided, step by step from one version to the next (Alembic)."""
+"""The tables of what is kept, step by step from one version to the next (Alembic)."""
 
 from pathlib import Path
 from typing import Final
@@ -9,7 +9,7 @@ from hybridwatch.errors import TriageError
 
 VERSIONS: Final = "hybridwatch_schema"
 """Table in which Alembic keeps the last migration that was made."""
-NEWEST: Final = "0001"
+NEWEST: Final = "0002"
 """The last migration there is; they are numbered."""
 
 

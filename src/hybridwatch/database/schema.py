@@ -258,3 +258,105 @@ ACT: Final = Table(
 metrics that were bad when the person acted. Acts of the time when every metric had an alert of its
 own have no ``parts`` and stand under the keys of their metrics (``Question.key``).
 """
+
+TESTBED: Final = Table(
+    "fleet_testbed",
+    METADATA,
+    Column("name", String(64), primary_key=True),
+    Column("declared", Text, nullable=False),
+)
+"""What the last plan said of a kind of host, as JSON, so that whoever drains needs no file."""
+
+JOB: Final = Table(
+    "fleet_job",
+    METADATA,
+    Column("key", String(16), primary_key=True),
+    Column("night", Text, nullable=False),
+    Column("purpose", String(16), nullable=False),
+    Column("scenario", Text, nullable=False),
+    Column("builds", Text, nullable=False),
+    Column("testbed", String(64), nullable=False),
+    Column("series", Text, nullable=False),
+    Column("wish", Text, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("planned_at", Moment, nullable=False),
+    Column("until", Moment, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("deaths", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("cancel", Boolean, nullable=False),
+    Column("record", Text, nullable=False),
+    Index("fleet_job_by_state", "state", "until"),
+    Index("fleet_job_by_night", "night", "state"),
+)
+"""One measurement that somebody wants; ``builds`` and ``wish`` are JSON."""
+
+ATTEMPT: Final = Table(
+    "fleet_attempt",
+    METADATA,
+    Column("job", String(16), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("driver", String(32), nullable=False),
+    Column("started_at", Moment, nullable=False),
+    Column("ended_at", Moment),
+    Column("end", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("record", Text, nullable=False),
+    Column("log", Text, nullable=False),
+    PrimaryKeyConstraint("job", "number"),
+    Index("fleet_attempt_by_end", "end", "driver"),
+)
+"""A try at a job; ``end`` is empty while it runs, and ``record`` is named before it is written."""
+
+HOST: Final = Table(
+    "fleet_host",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("machine", Text, nullable=False),
+    Column("labels", Text, nullable=False),
+    Column("gpus", Integer, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("since", Moment, nullable=False),
+    Column("seen_at", Moment, nullable=False),
+    Column("job", Text, nullable=False),
+)
+"""A machine that measures; ``job`` is what it measures now, empty when nothing."""
+
+PROOF: Final = Table(
+    "fleet_proof",
+    METADATA,
+    Column("host", Text, nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("facts", Text, nullable=False),
+    Column("kernel_s", Double),
+    Column("a_a", Double),
+    Column("passed", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    PrimaryKeyConstraint("host", "at"),
+)
+"""What a host showed before it measured; ``a_a`` is the ratio of its two like halves."""
+
+PLACEMENT: Final = Table(
+    "fleet_placement",
+    METADATA,
+    Column("series", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("since", Moment, nullable=False),
+    PrimaryKeyConstraint("series", "host"),
+)
+"""Where a series is measured: on the first of its hosts, or on a stand-in's, apart from it."""
+
+DRIVER: Final = Table(
+    "fleet_driver",
+    METADATA,
+    Column("name", String(32), primary_key=True),
+    Column("place", Text, nullable=False),
+    Column("started_at", Moment, nullable=False),
+    Column("beat_at", Moment, nullable=False),
+    Column("ended", Boolean, nullable=False),
+)
+"""Who drains the queue; one that has not shown itself for a while is taken for dead."""

@@ -7,11 +7,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import psutil
 
 from hybridwatch.process import nvidia
 from hybridwatch.record.identity import Testbed
+
+HOST_VARIABLE: Final = "HYBRIDWATCH_TESTBED_HOST"
+"""Environment variable with the name of a host whose histories are its own: it becomes part of the
+testbed's id, so that machines of one kind are told apart."""
 
 _GIB = 1024**3
 
@@ -21,7 +26,8 @@ def probe_testbed(devices: Sequence[nvidia.Device] = ()) -> Testbed:
 
     The id is made from those facts alone, so two machines of one kind share it and a changed
     machine gets a new one. What is upgraded every few weeks (kernel, driver) is kept beside it, so
-    that a history goes on; where it differs between two runs, their comparison says so.
+    that a history goes on; where it differs between two runs, their comparison says so. Where
+    ``HYBRIDWATCH_TESTBED_HOST`` names this machine, it shares the id with no other.
 
     Args:
         devices: The GPUs that the builds compute on; none where they compute on the processor.
@@ -40,7 +46,9 @@ def probe_testbed(devices: Sequence[nvidia.Device] = ()) -> Testbed:
         memory_bytes=memory,
         kernel=platform.release(),
     )
-    return _with_gpus(testbed, facts, devices) if devices else testbed
+    found = _with_gpus(testbed, facts, devices) if devices else testbed
+    host = os.environ.get(HOST_VARIABLE, "")
+    return replace(found, id=f"{found.id}-{_plain(host)}") if host else found
 
 
 def _with_gpus(testbed: Testbed, facts: str, devices: Sequence[nvidia.Device]) -> Testbed:

@@ -18,9 +18,10 @@ from sqlalchemy.exc import OperationalError
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database import connection
+from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import EARLIER_FILE, Triage, open_triage
-from hybridwatch.database.migration import NEWEST
-from hybridwatch.database.url import DATABASE_FILE, parsed
+from hybridwatch.database.migration import NEWEST, migrate
+from hybridwatch.database.url import DATABASE_FILE, file_url, parsed
 from hybridwatch.errors import TriageError
 from hybridwatch.triage import (
     Act,
@@ -334,7 +335,7 @@ def test_a_database_that_repeats_a_password_is_cut_short(tmp_path, monkeypatch) 
 
     (tmp_path / DATABASE_FILE).touch()
     fault = OperationalError("SELECT 1", {}, Exception(f"no entry\nfor {SECRET}"))
-    monkeypatch.setattr(Triage, "_is_made", Mock(side_effect=fault))
+    monkeypatch.setattr(Triage, "_has_acts", Mock(side_effect=fault))
     assert lines().endswith(f": no entry for {SECRET}")  # planted: nobody knows that it is one
     monkeypatch.setattr(connection, "secrets_of", lambda _: (SECRET,))
     assert lines().endswith(": no entry for ***")
@@ -389,7 +390,12 @@ def test_an_old_answer_covers_its_metric_and_no_other(old) -> None:
     assert (alone.status, both.status) == (Status.ACKNOWLEDGED, Status.OPEN)
 
 
-def test_acting_on_an_old_database_loses_nothing_and_is_read_back(old) -> None:
+@pytest.mark.parametrize("others_first", [False, True])
+def test_acting_on_an_old_database_loses_nothing_and_is_read_back(old, others_first) -> None:
+    """Tables that others needed first, without an act in them, hide nothing of before."""
+    if others_first:
+        with Database(file_url(old / DATABASE_FILE)).writing() as connection:
+            migrate(connection)
     judged = of_metrics("output_throughput", "ttft")
     with open_triage(old) as triage:
         (alert,) = alerts_of(judged, triage.decisions(), noon(0))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from hybridwatch.errors import GpuError
 from hybridwatch.measure import gpus
 from hybridwatch.measure.gpus import Gpus, GpuWatch
 from hybridwatch.measure.machine_state import Watch
-from hybridwatch.measure.testbed import probe_testbed
+from hybridwatch.measure.testbed import HOST_VARIABLE, probe_testbed
 from hybridwatch.process import nvidia
 from hybridwatch.record.run import GpuSurroundings
 from tests.pretended_nvml import GIB, Card, pretend
@@ -213,6 +214,14 @@ def test_testbed_of_gpus_is_named_after_them(monkeypatch: pytest.MonkeyPatch) ->
     assert testbed.gpu_memory_bytes == (141 * GIB, 141 * GIB)
     assert testbed.gpu_power_limits_w == (700.0, 700.0)
     assert testbed.cpu_model == plain.cpu_model
+
+
+def test_a_host_of_its_own_is_a_testbed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    alike = probe_testbed()
+    monkeypatch.setenv(HOST_VARIABLE, "Epyc 3")
+    own = probe_testbed()
+    assert own.id == f"{alike.id}-epyc-3"
+    assert replace(own, id=alike.id) == alike
 
 
 def test_another_gpu_is_another_testbed_and_another_driver_is_not(

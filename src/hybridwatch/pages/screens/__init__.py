@@ -26,7 +26,9 @@ SCREENS: Final[Mapping[str, Screen]] = {
         Screen("sees", "Does the suite see?", "Evidence"),
         Screen("mutants", "Mutants", "Evidence"),
         Screen("runs", "Runs and testbeds", "Evidence"),
+        Screen("fleet", "Fleet", "Evidence"),
         Screen("run", "Run", "Evidence", listed=False, figures=True),
+        Screen("job", "Job of a fleet", "Evidence", listed=False),
     )
 }
 """In the order of the navigation; the first is the home page."""

@@ -1,0 +1,126 @@
+"""``hybridwatch fleet``: many hosts, one queue."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from hybridwatch.cli import fleet_run, fleet_show
+from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
+from hybridwatch.database.update import open_index
+from hybridwatch.errors import FleetError
+from hybridwatch.fleet.confirming import asked, known_pairs, left_today
+from hybridwatch.fleet.generated import buildkite_steps, github_matrix
+from hybridwatch.fleet.job import Job
+from hybridwatch.fleet.ledger import utc_now
+from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
+from hybridwatch.fleet.overview import job_json
+from hybridwatch.history.alerts import find_alerts
+from hybridwatch.home import home
+from hybridwatch.report.sentence import plural
+from hybridwatch.watch.checkout import checkout_here
+
+_FORMS: Final = {"github": github_matrix, "buildkite": buildkite_steps}
+
+
+@click.group(
+    "fleet",
+    epilog=examples(
+        "hybridwatch fleet plan",
+        "hybridwatch fleet run --address auto",
+        "hybridwatch fleet status",
+    ),
+)
+def command() -> None:
+    """Measure on many hosts: plan jobs, drain the queue, see how it stands (docs/fleet.md)."""
+
+
+command.add_command(fleet_run.command)
+for _verb in fleet_show.VERBS:
+    command.add_command(_verb)
+
+
+@command.command(
+    "plan",
+    epilog=examples(
+        "hybridwatch fleet plan",
+        "hybridwatch fleet plan fleet.toml --night 1a2b3c4",
+        "hybridwatch fleet plan --github",
+    ),
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--night",
+    metavar="NAME",
+    help="A date, a commit, or what else tells this round from others.  [default: today, UTC]",
+)
+@takes_results("Folder whose database has the queue.")
+@click.option("--github", "form", flag_value="github", help="Print a matrix for GitHub Actions.")
+@click.option("--buildkite", "form", flag_value="buildkite", help="Print steps for Buildkite.")
+@click.option("--json", "form", flag_value="json", help="Print the new queue's jobs as JSON.")
+def plan_command(file: Path | None, night: str | None, results: Path, form: str | None) -> None:
+    """Put the jobs of FILE into the queue; those that are there stay as they are.
+
+    FILE is fleet.toml of the home, if it is not named. With --github or --buildkite nothing is put
+    anywhere: the same jobs are printed for a pipeline to run.
+    """
+    matrix = read_matrix(file or home() / MATRIX_FILE)
+    now = utc_now()
+    jobs = matrix.jobs(home() / "scenarios", night or _today(now), now)
+    if form in _FORMS:
+        kinds = {testbed.name: testbed for testbed in matrix.testbeds}
+        click.echo(json.dumps(_FORMS[form](jobs, kinds), indent=2))
+        return
+    if not jobs:
+        raise FleetError(f"{matrix.path}: expected scenarios to measure, found none")
+    _put(matrix, jobs, results, as_json=form == "json")
+
+
+@command.command(
+    "confirm",
+    epilog=examples("hybridwatch fleet confirm", "hybridwatch fleet confirm fleet.toml --json"),
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@takes_results("Folder whose records have the alerts, and whose database has the queue.")
+@click.option("--json", "as_json", is_flag=True, help="Print the jobs as JSON.")
+def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
+    """Put into the queue what open alerts ask for: the same pair again, then builds between.
+
+    [confirm] of FILE says how many in a day, and in which order builds came.
+    """
+    matrix = read_matrix(file or home() / MATRIX_FILE)
+    if matrix.confirm is None:
+        raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
+    ledger = queue_of(results)
+    if not ledger.is_made():
+        raise FleetError(f"{ledger.database.name}: there is no queue yet: hybridwatch fleet plan")
+    now = utc_now()
+    alerts = find_alerts(results, open_index(results), checkout_here(), now)
+    known = known_pairs(ledger)
+    wanted = asked(alerts, known, matrix.confirm.order, now)
+    jobs = wanted[: left_today(known, matrix.confirm.per_day, now)]
+    _put(matrix, jobs, results, as_json=as_json)
+    if len(jobs) < len(wanted):
+        say(f"{plural(len(wanted) - len(jobs), 'job')} more when the day is over", err=as_json)
+
+
+def _put(matrix: Matrix, jobs: list[Job], results: Path, *, as_json: bool) -> None:
+    results.mkdir(parents=True, exist_ok=True)
+    ledger = queue_of(results)
+    ledger.make()
+    new = ledger.plan(jobs, matrix.testbeds)
+    if as_json:
+        content: dict[str, Any] = {"new": new, "jobs": [job_json(job) for job in jobs]}
+        click.echo(json.dumps(content, indent=2))
+        return
+    known = f", {len(jobs) - new} known already" if new < len(jobs) else ""
+    say(f"{plural(new, 'new job')}{known}, in {ledger.database.name}")
+    say("next: hybridwatch fleet run")
+
+
+def _today(now: datetime) -> str:
+    return now.astimezone(UTC).date().isoformat()

@@ -1,0 +1,16 @@
+"""The queue that a verb means."""
+
+from pathlib import Path
+
+from hybridwatch.database.connection import Database
+from hybridwatch.database.url import url_of
+from hybridwatch.fleet.ledger import Ledger
+
+
+def queue_of(results: Path, tries: int = 3) -> Ledger:
+    """Open the queue of a results folder.
+
+    Raises:
+        UrlError: The environment names a database that cannot be used.
+    """
+    return Ledger(Database(url_of(results)), tries=tries)

@@ -1,0 +1,135 @@
+"""``hybridwatch fleet run``: drain the queue."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+import click
+
+from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
+from hybridwatch.errors import FleetError
+from hybridwatch.fleet.cluster import Cluster
+from hybridwatch.fleet.draining import Driver, Means, Tally, Terms
+from hybridwatch.fleet.job import End
+from hybridwatch.fleet.local_cluster import LocalCluster
+from hybridwatch.fleet.roll import Roll
+from hybridwatch.process import stoppable
+from hybridwatch.report.sentence import plural
+from hybridwatch.store import check_writable
+
+_LOCAL: Final = "local"
+_BAD_NEWS: Final = 1
+_OPEN_DOOR: Final = (
+    "Ray runs whatever reaches its ports: keep them in a private network, and set "
+    "RAY_AUTH_MODE=token on every host (docs/fleet.md)"
+)
+
+
+@click.command(
+    "run",
+    epilog=examples(
+        "hybridwatch fleet run",
+        "hybridwatch fleet run --label kind=epyc",
+        "hybridwatch fleet run --address auto --patience 600",
+    ),
+)
+@click.option(
+    "--address",
+    default=_LOCAL,
+    show_default=True,
+    metavar="ADDRESS",
+    help="local for this machine alone; auto, HOST:PORT or ray://HOST:PORT for a Ray cluster.",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="With --address local, what this machine is; may be repeated.",
+)
+@click.option(
+    "--gpus", type=click.IntRange(0), default=0, help="With --address local, the GPUs it has."
+)
+@click.option(
+    "--tries",
+    type=click.IntRange(1, 10),
+    default=3,
+    show_default=True,
+    help="How often a job is tried that leaves no record.",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(0),
+    default=60.0,
+    show_default=True,
+    help="Seconds to stay while nothing can be started, since hosts may come back.",
+)
+@takes_results("Folder that gets the records, and whose database has the queue.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+def command(
+    *,
+    address: str,
+    labels: tuple[str, ...],
+    gpus: int,
+    tries: int,
+    patience: float,
+    results: Path,
+    as_json: bool,
+) -> None:
+    """Measure what is in the queue, until nothing is left that can be.
+
+    Several may run at once on a PostgreSQL, and each may be ended at any time: whoever runs next
+    goes on. The exit status is 1 when a job was given up, or waits for a host that is not there.
+    """
+    check_writable(results)
+    ledger = queue_of(results, tries)
+    cluster = _cluster(address, labels, gpus)
+    means = Means(
+        ledger=ledger,
+        roll=Roll(ledger.database, ledger.clock),
+        cluster=cluster,
+        results=results,
+        say=lambda line: say(line, err=as_json),
+    )
+    with stoppable():
+        tally = Driver(means, Terms(patience_s=patience)).drain()
+    _tell(tally, as_json=as_json)
+
+
+def _cluster(address: str, labels: tuple[str, ...], gpus: int) -> Cluster:
+    if address == _LOCAL:
+        return LocalCluster.of_this_machine(dict(map(_label, labels)), gpus)
+    if labels or gpus:
+        raise click.UsageError("--label and --gpus: only --address local takes them.")
+    try:
+        from hybridwatch.fleet.ray_cluster import RayCluster
+    except ModuleNotFoundError as error:
+        raise FleetError(
+            f"--address {address}: needs the Python module {error.name!r}: "
+            'pip install "hybridwatch[fleet]"'
+        ) from error
+    say(_OPEN_DOOR, err=True)
+    return RayCluster(address)
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise click.UsageError(f"--label: expected KEY=VALUE, found {text!r}.")
+    return key, value
+
+
+def _tell(tally: Tally, *, as_json: bool) -> None:
+    ends = {end.value: tally.ends[end] for end in End}
+    if as_json:
+        click.echo(json.dumps({"attempts": ends, "left": dict(tally.left)}, indent=2))
+    else:
+        say(f"{plural(tally.ends[End.STORED], 'record')} came home")
+        if tally.given_up:
+            say(f"{plural(tally.given_up, 'job')} given up; see: hybridwatch fleet status")
+        for reason, count in sorted(tally.left.items()):
+            say(f"{plural(count, 'job')} left: {reason or 'a driver went before their turn'}")
+    if tally.given_up or tally.left:
+        raise click.exceptions.Exit(_BAD_NEWS)

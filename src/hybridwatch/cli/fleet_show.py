@@ -1,0 +1,170 @@
+"""``hybridwatch fleet status``, ``hosts``, ``logs`` and ``cancel``: how the queue stands."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
+from hybridwatch.errors import FleetError
+from hybridwatch.fleet.job import State
+from hybridwatch.fleet.ledger import Ledger
+from hybridwatch.fleet.lookup import key_like, log_of, open_in
+from hybridwatch.fleet.overview import HostLine, Overview, host_json, read_overview
+from hybridwatch.fleet.placing import Standing
+from hybridwatch.fleet.roll import Roll
+from hybridwatch.report.escape import one_line
+from hybridwatch.report.numbers import age
+from hybridwatch.report.sentence import plural
+
+
+@click.command(
+    "status", epilog=examples("hybridwatch fleet status", "hybridwatch fleet status --json")
+)
+@takes_results("Folder whose database has the queue.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+def status_command(results: Path, *, as_json: bool) -> None:
+    """Say what is measured, what waits and why, what went wrong, and when it will be over."""
+    overview = read_overview(queue_of(results))
+    if as_json:
+        click.echo(json.dumps(overview.to_json(), indent=2))
+        return
+    if not overview.nights:
+        say("the queue is empty; fill it: hybridwatch fleet plan")
+        return
+    _print_status(overview)
+
+
+@click.command(
+    "hosts",
+    epilog=examples(
+        "hybridwatch fleet hosts",
+        "hybridwatch fleet hosts --lift epyc-3",
+        "hybridwatch fleet hosts --quarantine epyc-3 --reason 'a new fan'",
+    ),
+)
+@click.option("--lift", metavar="HOST", help="Let one out of quarantine; it proves itself first.")
+@click.option("--quarantine", metavar="HOST", help="Let one measure nothing.")
+@click.option("--retire", metavar="HOST", help="One is gone for good: its series begin anew.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for whoever looks later.")
+@takes_results("Folder whose database has the queue.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array (docs/json.md).")
+def hosts_command(
+    *,
+    lift: str | None,
+    quarantine: str | None,
+    retire: str | None,
+    reason: str,
+    results: Path,
+    as_json: bool,
+) -> None:
+    """List the hosts with what they last showed, or change what one may do."""
+    ledger = queue_of(results)
+    wishes = {Standing.NEW: lift, Standing.QUARANTINED: quarantine, Standing.RETIRED: retire}
+    for standing, name in wishes.items():
+        if name is not None:
+            _require_made(ledger)
+            Roll(ledger.database, ledger.clock).set_standing(name, standing, reason)
+    hosts = read_overview(ledger).hosts
+    if as_json:
+        click.echo(json.dumps([host_json(host) for host in hosts], indent=2))
+    elif hosts:
+        Console().print(_hosts_table(hosts))
+    else:
+        say("no host was seen yet; they come with: hybridwatch fleet run")
+
+
+@click.command(
+    "logs",
+    epilog=examples(
+        "hybridwatch fleet logs 1a2b3c4d", "hybridwatch fleet logs 1a2b3c4d --attempt 1"
+    ),
+)
+@click.argument("job")
+@click.option(
+    "--attempt", type=click.IntRange(1), help="Which try.  [default: the last that ended]"
+)
+@takes_results("Folder whose database has the queue.")
+def logs_command(job: str, attempt: int | None, results: Path) -> None:
+    """Print what the measurement of JOB printed; JOB is its key, or the beginning of it."""
+    ledger = queue_of(results)
+    _require_made(ledger)
+    found = log_of(ledger, job, attempt)
+    try:
+        click.echo((results / found).read_text(encoding="utf-8", errors="replace"), nl=False)
+    except OSError as error:
+        raise FleetError(f"{results / found}: cannot be read: {error.strerror}") from error
+
+
+@click.command(
+    "cancel",
+    epilog=examples(
+        "hybridwatch fleet cancel 1a2b3c4d", "hybridwatch fleet cancel --night 2026-11-21"
+    ),
+)
+@click.argument("jobs", nargs=-1)
+@click.option("--night", metavar="NAME", help="Every job of this night that is still open.")
+@takes_results("Folder whose database has the queue.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def cancel_command(
+    jobs: tuple[str, ...], night: str | None, results: Path, *, as_json: bool
+) -> None:
+    """Cancel JOBS, by key or its beginning: those that wait at once, those that run soon."""
+    if bool(jobs) == (night is not None):
+        raise click.UsageError("expected either JOBS or --night.")
+    ledger = queue_of(results)
+    _require_made(ledger)
+    keys = open_in(ledger, night) if night is not None else [key_like(ledger, job) for job in jobs]
+    count = ledger.cancel(keys)
+    if as_json:
+        click.echo(json.dumps({"cancelled": count}))
+    else:
+        say(f"{plural(count, 'job')} cancelled")
+
+
+VERBS: Final = (status_command, hosts_command, logs_command, cancel_command)
+
+
+def _require_made(ledger: Ledger) -> None:
+    if not ledger.is_made():
+        raise FleetError(f"{ledger.database.name}: there is no queue yet: hybridwatch fleet plan")
+
+
+def _print_status(overview: Overview) -> None:
+    nights = Table(box=None, pad_edge=False)
+    for name in ("night", *(state.value for state in State)):
+        nights.add_column(name, justify="left" if name == "night" else "right")
+    for night in overview.nights:
+        counts = (str(night.states.get(state, 0) or "") for state in State)
+        nights.add_row(Text(one_line(night.name)), *counts)
+    Console().print(nights)
+    for one in overview.underway:
+        since = age(one.since, overview.at)
+        say(f"running  {one.job.key[:8]}  {one.host}: {one.job.title}, begun {since}")
+    for reason, count in sorted((overview.waiting or {}).items()):
+        say(f"waiting  {plural(count, 'job')}: {reason or 'their turn will come'}")
+    for trouble in overview.troubles:
+        key = trouble.job.key[:8]
+        say(f"{trouble.state.value:<8} {key}  {trouble.job.title}: {trouble.reason}")
+    if overview.ends_at is not None:
+        hours = (overview.ends_at - overview.at).total_seconds() / 3600
+        say(f"over in about {hours:.1f} h, going by earlier measurements")
+
+
+def _hosts_table(hosts: Sequence[HostLine]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("host", "state", "there", "series", "measures", "last A/A", "reason"):
+        table.add_column(name)
+    for host in hosts:
+        steady = "" if host.a_a is None else f"{host.a_a - 1:+.1%}"
+        there = "yes" if host.is_there else "no"
+        cells = (host.name, host.standing.value, there, str(host.series), host.job[:8], steady)
+        table.add_row(*(Text(one_line(cell)) for cell in (*cells, host.reason)))
+    return table

@@ -1,0 +1,196 @@
+"""A job: one measurement that a fleet is to make once."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, Self
+
+KEY_DIGITS: Final = 16
+
+
+class Purpose(Enum):
+    """What a job is for."""
+
+    MEASURE = "measure"
+    A_A = "a-a"
+    """Shows that a host gives one build the same numbers twice; goes before what else it does."""
+    CONFIRM = "confirm"
+    """Measures again what seemed to have changed."""
+
+
+class State(Enum):
+    """Where a job stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    """Its record is in the store."""
+    FAILED = "failed"
+    """It was tried as often as it may be."""
+    POISONED = "poisoned"
+    """It ended the process that ran it, again and again: nothing runs it any more."""
+    CANCELLED = "cancelled"
+    MISSING = "missing"
+    """Its night ended before a host that may measure it was there."""
+
+
+OPEN: Final = (State.WAITING, State.RUNNING)
+
+
+class End(Enum):
+    """How an attempt at a job ended."""
+
+    STORED = "stored"
+    """Its record is in the store."""
+    FAILED = "failed"
+    """It left no record, or none in time."""
+    DIED = "died"
+    """It took the process that ran it with it."""
+    LOST = "lost"
+    """Its host or its driver went away: no fault of the job."""
+    STOPPED = "stopped"
+    """A person cancelled the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Testbed:
+    """A kind of host.
+
+    Attributes:
+        name: As the matrix calls it.
+        labels: What a host must have to be of the kind.
+        gpus: Whole GPUs that a measurement gets.
+        expect: Facts that a host must show, such as ``driver``.
+        a_a: Scenario and build with which each host shows every night that it is steady; ``None``
+            for none.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    name: str
+    labels: Mapping[str, str]
+    gpus: int = 0
+    expect: Mapping[str, str] | None = None
+    a_a: Mapping[str, str] | None = None
+
+    def has(self, labels: Mapping[str, str], gpus: int) -> bool:
+        """Whether a host with these labels and GPUs is of the kind."""
+        return gpus >= self.gpus and self.labels.items() <= labels.items()
+
+    def to_json(self) -> str:
+        """Write it."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read it back."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a job is to be measured.
+
+    Attributes:
+        minutes: Time after which it is given up; preparing its builds is not counted.
+        stand_in: Whether another host may measure it while its own cannot, as another series.
+        trials: Timed trials a side; ``None`` as the scenario counts.
+        host: The one host that may measure it; empty for any.
+    """
+
+    minutes: float
+    stand_in: bool = False
+    trials: int | None = None
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One measurement.
+
+    Attributes:
+        key: Equal for jobs that would measure the same in the same night.
+        night: A date, a commit, or whatever else tells one round of measuring from the next.
+        purpose: What it is for.
+        scenario: Its id.
+        builds: Labels, one or two.
+        testbed: The kind of host.
+        wish: How.
+        priority: Higher goes first.
+        planned_at: When it was wanted.
+        until: After that it is not begun any more.
+    """
+
+    key: str
+    night: str
+    purpose: Purpose
+    scenario: str
+    builds: tuple[str, ...]
+    testbed: str
+    wish: Wish
+    priority: int
+    planned_at: datetime
+    until: datetime
+
+    @property
+    def series(self) -> str:
+        """Whatever has to be measured on one host, since people compare it.
+
+        All builds of a scenario are, on one kind of host; an A/A is about its host alone.
+        """
+        words = (self.testbed, self.scenario, self.wish.host)
+        return " ".join(filter(None, words))
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return f"{self.scenario} {' against '.join(self.builds)} on {self.testbed}"
+
+
+def key_of(digest: str, builds: Sequence[str], place: str, night: str) -> str:
+    """Name a job.
+
+    Args:
+        digest: Of the scenario's content.
+        builds: Labels.
+        place: The testbed, or the host where one is meant.
+        night: Its night.
+    """
+    facts = json.dumps([digest, list(builds), place, night])
+    return hashlib.sha256(facts.encode()).hexdigest()[:KEY_DIGITS]
+
+
+def row_of(job: Job) -> dict[str, Any]:
+    """Give the columns that never change."""
+    return {
+        "key": job.key,
+        "night": job.night,
+        "purpose": job.purpose.value,
+        "scenario": job.scenario,
+        "builds": json.dumps(job.builds),
+        "testbed": job.testbed,
+        "series": job.series,
+        "wish": json.dumps(asdict(job.wish), sort_keys=True),
+        "priority": job.priority,
+        "planned_at": job.planned_at,
+        "until": job.until,
+    }
+
+
+def job_of(row: Any) -> Job:
+    """Read a row back."""
+    return Job(
+        key=row.key,
+        night=row.night,
+        purpose=Purpose(row.purpose),
+        scenario=row.scenario,
+        builds=tuple(json.loads(row.builds)),
+        testbed=row.testbed,
+        wish=Wish(**json.loads(row.wish)),
+        priority=row.priority,
+        planned_at=row.planned_at,
+        until=row.until,
+    )

@@ -1,0 +1,211 @@
+"""``fleet.toml``: what a team wants to be measured, and on which kinds of hosts."""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from hybridwatch.engine.builds import parse_label
+from hybridwatch.errors import BuildError, FleetError, ScenarioError
+from hybridwatch.fleet.job import Job, Purpose, Testbed, Wish, key_of
+from hybridwatch.scenario.digest import digest
+from hybridwatch.scenario.load import find
+from hybridwatch.scenario.part import Part, refuse
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenario.toml_file import refusing_toml
+from hybridwatch.scenario.validation_text import closest, quoted
+
+MATRIX_FILE: Final = "fleet.toml"
+"""In the home, when nobody names another one."""
+FIRST: Final = 1_000_000
+"""Priority of what a host has to show before it measures anything."""
+
+_Name = Annotated[
+    str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=64, description="a name")
+]
+_Text = Annotated[str, Field(pattern=r"\S", description="a text")]
+_Priority = Annotated[int, Field(ge=-1000, le=1000)]
+_Minutes = Annotated[float, Field(gt=0, le=1440)]
+
+
+class _Steady(Part):
+    scenario: _Text
+    build: _Text
+
+
+class _Testbed(Part):
+    name: _Name
+    labels: dict[str, str] = Field(default_factory=dict)
+    gpus: Annotated[int, Field(ge=0, le=64)] = 0
+    expect: dict[str, str] = Field(default_factory=dict)
+    a_a: _Steady | None = None
+
+    def kind(self) -> Testbed:
+        steady = None if self.a_a is None else self.a_a.model_dump()
+        return Testbed(self.name, self.labels, self.gpus, self.expect, steady)
+
+
+class _Measure(Part):
+    scenarios: Annotated[list[_Text], Field(min_length=1)]
+    builds: Annotated[
+        list[Annotated[list[_Text], Field(min_length=1, max_length=2)]], Field(min_length=1)
+    ]
+    testbeds: Annotated[list[_Name], Field(min_length=1)]
+    priority: _Priority = 0
+    minutes: _Minutes = 60.0
+    trials: Annotated[int, Field(ge=7, le=1000)] | None = None
+    stand_in: bool = False
+
+    @property
+    def wish(self) -> Wish:
+        return Wish(self.minutes, self.stand_in, self.trials)
+
+
+class Confirm(Part):
+    """``[confirm]``: how many jobs a day alerts may ask for, and in which order builds came."""
+
+    per_day: Annotated[int, Field(ge=0, le=1000)]
+    order: list[_Text] = Field(default_factory=list)
+
+
+class _File(Part):
+    hours: Annotated[float, Field(gt=0, le=168)] = 12.0
+    testbed: Annotated[list[_Testbed], Field(min_length=1)]
+    measure: Annotated[list[_Measure], Field(min_length=1)]
+    confirm: Confirm | None = None
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        names = [one.name for one in self.testbed]
+        twice = sorted({one for one in names if names.count(one) > 1})
+        refuse(
+            *(("testbed", f"{quoted(one)} stands there twice") for one in twice),
+            *(
+                (
+                    f"measure[{place}].testbeds",
+                    f"{quoted(one)} is no testbed; {closest(one, names)}",
+                )
+                for place, measure in enumerate(self.measure)
+                for one in measure.testbeds
+                if one not in names
+            ),
+        )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """What one file asks for.
+
+    Attributes:
+        path: The file.
+        testbeds: The kinds of hosts.
+        hours: How long after it was planned a job may be begun.
+        confirm: What alerts may ask for; ``None`` for nothing.
+    """
+
+    path: Path
+    testbeds: tuple[Testbed, ...]
+    hours: float
+    confirm: Confirm | None
+    _measures: tuple[_Measure, ...]
+
+    def jobs(self, scenarios: Path, night: str, now: datetime) -> list[Job]:
+        """Give every job of a night, each once: of two wishes for one job the more urgent counts.
+
+        Args:
+            scenarios: The folder of scenario files.
+            night: What to call the night.
+            now: When it is planned; UTC.
+
+        Raises:
+            FleetError: The file names no scenario or build, or some that do not go together.
+        """
+        found: dict[str, Job] = {}
+        for place, measure in enumerate(self._measures):
+            for job in self._jobs_of(measure, f"measure[{place}]", scenarios, night, now):
+                known = found.get(job.key)
+                if known is None or known.priority < job.priority:
+                    found[job.key] = job
+        return list(found.values())
+
+    def _jobs_of(
+        self, measure: _Measure, key: str, scenarios: Path, night: str, now: datetime
+    ) -> Iterator[Job]:
+        until = now + timedelta(hours=self.hours)
+        wanted = self._found(scenarios, measure.scenarios, f"{key}.scenarios")
+        for number, builds in enumerate(measure.builds):
+            fitting = self._fitting(wanted, builds, f"{key}.builds[{number}]")
+            for scenario, testbed in product(fitting, measure.testbeds):
+                yield Job(
+                    key=key_of(digest(scenario), builds, testbed, night),
+                    night=night,
+                    purpose=Purpose.MEASURE,
+                    scenario=scenario.id,
+                    builds=tuple(builds),
+                    testbed=testbed,
+                    wish=measure.wish,
+                    priority=measure.priority,
+                    planned_at=now,
+                    until=until,
+                )
+
+    def _found(self, folder: Path, patterns: Sequence[str], key: str) -> list[Scenario]:
+        try:
+            return find(folder, patterns)
+        except ScenarioError as error:
+            raise FleetError(f"{self.path}: {key}: {error}") from error
+
+    def _fitting(
+        self, scenarios: Sequence[Scenario], builds: Sequence[str], key: str
+    ) -> list[Scenario]:
+        """Leave out what the builds cannot run; refuse builds that can run none."""
+        try:
+            specs = [parse_label(label).spec for label in builds]
+        except BuildError as error:
+            raise FleetError(f"{self.path}: {key}: {error}") from error
+        fitting = [one for one in scenarios if all(one.fits(spec.accelerator) for spec in specs)]
+        if not fitting:
+            needs = ", ".join(sorted({str(one.accelerator) for one in scenarios}))
+            raise FleetError(
+                f"{self.path}: {key}: expected builds for the accelerator {needs}, which these "
+                f"scenarios need, found {quoted(list(builds))}"
+            )
+        return fitting
+
+
+def read_matrix(path: Path) -> Matrix:
+    """Read a file.
+
+    Raises:
+        FleetError: It cannot be read, or a line for each key that is wrong.
+    """
+    with refusing_toml(path, _File, FleetError):
+        file = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    kinds = tuple(one.kind() for one in file.testbed)
+    return Matrix(path, kinds, file.hours, file.confirm, tuple(file.measure))
+
+
+def a_a_job(testbed: Testbed, host: str, like: Job) -> Job | None:
+    """Give what a host has to show in the night of a job; ``None`` if nothing was asked for."""
+    if not testbed.a_a:
+        return None
+    scenario, build = testbed.a_a["scenario"], testbed.a_a["build"]
+    builds = (build, build)
+    return Job(
+        key=key_of(scenario, builds, host, like.night),
+        night=like.night,
+        purpose=Purpose.A_A,
+        scenario=scenario,
+        builds=builds,
+        testbed=testbed.name,
+        wish=Wish(like.wish.minutes, host=host),
+        priority=FIRST,
+        planned_at=like.planned_at,
+        until=like.until,
+    )

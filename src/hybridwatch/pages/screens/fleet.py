@@ -1,0 +1,139 @@
+"""A fleet: what is measured now, what waits, what went wrong, and the hosts."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hybridwatch.database.connection import Database
+from hybridwatch.database.url import url_of
+from hybridwatch.errors import HybridwatchError
+from hybridwatch.fleet.job import Job, State
+from hybridwatch.fleet.ledger import Ledger
+from hybridwatch.fleet.overview import HostLine, Night, Overview, Trouble, Underway, read_overview
+from hybridwatch.fleet.placing import Standing
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    Column,
+    Command,
+    Document,
+    Facts,
+    Inline,
+    Kind,
+    Link,
+    Notice,
+    Paragraph,
+    Table,
+)
+from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.screens.screen import Source
+from hybridwatch.report.sentence import plural
+
+TITLE: Final = "Fleet"
+_LEAD: Final = "Many hosts measure what one queue asks for; each series stays on its host."
+
+
+def queue_of(source: Source) -> Ledger:
+    """Open the queue of a store, as of the moment that the page is of."""
+    return Ledger(Database(url_of(source.results)), lambda: source.now)
+
+
+def job_link(job: Job) -> Link:
+    """Lead to all that is known of a job, its log among it."""
+    return Link(job.scenario, address("job", job=job.key))
+
+
+def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
+    """Show how the queue stands."""
+    try:
+        overview = read_overview(queue_of(source))
+    except HybridwatchError as error:
+        lines = tuple(str(error).splitlines())
+        return Document(TITLE, (Notice(Kind.LOUD, "The queue cannot be read", lines),), lead=_LEAD)
+    if not overview.nights:
+        hint = "Nothing was planned yet. A matrix in fleet.toml says what to measure where:"
+        return Document(TITLE, (Paragraph(hint), Command("hybridwatch fleet plan")), lead=_LEAD)
+    return Document(TITLE, tuple(_blocks(overview, source)), lead=_LEAD)
+
+
+def _blocks(overview: Overview, source: Source) -> Iterator[Block]:
+    barred = [host for host in overview.hosts if host.standing is Standing.QUARANTINED]
+    if barred:
+        title = f"{plural(len(barred), 'host')} in quarantine"
+        yield Notice(Kind.LOUD, title, tuple(f"{one.name}: {one.reason}" for one in barred))
+    ends = "-" if overview.ends_at is None else source.ago(overview.ends_at)
+    waiting = overview.waiting or {}
+    yield Facts(
+        (
+            ("Measured now", str(len(overview.underway))),
+            ("Wait for their turn", str(waiting.get("", 0))),
+            ("Wait for a host", str(sum(waiting.values()) - waiting.get("", 0))),
+            ("Over, going by earlier measurements", ends),
+        )
+    )
+    held_up = sorted((reason, count) for reason, count in waiting.items() if reason)
+    if held_up:
+        lines = tuple(f"{plural(count, 'job')}: {reason}" for reason, count in held_up)
+        yield Notice(Kind.QUIET, "Why jobs wait", lines)
+    if overview.underway:
+        yield _underway(overview.underway, source)
+    yield _nights(overview.nights, source)
+    if overview.troubles:
+        yield _troubles(overview.troubles)
+    if overview.hosts:
+        yield _hosts(overview.hosts, source)
+
+
+def _underway(jobs: Sequence[Underway], source: Source) -> Table:
+    columns = tuple(map(Column, ("scenario", "builds", "host", "begun", "ends")))
+    rows: list[tuple[Cell | Inline, ...]] = []
+    for one in jobs:
+        ends = "-" if one.ends_at is None else source.ago(one.ends_at)
+        builds = " against ".join(one.job.builds)
+        rows.append((job_link(one.job), builds, one.host, source.ago(one.since), ends))
+    return Table("Measured now", columns, tuple(rows), visible=True)
+
+
+def _nights(nights: Sequence[Night], source: Source) -> Table:
+    counts = tuple(Column(state.value, number=True) for state in State)
+    rows: list[tuple[Cell | Inline, ...]] = []
+    for night in nights:
+        numbers = (str(night.states.get(state, 0)) for state in State)
+        rows.append((night.name, source.ago(night.planned_at), *numbers))
+    columns = (Column("night"), Column("planned"), *counts)
+    return Table("Nights", columns, tuple(rows), visible=True)
+
+
+def _troubles(troubles: Sequence[Trouble]) -> Table:
+    columns = (Column("scenario"), Column("builds"), Column("night"), Column("state"))
+    rows = tuple(
+        (
+            job_link(one.job),
+            " against ".join(one.job.builds),
+            one.job.night,
+            one.state.value,
+            one.reason,
+        )
+        for one in troubles
+    )
+    return Table("Without a record", (*columns, Column("why", wide=True)), rows, visible=True)
+
+
+def _hosts(hosts: Sequence[HostLine], source: Source) -> Table:
+    columns = (
+        Column("host"),
+        Column("state"),
+        Column("seen"),
+        Column("series", number=True, title="Series that it keeps"),
+        Column("last proof"),
+        Column("A/A", number=True, title="By how much its two like halves differed"),
+        Column("why", wide=True),
+    )
+    rows: list[tuple[Cell | Inline, ...]] = []
+    for host in hosts:
+        state = host.standing.value if host.is_there else f"{host.standing.value}, absent"
+        proven = "-" if host.proven_at is None else source.ago(host.proven_at)
+        steady = Cell("-") if host.a_a is None else Cell(f"{host.a_a - 1:+.1%}", raw=host.a_a)
+        seen = source.ago(host.seen_at)
+        rows.append((host.name, state, seen, str(host.series), proven, steady, host.reason))
+    return Table("Hosts", columns, tuple(rows), visible=True)

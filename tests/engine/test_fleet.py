@@ -1,0 +1,87 @@
+"""A fleet with a real engine: two hosts that share this machine measure in turn."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from sqlalchemy import select
+
+from hybridwatch.analysis.report import report_of
+from hybridwatch.database.connection import Database
+from hybridwatch.database.schema import ATTEMPT
+from hybridwatch.database.url import url_of
+from hybridwatch.fleet.cluster import Measurement
+from hybridwatch.fleet.draining import Driver, Means, Terms
+from hybridwatch.fleet.job import End, Testbed, Wish
+from hybridwatch.fleet.ledger import Ledger, utc_now
+from hybridwatch.fleet.local_cluster import LocalCluster
+from hybridwatch.fleet.measuring import measurement_of, perform
+from hybridwatch.fleet.roll import Node, Roll
+from hybridwatch.store import list_records, read_run
+from tests.unit.fleet.pretended import STEADY, a_job
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.slow,  # two whole runs: a second look at what the pretended ones show
+    pytest.mark.timeout(3600),
+]
+BUILDS = ("cpu-0.27.1", "cpu-0.27.1~padded-rows-prefilling")
+SCENARIO = "smoke/padded-graph-rows"
+
+
+def do(work, is_wanted):
+    """Measure as a host does; a proof of times would fail on a machine that runs other tests."""
+    return perform(work, is_wanted) if hasattr(work, "command") else STEADY
+
+
+def measurement(job, host: str, machine: str) -> Measurement:
+    """What is not installed here, `make engine` installs: no test makes an environment anew."""
+    return replace(measurement_of(job, host, machine), prepare=())
+
+
+@pytest.fixture(scope="module")
+def drained(sides, tmp_path_factory):
+    """One job for each of two hosts, measured."""
+    results = tmp_path_factory.mktemp("results")
+    database = Database(url_of(results))
+    ledger = Ledger(database)
+    ledger.make()
+    wish = Wish(30.0, trials=7)
+    beds = [Testbed(name, {"kind": name}) for name in ("left", "right")]
+    jobs = [
+        a_job(scenario=SCENARIO, builds=BUILDS, testbed=bed.name, wish=wish, now=utc_now())
+        for bed in beds
+    ]
+    ledger.plan(jobs, beds)
+    nodes = [Node(bed.name, {"kind": bed.name, "machine": "this"}) for bed in beds]
+    cluster = LocalCluster(nodes, do)
+    means = Means(ledger, Roll(database, utc_now), cluster, results, print, measurement)
+    tally = Driver(means, Terms()).drain()
+    assert tally.ends == {End.STORED: 2}
+    return results, database
+
+
+def test_both_hosts_have_a_record_of_their_own(drained) -> None:
+    results, _ = drained
+    testbeds = [read_run(path).testbed.id for path in list_records(results)]
+    assert sorted(one.rpartition("-")[2] for one in testbeds) == ["left", "right"]
+
+
+def test_they_took_turns(drained) -> None:
+    _, database = drained
+    with database.reading() as connection:
+        rows = connection.execute(select(ATTEMPT).order_by(ATTEMPT.c.started_at)).fetchall()
+    assert all(earlier.ended_at <= later.started_at for earlier, later in pairwise(rows))
+
+
+def test_each_verdict_is_that_of_a_run_by_hand(drained) -> None:
+    """The build without its fix breaks the contract, the other one keeps it."""
+    results, _ = drained
+    for path in list_records(results):
+        report = report_of(read_run(path))
+        (broken,) = [
+            one for one in report.comparisons if one.metric.id == "contract.padded_rows_prefilling"
+        ]
+        assert broken.verdict.is_bad_news
+        assert broken.baseline is not None
+        assert broken.baseline.center == 0

@@ -1,0 +1,92 @@
+"""Measurements that are none, for a driver that is real."""
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hybridwatch.database.connection import Database
+from hybridwatch.database.url import url_of
+from hybridwatch.fleet.cluster import Brought, Measurement, Proving, Result, Work
+from hybridwatch.fleet.draining import Driver, Means, Terms
+from hybridwatch.fleet.job import Job, Purpose, Testbed, Wish, key_of
+from hybridwatch.fleet.ledger import Ledger
+from hybridwatch.fleet.measuring import RESULTS_WORD, perform
+from hybridwatch.fleet.proof import Shown
+from hybridwatch.fleet.roll import Roll
+from hybridwatch.process import stoppable
+from hybridwatch.record.codec import encode
+from tests.unit.fleet.pretended_run import a_record
+
+STEADY = Shown({"driver": "570"}, ((0.01, 0.0101), (0.01, 0.0101)))
+SECONDS = "HYBRIDWATCH_PRETENDED_SECONDS"
+NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+ANY = Testbed("any", {})
+
+
+def a_job(
+    number: int = 1,
+    *,
+    scenario: str = "",
+    night: str = "first",
+    testbed: str = "any",
+    builds: tuple[str, ...] = ("cpu-0.27.1", "cpu-0.28.0"),
+    purpose: Purpose = Purpose.MEASURE,
+    wish: Wish = Wish(60.0),  # noqa: B008 (it never changes)
+    priority: int = 0,
+    now: datetime = NOW,
+    hours: float = 12.0,
+) -> Job:
+    """A job; the same number gives the same scenario."""
+    named = scenario or f"made-up/scenario-{number:03}"
+    return Job(
+        key=key_of(named, builds, f"{testbed}{wish.host}", night),
+        night=night,
+        purpose=purpose,
+        scenario=named,
+        builds=builds,
+        testbed=testbed,
+        wish=wish,
+        priority=priority,
+        planned_at=now,
+        until=now + timedelta(hours=hours),
+    )
+
+
+def measurement(job: Job, host: str, machine: str) -> Measurement:
+    """Say how a job is pretended to be measured."""
+    seconds = os.environ.get(SECONDS, "0")
+    words = (sys.executable, "-m", "tests.unit.fleet.pretended_run")
+    command = (*words, job.scenario, RESULTS_WORD, seconds, *job.builds)
+    return Measurement((), command, 60, 60, machine, host)
+
+
+def brought(work: Measurement, started: datetime) -> Brought:
+    """What a measurement brings home, without a process."""
+    _, _, _, scenario, _, _, *labels = work.command
+    encoded = encode(a_record(scenario, labels, work.testbed_host, started))
+    return Brought(log=b"made up\n", record=encoded.record, bulk=encoded.bulk)
+
+
+def main(address: str, results: str) -> None:
+    """Drain a queue on a Ray cluster, as ``hybridwatch fleet run`` does, with pretended runs."""
+    from hybridwatch.fleet.ray_cluster import RayCluster
+
+    folder = Path(results)
+    database = Database(url_of(folder))
+    ledger = Ledger(database)
+    means = Means(
+        ledger, Roll(database, ledger.clock), RayCluster(address, do), folder, print, measurement
+    )
+    with stoppable():
+        Driver(means, Terms(look_s=2.0, patience_s=120.0)).drain()
+
+
+def do(work: Work, is_wanted: Callable[[], bool] = lambda: True) -> Result:
+    """Show a steady host; measure in a process."""
+    return STEADY if isinstance(work, Proving) else perform(work, is_wanted)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

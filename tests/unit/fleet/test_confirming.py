@@ -1,0 +1,93 @@
+"""What alerts ask for: the pair again, then half of the builds between, within a day's budget."""
+
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from hybridwatch.fleet.confirming import Known, asked, left_today
+from hybridwatch.fleet.job import Purpose
+from hybridwatch.triage import Status
+from tests.unit.fleet.pretended import NOW, a_job
+
+ORDER = ["v1", "v2", "v3", "v4", "v5"]
+JOB = a_job(builds=("v1", "v5"))
+NIGHT = "confirm abcdefab"
+
+
+def alert(run_id: str, key: str = "abcdefab1234", status: Status = Status.OPEN):
+    """As much of an alert as is asked about."""
+    return SimpleNamespace(
+        status=status,
+        bad=SimpleNamespace(run_id=run_id),
+        matter=SimpleNamespace(key=key),
+    )
+
+
+def again(contender: str, run_id: str) -> Known:
+    """A job that was asked for."""
+    job = replace(JOB, night=NIGHT, purpose=Purpose.CONFIRM, builds=("v1", contender))
+    return Known(job, run_id)
+
+
+def builds(alerts, *known: Known) -> list[tuple[str, ...]]:
+    return [job.builds for job in asked(alerts, [Known(JOB, "first"), *known], ORDER, NOW)]
+
+
+def test_the_pair_is_measured_again_first_by_the_same_wish_and_series() -> None:
+    (job,) = asked([alert("first")], [Known(JOB, "first")], ORDER, NOW)
+    assert (job.builds, job.purpose, job.night) == (JOB.builds, Purpose.CONFIRM, NIGHT)
+    assert (job.series, job.wish, job.until - job.planned_at) == (
+        JOB.series,
+        JOB.wish,
+        JOB.until - JOB.planned_at,
+    )
+    assert job.key != JOB.key
+
+
+def test_nothing_more_is_asked_while_the_answer_is_open() -> None:
+    assert builds([alert("first")], again("v5", "")) == []
+
+
+def test_a_change_that_was_not_seen_again_asks_no_more() -> None:
+    assert builds([alert("first")], again("v5", "second")) == []
+
+
+def test_of_a_confirmed_change_the_middle_is_next() -> None:
+    assert builds([alert("second")], again("v5", "second")) == [("v1", "v3")]
+    assert builds([alert("second")], again("v5", "second"), again("v3", "")) == []
+
+
+def test_the_half_with_the_change_is_searched() -> None:
+    confirmed = again("v5", "second")
+    good = again("v3", "third")
+    assert builds([alert("second")], confirmed, good) == [("v1", "v4")]
+    other = alert("third", key="other")
+    assert builds([alert("second"), other], confirmed, good) == [("v1", "v2")]
+
+
+def test_a_search_ends_at_neighbours() -> None:
+    found = [again("v5", "second"), again("v3", "third"), again("v4", "fourth")]
+    assert builds([alert("second")], *found) == []
+
+
+@pytest.mark.parametrize("status", set(Status) - {Status.OPEN})
+def test_an_answered_alert_asks_nothing(status) -> None:
+    assert builds([alert("first", status=status)]) == []
+
+
+def test_what_the_queue_did_not_measure_asks_nothing() -> None:
+    assert builds([alert("elsewhere")]) == []
+
+
+def test_builds_whose_order_is_unknown_are_only_confirmed() -> None:
+    known = [Known(JOB, "first"), again("v5", "second")]
+    assert asked([alert("second")], known, ["v5"], NOW) == []
+
+
+def test_a_day_has_a_budget() -> None:
+    known = [again("v5", ""), Known(JOB, "first")]
+    assert left_today(known, 3, NOW) == 2
+    assert left_today(known, 1, NOW) == 0
+    assert left_today(known, 3, NOW + timedelta(days=1)) == 3
