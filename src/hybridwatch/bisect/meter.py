@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.death import root_of
+from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import sides_of
 from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.report import report_of
@@ -150,6 +151,7 @@ def timed_outcome(run: Run, metric: Metric, minutes: float) -> Outcome:
         ratios=blocks.log_ratios,
         minutes=minutes,
         block_minutes=sum(timed) / blocks.n / _MINUTE,
+        doubts=machine_doubts(run),
     )
 
 

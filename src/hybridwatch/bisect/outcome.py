@@ -31,6 +31,7 @@ class Outcome(BaseModel):
         ratios: Of that, the log ratio of each block against the first candidate.
         minutes: What it took.
         block_minutes: What a block took.
+        doubts: Of a timed one, what is held against the machine.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,3 +44,4 @@ class Outcome(BaseModel):
     ratios: tuple[float, ...] = ()
     minutes: float = 0.0
     block_minutes: float = 0.0
+    doubts: tuple[str, ...] = ()

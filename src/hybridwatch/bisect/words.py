@@ -35,6 +35,7 @@ def result_lines(found: Descent, repeat: str) -> Iterator[str]:
         yield f"{len(answer.suspects)} {answer.rung.name} that could not be told apart"
     yield from skipped_lines(answer)
     yield from posterior_lines(answer)
+    yield from doubt_lines(answer)
     if (sure := found.confirmation) is not None:
         word = "confirmed" if sure.holds else "NOT confirmed"
         yield f"measured anew, {word}: {sure.text} ({sure.labels[0]} -> {sure.labels[1]})"
@@ -57,6 +58,13 @@ def skipped_lines(finding: Finding) -> Iterator[str]:
         if one.at in finding.place.skipped:
             why = f"{one.outcome.state.value}: {first_line(one.outcome.reason)}"
             yield f"skipped: {finding.rung.candidates[one.at].title} ({why})"
+
+
+def doubt_lines(finding: Finding) -> Iterator[str]:
+    """Say what is held against the machine, where times decided."""
+    doubted = [one.outcome.doubts for one in finding.measured if one.outcome.doubts]
+    if doubted:
+        yield f"doubt:   {len(doubted)} of {len(finding.measured)} sessions: {doubted[0][0]}"
 
 
 def posterior_lines(finding: Finding) -> Iterator[str]:

@@ -4,6 +4,7 @@ import pytest
 
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.question import ALIVE, STARTS, Wanted
+from hybridwatch.bisect.words import doubt_lines
 from hybridwatch.errors import BuildError
 from tests.unit.bisect.made_up import BAD, DEAD, NOT_UP, MadeUpMeter, a_hunt, a_rung, counted
 
@@ -164,3 +165,18 @@ def test_commit_that_does_not_start_leaves_a_range_of_times(tmp_path):
     found = a_hunt(tmp_path, meter, metric="tpot").search(a_rung(20))
     assert [one.key for one in found.suspects] == ["10", "11"]
     assert found.is_exhausted
+
+
+def test_sessions_on_a_restless_machine_are_told_with_what_they_found(tmp_path):
+    class Restless(MadeUpMeter):
+        def times(self, *args):
+            quiet = super().times(*args)
+            return quiet.model_copy(update={"doubts": ("The machine was restless.",)})
+
+    for meter, told in ((Restless, True), (MadeUpMeter, False)):
+        slower = dict.fromkeys(map(str, range(4, 9)), 0.1)
+        hunt = a_hunt(tmp_path / meter.__name__, meter(slower=slower), metric="tpot")
+        found = hunt.search(a_rung(8))
+        n = len(found.measured)
+        line = f"doubt:   {n} of {n} sessions: The machine was restless."
+        assert list(doubt_lines(found)) == ([line] if told else [])

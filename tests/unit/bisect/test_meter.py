@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hybridwatch.bisect import meter
@@ -10,7 +11,7 @@ from hybridwatch.bisect.meter import Meter, outcome_of, timed_outcome
 from hybridwatch.bisect.outcome import State
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.metric import metric_of
-from hybridwatch.record.run import Failure, Phase
+from hybridwatch.record.run import Failure, Phase, Surroundings
 from hybridwatch.scenario.load import load_scenario
 from tests.builders import a_run, noisy, with_failures
 
@@ -77,3 +78,16 @@ def test_blocks_are_log_ratios_and_a_few_are_not_enough():
     assert found.block_minutes > 0
     short = a_run({"tpot": noisy(0.01, 2)}, {"tpot": noisy(0.011, 2)})
     assert timed_outcome(short, tpot, 2.0).reason == "no tpot in 3 blocks or more"
+
+
+@pytest.mark.parametrize(("scatter", "restless"), [(0.3, True), (0.001, False)])
+def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, restless):
+    rng = np.random.default_rng(2)
+    run = a_run({"tpot": noisy(0.01, 10)}, {"tpot": noisy(0.011, 10, seed=2)})
+    kernel = 0.01 * np.exp(scatter * rng.standard_normal(len(run.trials)))
+    trials = tuple(
+        replace(trial, surroundings=Surroundings(0.01, float(seconds), 0.3))
+        for trial, seconds in zip(run.trials, kernel, strict=True)
+    )
+    found = timed_outcome(replace(run, trials=trials), metric_of("tpot"), 2.0)
+    assert any("restless" in doubt for doubt in found.doubts) is restless
