@@ -9,6 +9,9 @@ import frame
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from hybridwatch.database.connection import Database
+from hybridwatch.database.url import url_of
+from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.mutants.journal import append_cell, table_file
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table
@@ -19,19 +22,21 @@ from hybridwatch.store import write_run
 from tests.dashboard.live import Text, files_of, page_of, said_by
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario
+from tests.unit.fleet.pretended import a_job
 from tests.unit.mutants.cells import a_cell
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 VIEWS: dict[str, dict[str, str]] = {
     **{name: {} for name in SCREENS},
     "run": {"metric": "all", "run": "gone"},
+    "job": {"job": a_job().key},
 }
 """Parameters that show more of a screen; one that is gone, for the complaint."""
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A store with a regression, a single build, another machine, a broken record, a mutant."""
+    """A regression, a single build, another machine, a broken record, a mutant, a job."""
     both = run(Plan(started_at=STARTED + timedelta(hours=1), scenario=scenario("smoke/other")))
     alone = tuple(t for t in both.trials if t.side == 0)
     trials = tuple(replace(trial, index=index) for index, trial in enumerate(alone))
@@ -41,6 +46,9 @@ def store(tmp_path: Path) -> Path:
     write_run(tmp_path, run(replace(REGRESSED, started_at=STARTED + timedelta(hours=3))))
     write_run(tmp_path, run(Plan(seed=9, failed_trials=1))).write_bytes(b"{")
     append_cell(table_file(tmp_path, "cpu-0.27.1"), a_cell("unzeroed-state"))
+    queue = Ledger(Database(url_of(tmp_path)))
+    queue.make()
+    queue.plan([a_job()])
     return tmp_path
 
 

@@ -120,13 +120,13 @@ class Overview:
                 for one in self.nights
             ],
             "running": [
-                _told(one.job)
+                _about(one.job)
                 | {"host": one.host, "since": _iso(one.since), "ends_at": _iso(one.ends_at)}
                 for one in self.underway
             ],
             "waiting": dict(self.waiting or {}),
             "troubles": [
-                _told(one.job) | {"state": one.state.value, "reason": one.reason, "log": one.log}
+                _about(one.job) | {"state": one.state.value, "reason": one.reason, "log": one.log}
                 for one in self.troubles
             ],
             "hosts": [host_json(one) for one in self.hosts],
@@ -277,7 +277,7 @@ def _end(
     return now + timedelta(seconds=longest) if longest else None
 
 
-def _told(job: Job) -> dict[str, Any]:
+def _about(job: Job) -> dict[str, Any]:
     return {
         "job": job.key,
         "night": job.night,
@@ -290,8 +290,8 @@ def _told(job: Job) -> dict[str, Any]:
 
 def job_json(job: Job) -> dict[str, Any]:
     """Give a job as ``hybridwatch fleet plan --json`` prints it."""
-    about = {"priority": job.priority, "until": job.until.isoformat()}
-    return _told(job) | about | asdict(job.wish)
+    when = {"priority": job.priority, "until": job.until.isoformat()}
+    return _about(job) | when | asdict(job.wish)
 
 
 def _iso(moment: datetime | None) -> str | None:

@@ -30,6 +30,9 @@ from hybridwatch.cli.records import records_to_json
 from hybridwatch.cli.store import store_check_to_json
 from hybridwatch.database.update import open_index
 from hybridwatch.engine.commits import Commit
+from hybridwatch.fleet.job import State as JobState
+from hybridwatch.fleet.overview import HostLine, Night, Overview, Trouble, Underway, job_json
+from hybridwatch.fleet.placing import Standing
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
 from hybridwatch.releases.outcome import Outcome as StepOutcome
@@ -50,6 +53,7 @@ from hybridwatch.store.retention import Plan, Removal, What
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.situations import SITUATIONS
+from tests.unit.fleet.pretended import a_job
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
@@ -85,6 +89,19 @@ def a_search() -> Descent:
     found = Finding(Rung("commits", candidates), question, Place(0, 1), (measured,))
     sure = Confirmation(True, "0 and 7", ("a", "b"), "r.json")
     return Descent([found], sure, found, [Proof("padded-rows-prefilling", "b", True)])
+
+
+def a_fleet() -> Overview:
+    """A night with a job that runs, one that failed, and a host."""
+    at = a_job().planned_at
+    return Overview(
+        at,
+        (Night("first", at, {}),),
+        (Underway(a_job(), "h0", at, None),),
+        {},
+        (Trouble(a_job(), JobState.FAILED, "why", "a.txt"),),
+        (HostLine("h0", Standing.READY, True, "", at, at, 1, ""),),
+    )
 
 
 def ingested(results: Path):
@@ -126,6 +143,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(index_to_json(open_index(tmp_path))))
     fields |= set(keys_of(search_to_json(a_search(), "hybridwatch bisect", 1.5)))
     fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
+    fields |= set(keys_of(a_fleet().to_json())) | set(keys_of(job_json(a_job())))
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_0-9]+)`", text))
     assert fields <= named
