@@ -17,5 +17,7 @@
     if (!href || href.includes("://") || metaKey || ctrlKey || shiftKey || altKey) return;
     event.preventDefault();
     open(href);
+    // Streamlit does so too, but not always when the next view is there at once.
+    document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
   });
 })();
