@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Select, case, distinct, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.frames import frame_of, lines_of, plain, with_group
+from hybridwatch.database.level_statements import CELL, counted_cells, every_level, last_medians
 from hybridwatch.database.schema import (
     LEVEL,
     PAIR,
@@ -34,12 +35,10 @@ from hybridwatch.database.statements import (
     holds_since,
     is_latest,
     question_columns,
+    tallied,
 )
 from hybridwatch.database.writing import made_anew, rules_of
 from hybridwatch.errors import DatabaseError
-
-CELL: Final = ("scenario", "version", "testbed", "metric", "statistic")
-"""What makes numbers a series: only these may be laid beside each other."""
 
 _TIMES: Final = ("started_at", "committed_at")
 _OF_RUN: Final = tuple(c.name for c in RUN.c if c.name not in {"record", "pair", "digest", *_TIMES})
@@ -172,20 +171,7 @@ class Index:
             of special metrics).
         """
         metrics = self._frame(select(QUESTION.c.metric).distinct())["metric"]
-        is_special = QUESTION.c.metric.in_(list(filter(special, metrics)))
-        return self._frame(
-            select(
-                RECORD.c.path.label("record"),
-                VERDICT.c.verdict,
-                func.count().label("n"),
-                func.count(case((is_special, 1))).label("n_special"),
-            )
-            .join_from(VERDICT, RUN, RUN.c.record == VERDICT.c.record)
-            .join(RECORD, RECORD.c.id == VERDICT.c.record)
-            .join(QUESTION, QUESTION.c.id == VERDICT.c.question)
-            .where(RUN.c.role.in_(roles), VERDICT.c.record <= self._last)
-            .group_by(VERDICT.c.record, RECORD.c.path, VERDICT.c.verdict)
-        )
+        return self._frame(tallied(self._last, roles, list(filter(special, metrics))))
 
     def broken(self) -> pd.DataFrame:
         """Give the records that cannot be read: ``record`` and ``reason``, oldest first."""
@@ -289,20 +275,15 @@ class Index:
         self, scenario: str, version: int, testbed: str, metric: str, statistic: str
     ) -> Series:
         """Give one history, oldest first; without rows when there is none."""
-        cell = (
-            scenario,
-            int(version),
-            testbed,
-            metric,
-            statistic,
-        )  # frames have NumPy's own integers
+        # Frames have NumPy's own integers.
+        cell = scenario, int(version), testbed, metric, statistic
         names = zip(CELL, cell, strict=True)
         number = (
             select(SERIES.c.id)
             .where(*(SERIES.c[name] == value for name, value in names))
             .scalar_subquery()
         )
-        levels = _placed(self._levels(LEVEL.c.series == number))
+        levels = _placed(self._frame(every_level(self._last, LEVEL.c.series == number)))
         sizes = levels["n"].to_numpy(np.int64)
         values = self._frame(
             select(*(VALUE.c[name] for name in ("record", "side", "nth", "trial", "value")))
@@ -334,7 +315,8 @@ class Index:
             By metric and statistic, as ``Series.levels``.
         """
         here = zip(CELL, (scenario, int(version), testbed), strict=False)
-        found = self._levels(*(SERIES.c[name] == value for name, value in here))
+        of_scenario = (SERIES.c[name] == value for name, value in here)
+        found = self._frame(every_level(self._last, *of_scenario))
         series = found["series"].to_numpy(np.int64)
         first = np.flatnonzero(np.diff(series, prepend=-1))
         parts = [found.iloc[at:end] for at, end in pairwise([*first.tolist(), len(found)])]
@@ -355,23 +337,7 @@ class Index:
             The columns of ``STANDING``, ``version``, ``medians`` (a list, oldest first) and
             ``newest`` (start of the last run). A run of one build has an empty ``baseline``.
         """
-        age = func.row_number().over(
-            partition_by=(LEVEL.c.series, LEVEL.c.pair),
-            order_by=(LEVEL.c.started_at.desc(), LEVEL.c.record.desc()),
-        )
-        ranked = (
-            select(
-                LEVEL.c.series, LEVEL.c.pair, LEVEL.c.started_at, LEVEL.c.median, age.label("age")
-            )
-            .where(LEVEL.c.pair != 0, LEVEL.c.record <= self._last)
-            .subquery()
-        )
-        wanted = (
-            select(ranked.c.series, ranked.c.pair, ranked.c.median, plain(ranked.c.started_at))
-            .where(ranked.c.age <= n)
-            .order_by(ranked.c.series, ranked.c.pair, ranked.c.age.desc())
-        )
-        found = lines_of(self._frame(wanted))
+        found = lines_of(self._frame(last_medians(self._last, n)))
         names = self._frame(select(SERIES)).rename(columns={"id": "series"})
         pairs = self._frame(select(PAIR)).rename(columns={"id": "pair"})
         whole = found.merge(names, on="series").merge(pairs, on="pair")
@@ -396,21 +362,7 @@ class Index:
 
     @cached_property  # counted over all levels, and every page of a scenario wants them
     def _cells(self) -> pd.DataFrame:
-        counted = (
-            select(
-                LEVEL.c.series,
-                func.count(distinct(LEVEL.c.record)).label("runs"),
-                func.max(LEVEL.c.started_at).label("newest"),
-            )
-            .where(LEVEL.c.record <= self._last)
-            .group_by(LEVEL.c.series)
-            .subquery()
-        )
-        return self._frame(
-            select(*(SERIES.c[name] for name in CELL), counted.c.runs, plain(counted.c.newest))
-            .join_from(SERIES, counted, counted.c.series == SERIES.c.id)
-            .order_by(*(SERIES.c[name] for name in CELL))
-        )
+        return self._frame(counted_cells(self._last))
 
     @cached_property
     def _latest(self) -> pd.DataFrame:
@@ -418,32 +370,6 @@ class Index:
         question = [name for name in STANDING if name not in {"metric", "statistic"}]
         newest = latest.groupby(question, observed=True)["started_at"].transform("max")
         return latest.assign(stale=latest["started_at"] < newest)
-
-    def _levels(self, *which: ColumnElement[bool]) -> pd.DataFrame:
-        return self._frame(
-            select(
-                LEVEL.c.series,
-                SERIES.c.metric,
-                SERIES.c.statistic,
-                RUN.c.run,
-                RECORD.c.path.label("record"),
-                plain(LEVEL.c.started_at),
-                SIDE.c.build,
-                SIDE.c.release,
-                LEVEL.c.side,
-                SIDE.c.fixes,
-                RUN.c.revision,
-                LEVEL.c.median.label("value"),
-                LEVEL.c.n,
-                LEVEL.c.record.label("number"),
-            )
-            .join_from(LEVEL, RECORD, RECORD.c.id == LEVEL.c.record)
-            .join(SERIES, SERIES.c.id == LEVEL.c.series)
-            .join(RUN, RUN.c.record == LEVEL.c.record)
-            .join(SIDE, (SIDE.c.record == LEVEL.c.record) & (SIDE.c.side == LEVEL.c.side))
-            .where(*which, LEVEL.c.record <= self._last)
-            .order_by(LEVEL.c.series, LEVEL.c.started_at, RECORD.c.path, LEVEL.c.side)
-        )
 
     def _as_verdicts(self, wanted: Select[Any]) -> pd.DataFrame:
         found = with_group(self._frame(wanted))

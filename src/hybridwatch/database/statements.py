@@ -1,10 +1,10 @@
 """What is asked of verdicts, as SQL; ``last`` is the newest record that counts."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, case, func, select
 
 from hybridwatch.database.frames import plain
 from hybridwatch.database.schema import PAIR, QUESTION, RECORD, RUN, VERDICT
@@ -40,6 +40,23 @@ def every_verdict(last: int) -> Select[Any]:
         .join(RECORD, RECORD.c.id == VERDICT.c.record)
         .where(VERDICT.c.record <= last)
         .order_by(RUN.c.started_at, RECORD.c.path, VERDICT.c.place)
+    )
+
+
+def tallied(last: int, roles: Collection[str], special: Collection[str]) -> Select[Any]:
+    """Ask how many comparisons of each run say what, those of special metrics apart as well."""
+    return (
+        select(
+            RECORD.c.path.label("record"),
+            VERDICT.c.verdict,
+            func.count().label("n"),
+            func.count(case((QUESTION.c.metric.in_(special), 1))).label("n_special"),
+        )
+        .join_from(VERDICT, RUN, RUN.c.record == VERDICT.c.record)
+        .join(RECORD, RECORD.c.id == VERDICT.c.record)
+        .join(QUESTION, QUESTION.c.id == VERDICT.c.question)
+        .where(RUN.c.role.in_(roles), VERDICT.c.record <= last)
+        .group_by(VERDICT.c.record, RECORD.c.path, VERDICT.c.verdict)
     )
 
 

@@ -24,7 +24,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from hybridwatch.database.queries import CELL, Index
+from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.store import list_records, read_run

@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.database.queries import CELL
+from hybridwatch.database.level_statements import CELL
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import verdict_of
 from hybridwatch.history.trials import trials_of

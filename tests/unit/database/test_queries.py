@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.queries import CELL
+from hybridwatch.database.level_statements import CELL
 from hybridwatch.database.statements import STANDING
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.record.run import Phase

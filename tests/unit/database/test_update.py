@@ -13,7 +13,7 @@ import pytest
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.database import judging, reading, rules, update
-from hybridwatch.database.queries import CELL
+from hybridwatch.database.level_statements import CELL
 from hybridwatch.database.schema import ROWS_VERSION
 from hybridwatch.errors import DatabaseError
 from tests.unit.database.stores import add, opened

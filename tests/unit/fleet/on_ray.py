@@ -70,17 +70,19 @@ class Nodes:
 
     def add(self, name: str) -> None:
         """Start a node; on a busy machine Ray may give up after half a minute: then again."""
+        failed: Exception | None = None
         for _ in range(_STARTS):
             before = set(psutil.Process().children(recursive=True))
             try:
                 self._hosts[name] = self._started(name)
-            except Exception as error:  # noqa: BLE001 (what Ray raises)
+            except Exception as error:  # noqa: BLE001 (Ray raises plain ones)
+                failed = error
                 click.echo(f"{name}: {error}", err=True)
                 for process in set(psutil.Process().children(recursive=True)) - before:
                     process.kill()
             else:
                 return
-        raise click.ClickException(f"{name}: did not start")
+        raise click.ClickException(f"{name}: did not start in {_STARTS} tries") from failed
 
     def _started(self, name: str) -> Any:
         return self._cluster.add_node(

@@ -3,8 +3,10 @@
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
@@ -23,6 +25,7 @@ STEADY = Shown({"driver": "570"}, ((0.01, 0.0101), (0.01, 0.0101)))
 SECONDS = "HYBRIDWATCH_PRETENDED_SECONDS"
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 ANY = Testbed("any", {})
+WISH = Wish(60.0)
 
 
 def a_job(
@@ -32,26 +35,25 @@ def a_job(
     night: str = "first",
     testbed: str = "any",
     builds: tuple[str, ...] = ("cpu-0.27.1", "cpu-0.28.0"),
-    purpose: Purpose = Purpose.MEASURE,
-    wish: Wish = Wish(60.0),  # noqa: B008 (it never changes)
-    priority: int = 0,
+    wish: Wish = WISH,
     now: datetime = NOW,
-    hours: float = 12.0,
+    **changes: Any,
 ) -> Job:
-    """A job; the same number gives the same scenario."""
+    """A job; the same number gives the same scenario. Changes are fields that do not name it."""
     named = scenario or f"made-up/scenario-{number:03}"
-    return Job(
+    job = Job(
         key=key_of(named, builds, f"{testbed}{wish.host}", night),
         night=night,
-        purpose=purpose,
+        purpose=Purpose.MEASURE,
         scenario=named,
         builds=builds,
         testbed=testbed,
         wish=wish,
-        priority=priority,
+        priority=0,
         planned_at=now,
-        until=now + timedelta(hours=hours),
+        until=now + timedelta(hours=12),
     )
+    return replace(job, **changes)
 
 
 def measurement(job: Job, host: str, machine: str) -> Measurement:
