@@ -95,7 +95,8 @@ class Meter:
         """
         scenario = _counted(self.scenario, blocks) if blocks else self.scenario
         sides = tuple(_installed(label) for label in labels)
-        make_ready(scenario, sides, self.models)
+        # Which release stopped to serve it may be what the search is about.
+        make_ready(scenario.without_bounds(), sides, self.models)
         return run_session(SessionRequest(scenario, sides, self.models, self.tell, phases))
 
     def _timed(self, labels: tuple[str, str], phase: Phase, blocks: int, read: _Reader) -> Outcome:

@@ -1,8 +1,10 @@
 """Which scenarios a command line means, given the builds that shall run them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.fitting import misfit
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
 from hybridwatch.scenario.load import find
@@ -12,23 +14,26 @@ from hybridwatch.scenario.scenario import Scenario
 def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:
     """Find what is named; without names, everything that the builds can run.
 
+    Of a group that is named, those that do not apply to a build are left out, and each is named on
+    standard error with the reason.
+
     Raises:
         ScenarioError: A pattern names nothing, or a file is wrong.
         BuildError: A label names no build, or one that cannot run what is named.
     """
     found = find(home() / "scenarios", patterns)
-    accelerators = {label: parse_label(label).spec.accelerator for label in labels}
-    misfits = [
-        (scenario, label)
-        for scenario in found
-        for label, accelerator in accelerators.items()
-        if not scenario.fits(accelerator)
-    ]
-    if misfits and patterns:
-        scenario, label = misfits[0]
-        raise BuildError(
-            f"{scenario.id} needs the accelerator {scenario.accelerator}, and {label} is a build "
-            f"for {accelerators[label]}; see: hybridwatch engine list"
-        )
-    unfit = {scenario.id for scenario, _ in misfits}
-    return [scenario for scenario in found if scenario.id not in unfit]
+    sides = [parse_label(label) for label in labels]
+    whys = {one.id: [why for side in sides if (why := misfit(one, side))] for one in found}
+    left_out = {scenario_id: reasons[0] for scenario_id, reasons in whys.items() if reasons}
+    if patterns:
+        _tell(left_out, patterns, whys)
+    return [scenario for scenario in found if scenario.id not in left_out]
+
+
+def _tell(left_out: Mapping[str, str], patterns: Sequence[str], found: Collection[str]) -> None:
+    """Refuse what is named itself, or all there is; say what else is left out."""
+    for scenario_id, reason in left_out.items():
+        if scenario_id in patterns or len(left_out) == len(found):
+            raise BuildError(f"{scenario_id} {reason}; see: hybridwatch engine list")
+    for scenario_id, reason in left_out.items():
+        say(f"left out: {scenario_id} {reason}", err=True)

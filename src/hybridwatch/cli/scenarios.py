@@ -57,6 +57,9 @@ def _to_json(found: Survey) -> dict[str, object]:
             "version": scenario.version,
             "fix": scenario.fix,
             "model": scenario.model,
+            "accelerator": scenario.accelerator,
+            "since": scenario.since,
+            "until": scenario.until,
             "digest": digest(scenario),
             "summary": scenario.summary,
         }

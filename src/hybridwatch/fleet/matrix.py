@@ -11,6 +11,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, model_validator
 
 from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.fitting import misfit
 from hybridwatch.errors import BuildError, FleetError, ScenarioError
 from hybridwatch.fleet.job import Job, Purpose, Testbed, Wish, key_of
 from hybridwatch.scenario.digest import digest
@@ -166,15 +167,16 @@ class Matrix:
     ) -> list[Scenario]:
         """Leave out what the builds cannot run; refuse builds that can run none."""
         try:
-            specs = [parse_label(label).spec for label in builds]
+            sides = [parse_label(label) for label in builds]
         except BuildError as error:
             raise FleetError(f"{self.path}: {key}: {error}") from error
-        fitting = [one for one in scenarios if all(one.fits(spec.accelerator) for spec in specs)]
+        whys = {one.id: [why for side in sides if (why := misfit(one, side))] for one in scenarios}
+        fitting = [one for one in scenarios if not whys[one.id]]
         if not fitting:
-            needs = ", ".join(sorted({str(one.accelerator) for one in scenarios}))
+            first = scenarios[0].id
             raise FleetError(
-                f"{self.path}: {key}: expected builds for the accelerator {needs}, which these "
-                f"scenarios need, found {quoted(list(builds))}"
+                f"{self.path}: {key}: expected builds that can run one of the scenarios, found "
+                f"{quoted(list(builds))}: {first} {whys[first][0]}"
             )
         return fitting
 

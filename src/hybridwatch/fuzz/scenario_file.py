@@ -38,7 +38,8 @@ def render(scenario: Scenario, story: Story, why: Sequence[str]) -> str:
     engine = scenario.engine.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     workload = scenario.workload
     facts = {"version": 1, "fix": NO_FIX, "requires": list(scenario.needed_fixes)}
-    facts |= {"harm": scenario.harm, "accelerator": scenario.accelerator, "since": scenario.since}
+    facts |= {"harm": scenario.harm, "accelerator": scenario.accelerator}
+    facts |= {"since": scenario.since, "until": scenario.until}
     facts |= {"model": scenario.model, "revision": scenario.revision}
     lines = [*_why(why), *_keys(facts), "", "[engine]", *_keys(engine), "", "[workload]"]
     lines += _keys({"seed": workload.seed, "idle_dummy_batches": story.dummy_batches})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.checkpoint import checkpoint_of
+from hybridwatch.engine.fitting import misfit
 from hybridwatch.engine.machine_check import Needs, require_machine
 from hybridwatch.errors import BuildError
 from hybridwatch.quality.harness import fetch_tasks
@@ -19,15 +20,12 @@ def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) 
 
     Raises:
         MachineError: The machine lacks what its engines need.
-        BuildError: A release is too old for the scenario, or the model cannot be had.
+        BuildError: The scenario does not apply to a build, or the model cannot be had.
         ScenarioError: A task or its data cannot be had.
     """
     for side in sides:
-        if not scenario.starts_on(side.spec.release):
-            raise BuildError(
-                f"{scenario.id} needs vLLM {scenario.since} or newer; {side.label} is "
-                f"{side.spec.release}, whose engine does not come up for it"
-            )
+        if reason := misfit(scenario, side):
+            raise BuildError(f"{scenario.id} {reason}")
     builds = {side.spec.name: side.spec for side in sides}
     require_machine(Needs.of(scenario, tuple(builds.values())))
     if not scenario.on_hub:

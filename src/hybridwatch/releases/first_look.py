@@ -66,14 +66,14 @@ class FirstLook:
             raise BuildError(f"the installed code is not the wheel's: {_some(other)}")
         return f"{len(wanted)} fixes as in the wheel"
 
-    def contracts(self, accelerator: str) -> str:
+    def contracts(self, accelerator: str, release: str) -> str:
         """Run the contracts of the smoke scenarios.
 
         Raises:
             BuildError: Some could not be run or are not as of a healthy engine; a line for each.
         """
         scenarios = find(self._checkout / "scenarios", (GROUP,))
-        names = [one.id for one in scenarios if one.fits(accelerator)]
+        names = [one.id for one in scenarios if one.fits(accelerator) and one.starts_on(release)]
         words = ("run", *names, "--build", self._build, "--phases", "contract", "--json")
         status, answer, log = self._call(*words, limit_s=120 * _MINUTE)
         try:
@@ -86,7 +86,9 @@ class FirstLook:
         if status or lines:
             bad = sum(1 for name in names if found.get(name) != [])
             raise BuildError("\n".join([f"{bad} of {len(names)} scenarios", *lines]))
-        return f"{len(names)} scenarios as of a healthy engine"
+        without = {one.id for one in scenarios} - set(names)
+        rest = f"; without {_some(sorted(without))}, not for it" if without else ""
+        return f"{len(names)} scenarios as of a healthy engine{rest}"
 
     def _call(self, *words: str, limit_s: float) -> tuple[int, str, str]:
         """Call a verb; give its status, what it answers, and what it says besides."""

@@ -146,7 +146,7 @@ class _Release:
             self._leave_out("not installed", "check", "contracts")
             return
         self._take("check", lambda: look.check(self._release, self._probed))
-        self._take("contracts", lambda: look.contracts(self._accelerator))
+        self._take("contracts", lambda: look.contracts(self._accelerator, self._release))
 
     def _commit(self, branch: str) -> str:
         title = f"Build {self._build}: vLLM {self._release} {_TITLES[self._accelerator]}"

@@ -30,6 +30,7 @@ def digest(scenario: Scenario) -> str:
             "id": True,
             "why": True,
             "since": True,
+            "until": True,
             "expect": True,
             "trials": True,
             "accuracy": {"documents"},

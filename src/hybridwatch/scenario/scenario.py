@@ -86,6 +86,10 @@ class Expect(Part):
     at_least: Mapping[MetricId, float] = Field(default_factory=dict)
 
 
+_Release = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", description="a release such as 0.23.0")]
+"""A release of vLLM."""
+
+
 class Scenario(Part):
     """One declared experiment.
 
@@ -102,6 +106,7 @@ class Scenario(Part):
             ``death``: the engine dies or does not come up.
         accelerator: What the engine must compute on; None where any will do.
         since: The first vLLM release whose engine comes up for it; None where any will do.
+        until: The last one; None where none is known that does not.
         model: A folder of ``models/``, of ``models/configs/`` when weights are made up, or the
             name of a model on the hub.
         revision: Which commit, tag or branch of a model on the hub; None for its main branch.
@@ -119,10 +124,8 @@ class Scenario(Part):
     requires: tuple[FixId, ...] = Field(default=(), strict=False)
     harm: Literal["answers", "state", "death"] = "answers"
     accelerator: Accelerator | None = None
-    since: (
-        Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", description="a release such as 0.23.0")]
-        | None
-    ) = None
+    since: _Release | None = None
+    until: _Release | None = None
     model: Annotated[
         str,
         Field(
@@ -174,7 +177,13 @@ class Scenario(Part):
 
     def starts_on(self, release: str) -> bool:
         """Whether an engine of a vLLM release comes up for it."""
-        return self.since is None or _numbers(release) >= _numbers(self.since)
+        asked = _numbers(release)
+        is_old_enough = self.until is None or asked <= _numbers(self.until)
+        return is_old_enough and (self.since is None or asked >= _numbers(self.since))
+
+    def without_bounds(self) -> Self:
+        """Give the same scenario for whatever release."""
+        return self.model_copy(update={"since": None, "until": None})
 
     @property
     def summary(self) -> str:
@@ -194,6 +203,7 @@ def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from contradictions_of_waves(scenario.workload)
     yield from _contradictions_of_lengths(scenario)
     yield from contradictions_of_graphs(scenario.engine)
+    yield from _contradictions_of_releases(scenario)
     yield from _contradictions_of_model(scenario)
     yield from _contradictions_of_batches(scenario)
     yield from _contradictions_of_ranks(scenario)
@@ -211,6 +221,12 @@ def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
         if total > room:
             most = f"at most engine.max_model_len ({room})"
             yield key, f"expected input_tokens + output_tokens {most}, found {total}"
+
+
+def _contradictions_of_releases(scenario: Scenario) -> Iterator[Contradiction]:
+    since, until = scenario.since, scenario.until
+    if since is not None and until is not None and _numbers(until) < _numbers(since):
+        yield "until", f"expected since ({since}) or a later release, found {until}"
 
 
 def _contradictions_of_model(scenario: Scenario) -> Iterator[Contradiction]:

@@ -52,6 +52,14 @@ def test_build_that_is_not_there_cannot_be_had(measured):
     assert measured(BuildError("no such\nbuild")).reason == "no such build"
 
 
+def test_a_search_is_not_ended_by_what_its_scenario_says_of_releases(monkeypatch):
+    monkeypatch.setattr(meter, "require_installed", lambda _build: None)
+    monkeypatch.setattr(meter, "run_session", lambda _: (_ for _ in ()).throw(EngineError("", LOG)))
+    path = SCENARIOS / "smoke" / "padded-graph-rows.toml"
+    scenario = load_scenario(path, SCENARIOS).model_copy(update={"until": "0.2.0"})
+    assert Meter(scenario, Path(), print).contracts("cpu-0.27.1").state is State.NOT_UP
+
+
 def test_worst_trial_counts():
     run = a_run({"contract.states_off": (0.0, 3.0, 1.0)})
     assert outcome_of(run, 0, 1.0).counts == {"contract.states_off": 3.0}

@@ -57,6 +57,17 @@ def test_what_is_named_is_taken_or_refused():
 
 
 @pytest.mark.usefixtures("checkout")
+def test_of_a_group_what_does_not_apply_is_left_out_aloud(checkout, capsys):
+    old = checkout / "scenarios" / "smoke" / "old.toml"
+    old.write_text(f'since = "0.20.0"\nuntil = "0.26.0"\n{EXAMPLE}')
+    assert ids(("smoke",), "tiny-1.0") == ["smoke/padded"]
+    needs = "needs vLLM 0.20.0 or newer and 0.26.0 or older, and tiny-1.0 is 1.0"
+    assert capsys.readouterr().err == f"left out: smoke/old {needs}\n"
+    with pytest.raises(BuildError, match=needs):
+        ids(("smoke", "smoke/old"), "tiny-1.0")
+
+
+@pytest.mark.usefixtures("checkout")
 def test_a_name_of_nothing_is_told_before_builds_are_asked():
     with pytest.raises(ScenarioError, match="names no scenario"):
         ids(("gpus",), "tiny-1.0")

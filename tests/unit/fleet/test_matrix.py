@@ -107,7 +107,7 @@ def test_a_job_and_a_testbed_come_back_from_their_rows(write) -> None:
         (
             '["smoke/dummy-run"]',
             '["gpu/padded-graph-rows"]',
-            "measure[1].builds[0]: expected builds for the accelerator cuda",
+            "measure[1].builds[0]: expected builds that can run one of the scenarios",
         ),
         ('[["cpu-0.27.1"]]', "[[]]", "measure[1].builds[0]: expected a non-empty list"),
     ],

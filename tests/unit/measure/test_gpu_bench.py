@@ -51,10 +51,10 @@ def bench(tmp_path, monkeypatch):
 def test_a_release_that_is_too_old_is_one_line_before_anything_starts():
     speculating, shapes = map(shipped, ("gpu/draft-max-seq-len", "gpu/qwen3-5-9b"))
     make_ready(speculating, [CUDA], ROOT / "models")
-    told = "gpu/draft-max-seq-len needs vLLM 0.23.0 or newer; cuda-0.21.0 is 0.21.0"
+    told = "gpu/draft-max-seq-len needs vLLM 0.23.0 or newer, and cuda-0.21.0 is 0.21.0"
     with pytest.raises(BuildError, match=told):
         make_ready(speculating, [CUDA, OTHER], ROOT / "models")
-    with pytest.raises(BuildError, match=r"gpu/qwen3-5-9b needs vLLM 0.27.1 or newer; cuda-0.23.0"):
+    with pytest.raises(BuildError, match=r"gpu/qwen3-5-9b needs vLLM 0.27.1 or newer, and cuda-0"):
         make_ready(shapes, [CUDA], ROOT / "models")
 
 

@@ -99,6 +99,11 @@ MISTAKES = [
         ),
     ),
     (
+        'fix = "padded-rows-prefilling"',
+        'fix = "padded-rows-prefilling"\nsince = "0.30.0"\nuntil = "0.29.1"',
+        "until: expected since (0.30.0) or a later release, found 0.29.1",
+    ),
+    (
         "48\nmax_concurrency = 3",
         "48\nmax_concurrency = 17",
         "workload.generation.max_concurrency: expected at most engine.max_num_seqs (16), found 17",
