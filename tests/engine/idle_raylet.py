@@ -2,79 +2,106 @@
 
 ::
 
-    python -m tests.engine.idle_raylet --blocks 10
+    python -m tests.engine.idle_raylet --blocks 100
 
-Each block is two runs of one build's times, one of them beside an idle head and host of Ray, in
-turn first and second. What is said is the ratio of the output throughput with Ray to that without,
-block by block, with the 95 % interval of its geometric mean. It needs a machine that does nothing
-else.
+One engine is up all the time, and beside it an idle head and host of Ray. Each block is two timed
+trials; during one of them, in turn the first and the second, all of Ray's processes are stopped
+(SIGSTOP), so that nothing but Ray differs between the two. What is said is the median over blocks
+of the ratio of output throughput with Ray to that without, with its 95 % interval. It needs a
+machine that does nothing else.
 """
 
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import numpy as np
+import psutil
 from scipy import stats
 
-from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.subject import Subject
-from hybridwatch.metric import metric_of
-from hybridwatch.store import list_records, read_run
+from hybridwatch.engine.builds import parse_label
+from hybridwatch.home import home
+from hybridwatch.measure.bench import Bench
+from hybridwatch.measure.phase import Station, measure
+from hybridwatch.record.run import Phase
+from hybridwatch.scenario.load import load_scenario
 from tests.unit.fleet.on_ray import Nodes
 
-_LEAST = 3
+_LEAST = 6  # fewer blocks have no 95 % interval of a median
+_METRIC = "output_throughput"
 
 
-def throughput(scenario: str, build: str, trials: int) -> float:
-    """Measure, and give the median of a run's tokens per second."""
-    with tempfile.TemporaryDirectory() as results:
-        words = ["run", scenario, "--build", build, "--phases", "performance"]
-        words += ["--trials", str(trials), "--results", results]
-        subprocess.run([sys.executable, "-m", "hybridwatch", *words], check=True)
-        (record,) = list_records(Path(results))
-        subject = Subject(metric_of("output_throughput"), "median")
-        return float(np.median(reduce_side(OneSide(read_run(record), 0), subject).values))
-
-
-def beside_ray(measure: Callable[[], float]) -> float:
-    """Measure while a head and a host have nothing to do."""
+@contextmanager
+def idle_ray() -> Iterator[list[psutil.Process]]:
+    """Have a head and a host with nothing to do; give their processes."""
+    before = set(psutil.Process().children(recursive=True))
     nodes = Nodes(1)
+    processes = [one for one in psutil.Process().children(recursive=True) if one not in before]
     try:
-        return measure()
+        yield processes
     finally:
+        resume(processes)
         nodes.stop()
 
 
+def suspend(processes: list[psutil.Process]) -> None:
+    """Stop processes where they are."""
+    for process in processes:
+        process.suspend()
+
+
+def resume(processes: list[psutil.Process]) -> None:
+    """Let them go on."""
+    for process in processes:
+        process.resume()
+
+
+def throughput(station: Station) -> float:
+    """Make one timed trial, and give its tokens per second."""
+    found = measure(Phase.PERFORMANCE, station)
+    (value,) = next(one.values for one in found.samples if one.metric == _METRIC)
+    return value
+
+
+def log_ratio(station: Station, ray: list[psutil.Process], *, is_first: bool) -> float:
+    """Time a block.
+
+    Returns:
+        Logarithm of the throughput beside Ray over that without.
+    """
+    held = {}
+    for beside in (is_first, not is_first):
+        (resume if beside else suspend)(ray)
+        held[beside] = throughput(station)
+    return float(np.log(held[True] / held[False]))
+
+
 @click.command()
-@click.option("--blocks", type=click.IntRange(_LEAST), default=10, show_default=True)
-@click.option("--scenario", default="smoke/padded-graph-rows", show_default=True)
+@click.option("--blocks", type=click.IntRange(_LEAST), default=100, show_default=True)
+@click.option("--scenario", "name", default="smoke/padded-graph-rows", show_default=True)
 @click.option("--build", default="cpu-0.27.1", show_default=True)
-@click.option("--trials", type=click.IntRange(7), default=20, show_default=True)
-def main(blocks: int, scenario: str, build: str, trials: int) -> None:
+def main(blocks: int, name: str, build: str) -> None:
     """Measure in blocks, and say the ratio with its interval."""
-
-    def measure() -> float:
-        return throughput(scenario, build, trials)
-
-    ratios = []
-    for block in range(blocks):
-        if block % 2:
-            alone = measure()
-            beside = beside_ray(measure)
-        else:
-            beside = beside_ray(measure)
-            alone = measure()
-        ratios.append(np.log(beside / alone))
-        click.echo(f"block {block + 1}: {beside / alone:.4f}")
-    middle, error = np.mean(ratios), stats.sem(ratios)
-    low, high = stats.t.interval(0.95, blocks - 1, middle, error)
+    root = home() / "scenarios"
+    scenario = load_scenario(root / f"{name}.toml", root)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Bench(scenario, [parse_label(build)], home() / "models", Path(folder), click.echo) as bench,
+        idle_ray() as ray,
+    ):
+        bench.make_ready(0)
+        station = Station(bench, 0, Path(folder))
+        throughput(station)  # the first trial of an engine is slower
+        ratios = []
+        for block in range(blocks):
+            ratios.append(log_ratio(station, ray, is_first=block % 2 == 0))
+            click.echo(f"block {block + 1}: {np.exp(ratios[-1]):.4f}")
+    interval = stats.quantile_test(ratios, p=0.5).confidence_interval(0.95)
+    low, middle, high = np.exp([interval.low, np.median(ratios), interval.high])
     click.echo(
-        f"with / without: {np.exp(middle):.4f}, 95 % {np.exp(low):.4f} to {np.exp(high):.4f}"
+        f"{len(ray)} processes of Ray; with / without: {middle:.4f}, 95 % {low:.4f} to {high:.4f}"
     )
 
 

@@ -1,5 +1,10 @@
-"""A fleet with a real engine: two hosts that share this machine measure in turn."""
+"""A fleet with a real engine: two hosts that share this machine measure in turn.
 
+The hosts are threads of one process, or nodes of a Ray cluster.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,7 +15,7 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import ATTEMPT
 from hybridwatch.database.url import url_of
-from hybridwatch.fleet.cluster import Measurement
+from hybridwatch.fleet.cluster import Cluster, Measurement, Result, Work
 from hybridwatch.fleet.draining import Driver, Means, Terms
 from hybridwatch.fleet.job import End, Testbed, Wish
 from hybridwatch.fleet.ledger import Ledger, utc_now
@@ -18,20 +23,22 @@ from hybridwatch.fleet.local_cluster import LocalCluster
 from hybridwatch.fleet.measuring import measurement_of, perform
 from hybridwatch.fleet.roll import Node, Roll
 from hybridwatch.store import list_records, read_run
+from tests.unit.fleet.on_ray import Nodes
 from tests.unit.fleet.pretended import STEADY, a_job
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.slow,  # two whole runs: a second look at what the pretended ones show
+    pytest.mark.slow,  # four whole runs: a second look at what the pretended ones show
     pytest.mark.timeout(3600),
 ]
 BUILDS = ("cpu-0.27.1", "cpu-0.27.1~padded-rows-prefilling")
 SCENARIO = "smoke/padded-graph-rows"
+HOSTS = ("h0", "h1")
 
 
-def do(work, is_wanted):
+def do(work: Work, is_wanted=lambda: True) -> Result:
     """Measure as a host does; a proof of times would fail on a machine that runs other tests."""
-    return perform(work, is_wanted) if hasattr(work, "command") else STEADY
+    return perform(work, is_wanted) if isinstance(work, Measurement) else STEADY
 
 
 def measurement(job, host: str, machine: str) -> Measurement:
@@ -39,24 +46,44 @@ def measurement(job, host: str, machine: str) -> Measurement:
     return replace(measurement_of(job, host, machine), prepare=())
 
 
-@pytest.fixture(scope="module")
-def drained(sides, tmp_path_factory):
+@contextmanager
+def in_one_process() -> Iterator[Cluster]:
+    """Hosts without Ray."""
+    yield LocalCluster([Node(name, {"own": name, "machine": "this"}) for name in HOSTS], do)
+
+
+@contextmanager
+def on_ray() -> Iterator[Cluster]:
+    """Hosts of a Ray cluster."""
+    pytest.importorskip("ray", reason="Ray is an extra: make fleet")
+    from hybridwatch.fleet.ray_cluster import RayCluster
+
+    nodes = Nodes(len(HOSTS), machine="this")
+    cluster = RayCluster(nodes.address, do)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+        nodes.stop()
+
+
+@pytest.fixture(scope="module", params=[in_one_process, on_ray], ids=lambda one: one.__name__)
+def drained(request, sides, tmp_path_factory):
     """One job for each of two hosts, measured."""
     results = tmp_path_factory.mktemp("results")
     database = Database(url_of(results))
     ledger = Ledger(database)
     ledger.make()
     wish = Wish(30.0, trials=7)
-    beds = [Testbed(name, {"kind": name}) for name in ("left", "right")]
+    beds = [Testbed(name, {"own": name}) for name in HOSTS]
     jobs = [
         a_job(scenario=SCENARIO, builds=BUILDS, testbed=bed.name, wish=wish, now=utc_now())
         for bed in beds
     ]
     ledger.plan(jobs, beds)
-    nodes = [Node(bed.name, {"kind": bed.name, "machine": "this"}) for bed in beds]
-    cluster = LocalCluster(nodes, do)
-    means = Means(ledger, Roll(database, utc_now), cluster, results, print, measurement)
-    tally = Driver(means, Terms()).drain()
+    with request.param() as cluster:
+        means = Means(ledger, Roll(database, utc_now), cluster, results, print, measurement)
+        tally = Driver(means, Terms()).drain()
     assert tally.ends == {End.STORED: 2}
     return results, database
 
@@ -64,7 +91,7 @@ def drained(sides, tmp_path_factory):
 def test_both_hosts_have_a_record_of_their_own(drained) -> None:
     results, _ = drained
     testbeds = [read_run(path).testbed.id for path in list_records(results)]
-    assert sorted(one.rpartition("-")[2] for one in testbeds) == ["left", "right"]
+    assert sorted(one.rpartition("-")[2] for one in testbeds) == sorted(HOSTS)
 
 
 def test_they_took_turns(drained) -> None:

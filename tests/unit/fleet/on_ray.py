@@ -48,10 +48,16 @@ _SHOWN = 120
 
 
 class Nodes:
-    """The Ray cluster: a head that measures nothing, and hosts ``h0`` and so on."""
+    """The Ray cluster: a head that measures nothing, and hosts ``h0`` and so on.
 
-    def __init__(self, count: int) -> None:
+    Args:
+        count: How many hosts.
+        machine: Hosts of one machine take turns; without a name each is a machine of its own.
+    """
+
+    def __init__(self, count: int, machine: str = "") -> None:
         self._count = count
+        self._labels = {"kind": "made-up"} | ({"machine": machine} if machine else {})
         self._cluster: Any = None
         self._hosts: dict[str, Any] = {}
         self.start()
@@ -90,7 +96,7 @@ class Nodes:
             object_store_memory=_MEMORY,
             include_dashboard=False,
             resources={"measurement": 1},
-            labels={"host": name, "kind": "made-up"},
+            labels={"host": name, "own": name} | self._labels,
         )
 
     def kill(self, name: str) -> None:
