@@ -16,6 +16,7 @@ from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import RECORDS_HELP, SideOptions, may_take_records, takes_baseline
+from hybridwatch.errors import ExportError
 from hybridwatch.report.caught import seen_by
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.gate_text import gate_lines
@@ -36,18 +37,33 @@ _BAD_NEWS = 1
     epilog=examples(
         "hybridwatch gate latest",
         "hybridwatch gate --results results --policy ci/gate.toml",
+        "hybridwatch gate --results results --junit gate.xml",
     ),
 )
 @may_take_records
 @takes_baseline
 @takes_policy
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the answer as JUnit XML, a test for each comparison.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(
-    *, records: tuple[str, ...], results: Path, options: SideOptions, policy: Policy, as_json: bool
+    *,
+    records: tuple[str, ...],
+    results: Path,
+    options: SideOptions,
+    policy: Policy,
+    junit: Path | None,
+    as_json: bool,
 ) -> None:
     """Judge, print, and leave with 1 unless the gate passed."""
     findings = findings_for(records, results, policy, options)
     result = _result(findings, one=bool(records))
+    if junit is not None:
+        _write_junit(junit, findings)
     if as_json:
         document = _one_to_json(result, findings) if records else findings_to_json(result, findings)
         click.echo(json.dumps(document, indent=2, allow_nan=False))
@@ -56,6 +72,15 @@ def command(
         say(f"{_answer(result)}: {title_of(findings)}")
     if not result.passed:
         raise click.exceptions.Exit(_BAD_NEWS)
+
+
+def _write_junit(path: Path, findings: ChangeReview) -> None:
+    from hybridwatch.report.junit import to_junit  # most gates write none
+
+    try:
+        path.write_bytes(to_junit(findings))
+    except OSError as error:
+        raise ExportError(f"--junit {path}: {error.strerror}") from error
 
 
 def _result(findings: ChangeReview, *, one: bool) -> GateResult:
