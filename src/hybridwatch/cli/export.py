@@ -13,6 +13,7 @@ import click
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
+from hybridwatch.cli.written_file import write_file
 from hybridwatch.errors import ExportError
 from hybridwatch.record.run import Run, Trial
 from hybridwatch.store import find_record, list_records, read_run
@@ -123,7 +124,7 @@ def command(
         return
     for name, content in files.items():
         path = Path(out) / name if name else Path(out)
-        _write(path, content)
+        write_file(path, content)
         say(f"{path}: {len(content)} bytes", err=True)
 
 
@@ -133,17 +134,6 @@ def _only(run: Run, metrics: frozenset[str]) -> Run:
         return replace(trial, samples=tuple(samples))
 
     return replace(run, trials=tuple(map(kept, run.trials)))
-
-
-def _write(path: Path, content: bytes) -> None:
-    half = path.with_name(f".{path.name}.half")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half.write_bytes(content)
-        half.replace(path)
-    except OSError as error:
-        half.unlink(missing_ok=True)
-        raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _benchmarks_in(folder: Path) -> Mapping[str, Any]:

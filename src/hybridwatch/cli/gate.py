@@ -16,7 +16,7 @@ from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import RECORDS_HELP, SideOptions, may_take_records, takes_baseline
-from hybridwatch.errors import ExportError
+from hybridwatch.cli.written_file import write_file
 from hybridwatch.report.caught import seen_by
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.gate_text import gate_lines
@@ -63,7 +63,9 @@ def command(
     findings = findings_for(records, results, policy, options)
     result = _result(findings, one=bool(records))
     if junit is not None:
-        _write_junit(junit, findings)
+        from hybridwatch.report.junit import to_junit  # most gates write none
+
+        write_file(junit, to_junit(findings))
     if as_json:
         document = _one_to_json(result, findings) if records else findings_to_json(result, findings)
         click.echo(json.dumps(document, indent=2, allow_nan=False))
@@ -72,15 +74,6 @@ def command(
         say(f"{_answer(result)}: {title_of(findings)}")
     if not result.passed:
         raise click.exceptions.Exit(_BAD_NEWS)
-
-
-def _write_junit(path: Path, findings: ChangeReview) -> None:
-    from hybridwatch.report.junit import to_junit  # most gates write none
-
-    try:
-        path.write_bytes(to_junit(findings))
-    except OSError as error:
-        raise ExportError(f"--junit {path}: {error.strerror}") from error
 
 
 def _result(findings: ChangeReview, *, one: bool) -> GateResult:

@@ -40,6 +40,7 @@ VERBS: Final[Mapping[str, str]] = {
     "comment": "Write one comment and a check on a pull request.",
     "ingest": "Add records, and results of other tools, to the results folder.",
     "export": "Write records for other tools.",
+    "openmetrics": "Print gauges for Prometheus: verdicts, ages, alerts, queue.",
     "gpu": "Prepare a rented GPU, and measure the most important things first.",
     "fleet": "Measure on many hosts from one queue.",
     "nightly": "Measure, judge, decide and publish, once a night.",

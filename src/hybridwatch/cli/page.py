@@ -9,8 +9,9 @@ import click
 
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
+from hybridwatch.cli.written_file import write_file
 from hybridwatch.database.update import open_index
-from hybridwatch.errors import ExportError, RecordError
+from hybridwatch.errors import RecordError
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.watch.checkout import checkout_here
@@ -48,10 +49,7 @@ def command(screen: str, query: str, results: Path, out: Path) -> None:
     source = Source(results, open_index(results), now, triage, checkout=cache(checkout_here))
     document = open_view(source, read_query(screen, query))
     written = static_page(document, now).encode()
-    try:
-        out.write_bytes(written)
-    except OSError as error:
-        raise ExportError(f"{out}: cannot be written: {error.strerror or error}") from error
+    write_file(out, written)
     say(f"{out}: {len(written)} bytes", err=True)
     for complaint in document.complaints:
         say(complaint, err=True)

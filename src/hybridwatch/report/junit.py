@@ -6,7 +6,7 @@ There is no standard; this is the form that Jenkins, GitLab and Buildkite read, 
 
 from collections.abc import Iterable, Iterator
 
-from junitparser import Error, Failure, JUnitXml, Skipped, SystemOut, TestCase, TestSuite
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.gate import consequence
@@ -46,14 +46,14 @@ def to_junit(findings: ChangeReview) -> bytes:
     if not (findings.reports or findings.controls or findings.absent):
         nothing = _test("gate", "anything was judged", Error("Nothing was judged.", "missing"))
         document.add_testsuite(_suite("gate", [nothing]))
-    document.update_statistics()
-    written: bytes = document.tostring()
+    document.update_statistics()  # type: ignore[no-untyped-call]
+    written: bytes = document.tostring()  # type: ignore[no-untyped-call]
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + written + b"\n"
 
 
 def _suite(name: str, tests: Iterable[TestCase]) -> TestSuite:
     suite = TestSuite(one_line(name))
-    suite.add_testcases(tests)
+    suite.add_testcases(list(tests))
     return suite
 
 
@@ -70,7 +70,7 @@ def _tests_of(report: Report, policy: Policy) -> Iterator[TestCase]:
         action = consequence(comparison, report, policy)
         test = _test(report.scenario.id, name_of(comparison), _result(comparison, action))
         if action is Action.WARN:
-            test.append(SystemOut(one_line(f"warning: {line_of(comparison)}")))
+            test.system_out = one_line(f"warning: {line_of(comparison)}")
         yield test
     if all(one.verdict is _NOT_COMPARABLE for one in report.comparisons):
         failed = Failure(one_line(headline(report)), _NOT_COMPARABLE.value)

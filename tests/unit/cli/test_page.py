@@ -29,6 +29,7 @@ def test_a_query_that_cannot_be_answered_is_bad_news(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_or_is_no_screen_is_a_wrong_call(tmp_path: Path) -> None:
+    (tmp_path / "no").write_text("a file")
     nowhere = ["--results", str(tmp_path), "--out", str(tmp_path / "no" / "x.html")]
     outcome = CliRunner().invoke(cli, ["page", "runs", *nowhere])
     assert outcome.exit_code == 2

@@ -1,0 +1,47 @@
+"""``hybridwatch openmetrics``: how a results folder stands, for Prometheus."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
+from hybridwatch.cli.written_file import write_file
+from hybridwatch.database.update import open_index
+from hybridwatch.errors import RecordError
+from hybridwatch.watch.checkout import checkout_here
+from hybridwatch.watch.gauges import to_openmetrics
+
+
+@click.command(
+    "openmetrics",
+    epilog=examples(
+        "hybridwatch openmetrics",
+        "hybridwatch openmetrics --out /var/lib/node_exporter/hybridwatch.prom",
+    ),
+)
+@takes_results("Folder whose records are told of.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write, whole or not at all.  [default: standard output]",
+)
+def command(results: Path, out: Path | None) -> None:
+    """Print gauges in the OpenMetrics format.
+
+    They tell the verdicts of the newest comparisons, when each scenario was measured last, open
+    alerts, what is missing, records that cannot be read, and the queue and hosts of a fleet.
+    ci/prometheus.rules.yml has rules for alerts.
+    """
+    if not results.is_dir():
+        raise RecordError(f"--results {results}: expected a folder of records")
+    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
+    index, now = open_index(results), datetime.now(UTC)
+    written = to_openmetrics(results, index, checkout_here(), now, triage)
+    if out is None:
+        click.echo(written, nl=False)
+        return
+    write_file(out, written)
+    say(f"{out}: {len(written)} bytes", err=True)
