@@ -19,7 +19,7 @@ from hybridwatch.measure.budget import Budget, Pace, add_until_decided
 from hybridwatch.measure.gpus import Gpus
 from hybridwatch.measure.harness_version import harness_identity
 from hybridwatch.measure.machine_state import Watch
-from hybridwatch.measure.phase import Station, measure
+from hybridwatch.measure.phase import Measured, Station, measure
 from hybridwatch.measure.plan import (
     EVERY_PHASE,
     TIMED_PHASES,
@@ -291,7 +291,7 @@ class Session:
             if watch is not None:
                 watch.start()
             begin = time.monotonic()
-            got = measure(planned.phase, station)
+            got = _measured(planned.phase, station)
         except EngineError as error:
             died = not bench.is_alive(planned.side)
             bench.discard(planned.side)
@@ -327,6 +327,19 @@ class Session:
             duration_s=0.0,
             warmup=planned.warmup,
         )
+
+
+def _measured(phase: Phase, station: Station) -> Measured:
+    """Make one trial; where both the engine and its client ended, the engine's end is the cause.
+
+    Raises:
+        MeasurementError: As ``measure`` says; an engine that has ended is an ``EngineError``.
+    """
+    try:
+        return measure(phase, station)
+    except MeasurementError:
+        station.bench.running(station.side)
+        raise
 
 
 def _failure(reason: str, log: str, *, died: bool = False) -> Failure:

@@ -8,6 +8,7 @@ import pytest
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.home import home
+from hybridwatch.measure import session
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.record.codec import encode
@@ -42,9 +43,36 @@ class Dying:
 def test_failed_trial_with_lines_of_any_length_can_be_kept(tmp_path, error):
     (scenario,) = find(home() / "scenarios", ["smoke/padded-graph-rows"])
     sides = (parse_label("cpu-0.27.1"),)
-    session = Session(SessionRequest(scenario, sides, Path("models"), print), tmp_path)
-    trial = session._trial(Dying(error), session._plan[0])  # type: ignore[arg-type]
+    made = Session(SessionRequest(scenario, sides, Path("models"), print), tmp_path)
+    trial = made._trial(Dying(error), made._plan[0])  # type: ignore[arg-type]
     assert trial.failure is not None
     assert trial.failure.log_tail.endswith("the last line"), "what was said last is kept"
     run = a_run({"ttft": [1.0]})
     assert encode(replace(run, trials=(replace(trial, index=0),))).record
+
+
+class Dead(Dying):
+    """Stands in for a bench whose engine has died since it was made ready."""
+
+    def make_ready(self, _side):
+        """It was there."""
+
+    def running(self, _side):
+        raise self._error
+
+
+def test_where_engine_and_client_both_ended_the_engine_is_the_cause(tmp_path, monkeypatch):
+    """lm-eval ends with a traceback of its own when nobody answers any more."""
+
+    def no_answer(*_):
+        raise MeasurementError("lm-eval ended with status 1: cannot connect")
+
+    monkeypatch.setattr(session, "measure", no_answer)
+    (scenario,) = find(home() / "scenarios", ["smoke/padded-graph-rows"])
+    request = SessionRequest(scenario, (parse_label("cpu-0.27.1"),), Path("models"), print)
+    made = Session(request, tmp_path)
+    bench = Dead(EngineError("engine ended during a trial", "RuntimeError: of its own"))
+    trial = made._trial(bench, made._plan[0])  # type: ignore[arg-type]
+    assert trial.failure is not None
+    assert trial.failure.engine_died
+    assert trial.failure.log_tail == "RuntimeError: of its own"

@@ -46,6 +46,7 @@ def interpret_triton() -> None:
         named.remove()
     if not found:
         raise RuntimeError("vLLM does not take Triton's interpreter for a Triton")
+    _take_integers_for_masks()
 
 
 def _add_backend() -> None:
@@ -76,6 +77,30 @@ def _add_backend() -> None:
             raise NotImplementedError("nothing is tuned")
 
     backends["cpu"] = Backend(compiler=BaseBackend, driver=InterpreterDriver)
+
+
+def _take_integers_for_masks() -> None:
+    """Let a mask be of integers, as a compiler does.
+
+    ``(number > 0) & (numbers < n)`` is of integers to the interpreter of Triton 3.9, which then
+    refuses it. Mamba's kernels have such masks, and so do the prefill checkpoints that vLLM 0.32.0
+    keeps for prefix caching (``ops/ssd_checkpoint.py``).
+    """
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+    def truth(mask: Any) -> Any:
+        return TensorHandle(mask.data.astype(bool), mask.dtype)
+
+    def load(original: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda builder, ptrs, mask, *rest: original(builder, ptrs, truth(mask), *rest)
+
+    def store(original: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda builder, ptrs, value, mask, *rest: original(
+            builder, ptrs, value, truth(mask), *rest
+        )
+
+    Patch(InterpreterBuilder, "create_masked_load", load).install()
+    Patch(InterpreterBuilder, "create_masked_store", store).install()
 
 
 def _known_as_vllm(original: Callable[[str], str]) -> Callable[[str], str]:

@@ -40,7 +40,6 @@ def triton_kernels() -> Any:
     for name in ("ssd_bmm", "ssd_chunk_scan", "ssd_chunk_state", "ssd_state_passing"):
         _tune_nothing(importlib.import_module(f"{ops}.{name}"))
     Patch(convolution, "_causal_conv1d_fwd_kernel", _GridFirst).install()
-    _take_integers_for_masks()
     return kernels_of(
         Functions(
             convolution.causal_conv1d_fn,
@@ -56,24 +55,6 @@ def _tune_nothing(module: Any) -> None:
     for value in vars(module).values():
         if hasattr(value, "configs"):
             value.configs = value.configs[:1]
-
-
-def _take_integers_for_masks() -> None:
-    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
-
-    def truth(mask: Any) -> Any:
-        return TensorHandle(mask.data.astype(bool), mask.dtype)
-
-    def load(original: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda builder, ptrs, mask, *rest: original(builder, ptrs, truth(mask), *rest)
-
-    def store(original: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda builder, ptrs, value, mask, *rest: original(
-            builder, ptrs, value, truth(mask), *rest
-        )
-
-    Patch(InterpreterBuilder, "create_masked_load", load).install()
-    Patch(InterpreterBuilder, "create_masked_store", store).install()
 
 
 class _GridFirst:
