@@ -23,6 +23,7 @@ CASES = {
     "align, eagle": ("--mode", "align", *EAGLE),
     "all, ngram": ("--mode", "all", *NGRAM),
     "all, eagle": ("--mode", "all", *EAGLE),
+    "align, eagle, V2": ("--runner", "v2", "--mode", "align", *EAGLE),
 }
 
 

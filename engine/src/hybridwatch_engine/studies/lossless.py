@@ -4,9 +4,9 @@ Two engines in processes of their own get the same requests: one as plain as can
 speculation or cached prefixes, and one that speculates in the cache mode asked for. Half of the
 requests are prompts of random letters and of repeated ones, so that drafts are rejected and
 accepted; the other half goes on from what was said to the first, out of the prefix cache where
-there is one. FULL graphs are replayed. Prints one JSON object; the exit status is 1 when any
-request was answered otherwise. With ``--plain FILE`` several comparisons share the plain engine's
-answers: the first one writes them.
+there is one. FULL graphs are replayed, but on model runner V2 (``--runner v2``), whose graphs a CPU
+has not. Prints one JSON object; the exit status is 1 when any request was answered otherwise. With
+``--plain FILE`` several comparisons share the plain engine's answers: the first one writes them.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch_engine.fixes.headers import headers
+from hybridwatch_engine.settings import VARIABLE
 from hybridwatch_engine.studies.stepping import SETTINGS, SETTINGS_OF_CPU
 
 FIXES: Final = tuple(fix_id for fix_id, entry in headers().items() if entry.lossless)
@@ -27,10 +28,9 @@ FIXES: Final = tuple(fix_id for fix_id, entry in headers().items() if entry.loss
 
 _ROWS: Final = 8
 _LONGEST_PROMPT: Final = 300
-_SETTINGS: Final = {
-    **SETTINGS,
-    **SETTINGS_OF_CPU,
-    "HYBRIDWATCH_ENGINE": '{"graph_replay": true, "fixes": {}}',
+_WISHES: Final = {
+    "v1": {"model_runner": "v1", "graph_replay": True, "fixes": {}},
+    "v2": {"model_runner": "v2", "fixes": {}},
 }
 
 Tokens = list[int]
@@ -42,10 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if setup.engine:
         return _serve(setup, os.fdopen(os.dup(1), "w"))
     plain = _plain(setup)
-    outcome = _ask(setup, mode=setup.mode, method=setup.method)
+    outcome = _ask(setup, mode=setup.mode, method=setup.method, runner=setup.runner)
     pairs = list(zip(plain["tokens"], outcome.pop("tokens"), strict=True))
     equal = sum(one == other for one, other in pairs)
-    summary = {"mode": setup.mode, "method": setup.method, "requests": len(pairs), "equal": equal}
+    asked = {name: getattr(setup, name) for name in ("runner", "mode", "method")}
+    summary = {**asked, "requests": len(pairs), "equal": equal}
     sys.stdout.write(json.dumps(summary | outcome) + "\n")
     return int(equal < len(pairs))
 
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--method", choices=("ngram", "eagle", "draft_model", "none"), default="ngram"
     )
+    parser.add_argument("--runner", choices=tuple(_WISHES), default="v1")
     parser.add_argument("--draft", help="folder of the head or model that drafts")
     parser.add_argument("--drafts", type=int, default=3, help="tokens proposed in a step")
     parser.add_argument("--requests", type=int, default=100)
@@ -79,23 +81,23 @@ def _plain(setup: argparse.Namespace) -> dict[str, Any]:
         if kept["asked"] != asked:
             raise SystemExit(f"{setup.plain}: asked: expected {asked}, found {kept['asked']}")
         return kept
-    said = {"asked": asked, **_ask(setup, mode="off", method="none")}
+    said = {"asked": asked, **_ask(setup, mode="off", method="none", runner="v1")}
     if setup.plain is not None:
         setup.plain.write_text(json.dumps(said), encoding="utf-8")
     return said
 
 
-def _ask(setup: argparse.Namespace, *, mode: str, method: str) -> dict[str, Any]:
+def _ask(setup: argparse.Namespace, *, mode: str, method: str, runner: str) -> dict[str, Any]:
     """Run one engine in a process of its own."""
-    options: dict[str, object] = {**vars(setup), "mode": mode, "method": method}
+    options: dict[str, object] = {**vars(setup), "mode": mode, "method": method, "runner": runner}
     words = [str(options.pop("model")), "--engine"]
-    for name in ("mode", "method", "draft", "drafts", "requests", "seed"):
+    for name in ("mode", "method", "runner", "draft", "drafts", "requests", "seed"):
         if options[name] is not None:
             words += [f"--{name}", str(options[name])]
     words += ["--without", *setup.without]
     done = subprocess.run(
         [sys.executable, "-m", "hybridwatch_engine.studies.lossless", *words],
-        env={**os.environ, **_SETTINGS},
+        env={**os.environ, **SETTINGS, **SETTINGS_OF_CPU, VARIABLE: json.dumps(_WISHES[runner])},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         check=True,
@@ -146,11 +148,7 @@ class _Engine:
             max_model_len=1024,
             max_num_seqs=_ROWS,
             enable_prefix_caching=setup.mode in {"align", "all"},
-            compilation_config={
-                "mode": 0,
-                "cudagraph_mode": "FULL_DECODE_ONLY",
-                "cudagraph_capture_sizes": _graph_sizes(setup),
-            },
+            compilation_config={"mode": 0, **_graphs(setup)},
             worker_extension_cls="hybridwatch_engine.control.WorkerControl",
             disable_log_stats=False,
             **_chosen(setup),
@@ -201,10 +199,13 @@ class _Engine:
         return {"cached_tokens": self._cached, **counts, **seen}
 
 
-def _graph_sizes(setup: argparse.Namespace) -> list[int]:
+def _graphs(setup: argparse.Namespace) -> dict[str, Any]:
     """Sizes in tokens: a row that speculates has one for each draft and one of its own."""
+    if setup.runner == "v2":
+        return {"cudagraph_mode": "NONE"}
     per_row = 1 if setup.method == "none" else 1 + setup.drafts
-    return [rows * per_row for rows in (4, _ROWS)]
+    sizes = [rows * per_row for rows in (4, _ROWS)]
+    return {"cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": sizes}
 
 
 def _chosen(setup: argparse.Namespace) -> dict[str, Any]:
