@@ -76,12 +76,8 @@ def test_gated_delta_nets_are_watched_and_clean(healthy):
     ("name", "broken"),
     [
         ("delta-slots-stale", {"slots_off_block_table", "wrong_tokens"}),
-        # Wrong with graphs and without, so only the answers of a healthy engine tell.
         ("delta-slots-shared", {"slots_off_block_table", "states_off"}),
-        (
-            "delta-padding-prefilling",
-            {"prefills_in_decode_graph", "slots_off_block_table", "wrong_tokens"},
-        ),
+        ("delta-padding-unrefreshed", {"slots_off_block_table", "wrong_tokens"}),
     ],
 )
 def test_faults_of_gated_delta_nets_are_told_apart(mutant, healthy, name, broken):

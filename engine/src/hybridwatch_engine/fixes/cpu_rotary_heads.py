@@ -36,7 +36,7 @@ def _heads_kept_apart(model: FunctionNode) -> int | None:
     if not isinstance(rotation, ast.Call):
         return None
     views = [one for one in calls(model, "view") if one.lineno < rotation.lineno]
-    last = max(views, key=lambda one: one.lineno, default=None)
+    last = max(views, key=lambda one: (one.lineno, one.col_offset), default=None)
     return rotation.lineno if last is not None and len(last.args) == 3 else None  # noqa: PLR2004
 
 

@@ -1,4 +1,4 @@
-"""Mutants of what gated delta nets are told: the slots that a graph reads, and what a prefill is."""
+"""Mutants of the slots that gated delta nets read, and that their graphs read."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,23 +50,33 @@ def shared_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., An
     return build
 
 
-def padding_as_prefill(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Count the rows that pad a batch of decodes among the prefills.
+def padding_unrefreshed(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Leave what graphs read as it was for each batch that has padded rows.
 
-    The builder then takes the batch for a mixed one, and refreshes nothing that a graph reads.
+    As if padded rows were prefills: a mixed batch refreshes nothing. Its metadata stay right, for
+    a CPU's kernels die of prefills without a token.
 
     Args:
-        original: ``split_decodes_and_prefills`` as the builder calls it.
-        tally: Reached with every batch of decodes that has a padded row.
+        original: ``GDNAttentionMetadataBuilder.build``.
+        tally: Reached with every such batch.
     """
 
-    def split(common: Any, *args: Any, **kwargs: Any) -> Any:
-        found = decodes, prefills, decode_tokens, _ = original(common, *args, **kwargs)
-        lengths = common.query_start_loc_cpu.diff()
-        padded = int((lengths == 0).sum())
-        if prefills or not 0 < padded < decodes:
-            return found
-        tally.count(changed=True)
-        return decodes - padded, padded, decode_tokens, 0
+    def build(
+        builder: Any, common_prefix_len: int, common_attn_metadata: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        given = (common_prefix_len, common_attn_metadata, *args)
+        padded = bool((common_attn_metadata.query_start_loc_cpu.diff() == 0).any())
+        if not (builder.use_full_cuda_graph and padded):
+            return original(builder, *given, **kwargs)
+        builder.use_full_cuda_graph = False
+        try:
+            metadata = original(builder, *given, **kwargs)
+        finally:
+            builder.use_full_cuda_graph = True
+        right = metadata.non_spec_state_indices_tensor
+        if right is not None:
+            read = builder.non_spec_state_indices_tensor[: len(right)]
+            tally.count(changed=differ(read, right))
+        return metadata
 
-    return split
+    return build
