@@ -1,6 +1,6 @@
 """Refuses contract trials that prove nothing: what shall not break was never put to the test."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hybridwatch.errors import MeasurementError
@@ -25,14 +25,14 @@ def require_occasion(fix: str, counts: Mapping[str, Any], unwatched: Mapping[str
 
 
 def require_replayed_layers(
-    counts: Mapping[str, Any], unwatched: Mapping[str, str], needed: Mapping[str, int]
+    counts: Mapping[str, Any], unwatched: Mapping[str, str], needed: Iterable[tuple[str, int]]
 ) -> None:
     """Refuse tokens of replays that are none: on a CPU only captured layers are replayed.
 
     Args:
         counts: What the probes have counted.
         unwatched: What they could not count, with the reasons.
-        needed: Kind of layers to how many of them each graph must replay.
+        needed: Kinds of layers, each with how many of them each graph must replay.
 
     Raises:
         MeasurementError: Graphs were replayed, and no layer in any; or fewer than are needed.
@@ -44,7 +44,7 @@ def require_replayed_layers(
             f"the replay captured 0 recurrent layers, so each of its {graphs} graphs ran as "
             f"without graphs, and equal tokens would prove nothing{reason}"
         )
-    for kind, least in needed.items():
+    for kind, least in needed:
         if not graphs or layers.get(kind, 0) < least * graphs:
             raise MeasurementError(
                 f"expect.replayed_layers.{kind}: expected {least} in each replayed graph, found "

@@ -15,12 +15,12 @@ def counts(graphs: int, **layers: int) -> Mapping[str, object]:
 def test_replay_of_no_layer_is_refused_with_the_reason() -> None:
     unwatched = {"replays": "linear_attn: expected metadata built as for Mamba"}
     with pytest.raises(MeasurementError, match=r"captured 0 recurrent .* its 3 .*: linear_attn"):
-        require_replayed_layers(counts(3), unwatched, {})
+        require_replayed_layers(counts(3), unwatched, ())
 
 
 @pytest.mark.parametrize("seen", [counts(0), counts(3, mamba2=9)])
 def test_replay_of_layers_and_trial_without_graphs_are_taken(seen: Mapping[str, object]) -> None:
-    require_replayed_layers(seen, {}, {})
+    require_replayed_layers(seen, {}, ())
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_replay_of_fewer_layers_than_a_scenario_needs_is_refused(
 ) -> None:
     wanted = r"expect.replayed_layers.gated_delta_net: expected 3 in each replayed graph, "
     with pytest.raises(MeasurementError, match=wanted + found):
-        require_replayed_layers(seen, {}, {"gated_delta_net": 3})
+        require_replayed_layers(seen, {}, [("gated_delta_net", 3)])
 
 
 def test_replay_of_all_layers_that_a_scenario_needs_is_taken() -> None:
-    require_replayed_layers(counts(4, gated_delta_net=12), {}, {"gated_delta_net": 3})
+    require_replayed_layers(counts(4, gated_delta_net=12), {}, [("gated_delta_net", 3)])

@@ -1,6 +1,5 @@
 """A CPU's rotary kernel gets the heads of a token in one row (not upstream)."""
 
-import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -32,12 +31,12 @@ def probe(tree: SourceTree) -> Finding:
 
 def _heads_kept_apart(model: FunctionNode) -> int | None:
     """The line that rotates what was last viewed as tokens, heads and entries."""
-    (rotation,) = calls(model, "rotary_emb") or [None]
-    if not isinstance(rotation, ast.Call):
+    rotation = next(iter(calls(model, "rotary_emb")), None)
+    if rotation is None:
         return None
     views = [one for one in calls(model, "view") if one.lineno < rotation.lineno]
     last = max(views, key=lambda one: (one.lineno, one.col_offset), default=None)
-    return rotation.lineno if last is not None and len(last.args) == 3 else None  # noqa: PLR2004
+    return rotation.lineno if last is not None and len(last.args) == 3 else None
 
 
 def _apply() -> PatchSet:
@@ -48,7 +47,7 @@ def _apply() -> PatchSet:
         def rotary_embedding(
             positions: Any, query: Any, key: Any, *args: Any, **named: Any
         ) -> None:
-            if query.dim() - positions.dim() < 2:  # noqa: PLR2004 - tokens, heads, entries
+            if query.dim() - positions.dim() < 2:
                 original(positions, query, key, *args, **named)
                 return
             rows = [None if one is None else one.flatten(-2) for one in (query, key)]
