@@ -6,7 +6,15 @@ Whatever the host builds later reaches a replay only by being written into those
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+_KINDS: Final = {
+    "Mamba1AttentionMetadata": "mamba1",
+    "Mamba2AttentionMetadata": "mamba2",
+    "ShortConvAttentionMetadata": "short_convolution",
+    "GDNAttentionMetadata": "gated_delta_net",
+}
+"""Kinds of recurrent layers, by vLLM's class of their metadata."""
 
 
 @dataclass(slots=True)
@@ -61,3 +69,9 @@ def recurrent_part(context: Any) -> dict[str, Any]:
         for name, built in context.attn_metadata.items()
         if isinstance(layers.get(name), MambaBase)
     }
+
+
+def kind_of(metadata: Any) -> str:
+    """Name the kind of the layers that metadata are for; one that is not known by the class."""
+    name = type(metadata).__name__
+    return _KINDS.get(name, name)

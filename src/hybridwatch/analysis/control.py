@@ -21,6 +21,7 @@ from hybridwatch.metric.catalogue import (
     WRONG_TOKENS,
 )
 from hybridwatch.record.run import Phase, Run
+from hybridwatch.scenario.fixes import catalogue
 from hybridwatch.scenario.scenario import Scenario
 
 ENGINE_DIED: Final = "engine_died"
@@ -71,7 +72,12 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
         return _death_control(scenario, run, healthy, bad)
     report = report_between(OneSide(run, healthy), OneSide(run, bad))
     worse = [c for c in _telling(report) if c.verdict is Verdict.REGRESSION]
-    rules = [c for c in worse if c.metric.kind is Kind.EXACT and c.metric.id not in _TOKENS]
+    breaks = catalogue()[scenario.fix].breaks  # of some it is what is said
+    rules = [
+        c
+        for c in worse
+        if c.metric.kind is Kind.EXACT and (c.metric.id not in _TOKENS or c.metric.id == breaks)
+    ]
     heard = [c for c in worse if c not in rules]
     # A rule that only some seeds see broken would miss the bug on the others.
     contracts = [c for c in rules if c.contender is not None and all(c.contender.values)]

@@ -161,6 +161,7 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
         "max-num-batched-tokens": engine.max_num_batched_tokens,
         "scheduling-policy": engine.scheduling_policy,
         "mamba-cache-mode": engine.mamba_cache_mode,
+        "mamba-ssm-cache-dtype": engine.mamba_ssm_cache_dtype,
         "num-gpu-blocks-override": engine.num_gpu_blocks_override,
         "block-size": engine.block_size,
         "data-parallel-size": engine.data_parallel_size if engine.data_parallel_size > 1 else None,

@@ -1,6 +1,6 @@
 """Refuses contract trials that prove nothing: what shall not break was never put to the test."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hybridwatch.errors import MeasurementError
@@ -24,19 +24,39 @@ def require_occasion(fix: str, counts: Mapping[str, Any], unwatched: Mapping[str
         )
 
 
-def require_replayed_layers(counts: Mapping[str, Any], unwatched: Mapping[str, str]) -> None:
+def require_replayed_layers(
+    counts: Mapping[str, Any], unwatched: Mapping[str, str], needed: Iterable[tuple[str, int]]
+) -> None:
     """Refuse tokens of replays that are none: on a CPU only captured layers are replayed.
 
+    Args:
+        counts: What the probes have counted.
+        unwatched: What they could not count, with the reasons.
+        needed: Kinds of layers, each with how many of them each graph must replay.
+
     Raises:
-        MeasurementError: Graphs were replayed, and no layer in any.
+        MeasurementError: Graphs were replayed, and no layer in any; or fewer than are needed.
     """
-    graphs, layers = counts.get("graphs_replayed", 0), counts.get("layers_replayed", 0)
+    graphs, layers = counts.get("graphs_replayed", 0), counts.get("layers_replayed", {})
     if graphs and not layers:
         reason = f": {first_of(unwatched)}" if unwatched else ""
         raise MeasurementError(
             f"the replay captured 0 recurrent layers, so each of its {graphs} graphs ran as "
             f"without graphs, and equal tokens would prove nothing{reason}"
         )
+    for kind, least in needed:
+        if not graphs or layers.get(kind, 0) < least * graphs:
+            raise MeasurementError(
+                f"expect.replayed_layers.{kind}: expected {least} in each replayed graph, found "
+                f"{_found(layers, graphs)}"
+            )
+
+
+def _found(layers: Mapping[str, int], graphs: int) -> str:
+    """What the replayed graphs hold, on average."""
+    if not graphs:
+        return "that none was replayed"
+    return ", ".join(f"{number / graphs:g} {kind}" for kind, number in layers.items())
 
 
 def first_of(unwatched: Mapping[str, str]) -> str:

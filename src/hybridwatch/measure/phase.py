@@ -174,7 +174,8 @@ def _contract(station: Station) -> Measured:
         answered = station.complete(waves)
     unwatched = counts.get(UNSUPPORTED, {})
     if station.engine.server.launch.graph_replay:
-        require_replayed_layers(counts, unwatched)
+        needed = station.scenario.expect.replayed_layers.items()
+        require_replayed_layers(counts, unwatched, needed)
     require_occasion(station.scenario.fix, counts, unwatched)
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     if right is not None:

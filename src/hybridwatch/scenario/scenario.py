@@ -35,6 +35,8 @@ def _known_metric(metric_id: str) -> str:
 
 
 MetricId = Annotated[str, AfterValidator(_known_metric)]
+RecurrentKind = Literal["mamba1", "mamba2", "short_convolution", "gated_delta_net"]
+"""Layers that keep a state, as the plugin names them (``hybridwatch_engine.replays``)."""
 Trials = Annotated[int, Field(ge=1, le=1000)]
 Accelerator = Literal["cpu", "cuda"]
 """What an engine build computes on."""
@@ -80,10 +82,13 @@ class Expect(Part):
     Attributes:
         exactly: Metrics without noise (exact and count) with their only right value.
         at_least: Metrics that are better when higher, with their lower bound.
+        replayed_layers: Kind of recurrent layers to how many of them each FULL graph of a CPU must
+            replay. Of what is not replayed a contract trial would prove nothing.
     """
 
     exactly: Mapping[MetricId, float] = Field(default_factory=dict)
     at_least: Mapping[MetricId, float] = Field(default_factory=dict)
+    replayed_layers: Mapping[RecurrentKind, Count] = Field(default_factory=dict)
 
 
 _Release = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", description="a release such as 0.23.0")]

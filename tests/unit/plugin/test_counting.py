@@ -120,15 +120,32 @@ def test_one_unsupported_probe_leaves_the_counts_of_the_others(probe):
     assert set(told["unsupported"]) == {"steps", "long_steps"}
 
 
-def test_layers_that_keep_one_tensor_for_a_request_are_unsupported():
-    """As those of LFM2: a convolution's inputs and no recurrent state."""
-    group = MambaGroup("a", None, None, (SimpleNamespace(kv_cache=("inputs",)),), 1)
-    with pytest.raises(UnsupportedError, match=r"found 1 tensor\(s\) kept for each request"):
+def test_layers_that_keep_three_tensors_for_a_request_are_unsupported():
+    """As those of Kimi-Linear: the inputs of three convolutions, and a state."""
+    group = MambaGroup("a", None, None, (SimpleNamespace(kv_cache=("q", "k", "v", "state")),), 1)
+    with pytest.raises(UnsupportedError, match="found 4 tensors kept for each request"):
         group.content(Place(0, 0, 0))
 
 
-@pytest.mark.parametrize(("layers", "replayed"), [({}, 0), ({"a": 1, "b": 1}, 4)])
-def test_replays_say_how_many_layers_they_are_made_of(layers, replayed):
+class GDNAttentionMetadata:
+    """Called as vLLM's own."""
+
+
+class OtherMetadata:
+    """Of a family that nobody here knows."""
+
+
+@pytest.mark.parametrize(
+    ("layers", "replayed"),
+    [
+        ({}, {}),
+        (
+            {"a": GDNAttentionMetadata(), "b": GDNAttentionMetadata(), "c": OtherMetadata()},
+            {"gated_delta_net": 4, "OtherMetadata": 2},
+        ),
+    ],
+)
+def test_replays_say_how_many_layers_of_which_kind_they_are_made_of(layers, replayed):
     probe = ReplayedLayersProbe()
     probe.start()
     for observer in REPLAYS.observers:

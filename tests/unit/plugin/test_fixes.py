@@ -149,6 +149,28 @@ class GPUModelRunner:
     return {RUNNER: runner, PROPOSER: "class DraftModelProposer: ..."}
 
 
+APART = "q = self.q_layernorm(q.view(tokens, heads, size))"
+IN_ONE_ROW = f"{APART}; q = q.view(tokens, heads * size)"
+
+
+def rotary(rotates, views):
+    """The rotary layer of a CPU, and the attention of LFM2 that calls it."""
+    return {
+        "model_executor/layers/rotary_embedding/base.py": f"""
+class RotaryEmbedding:
+    def forward_cpu(self, positions, query, key):
+        {rotates}
+""",
+        "model_executor/models/lfm2.py": f"""
+class Lfm2Attention:
+    def forward(self, positions, q, k, v):
+        {views}
+        q, k = self.rotary_emb(positions, q, k)
+        q = q.view(tokens, heads * size)
+""",
+    }
+
+
 # What each probe must say of code that has, lacks, or cannot have its fix. The texts are the
 # smallest that hold the telling lines; the real releases are probed where an engine is installed.
 CASES = [
@@ -203,6 +225,11 @@ class BaseMambaAttentionMetadataBuilder:
     ("seeds-beside-others", "lacking", {SAMPLER: sampler("len(generators) != rows")}),
     ("seeds-beside-others", "present", {SAMPLER: sampler("not generators")}),
     ("seeds-beside-others", "not-applicable", {SAMPLER: "class TopKTopPSampler: ..."}),
+    ("cpu-rotary-heads", "lacking", rotary("ops.rotary_embedding(query, key)", APART)),
+    ("cpu-rotary-heads", "present", rotary("self.forward_native(query, key)", APART)),
+    ("cpu-rotary-heads", "present", rotary("ops.rotary_embedding(query.flatten(1), key)", APART)),
+    ("cpu-rotary-heads", "present", rotary("ops.rotary_embedding(query, key)", IN_ONE_ROW)),
+    ("cpu-rotary-heads", "not-applicable", {}),
     *speculation_sources.cases(),
 ]  # fmt: skip
 

@@ -5,11 +5,11 @@ On a CPU a graph replays what was captured of its recurrent layers and nothing e
 the same tokens whatever is wrong.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
-from hybridwatch_engine.replays import REPLAYS, CapturedGraph
+from hybridwatch_engine.replays import REPLAYS, CapturedGraph, kind_of
 
 
 @dataclass(slots=True)
@@ -18,11 +18,11 @@ class Counts:
 
     Attributes:
         graphs_replayed: FULL graphs replayed, for requests or by dummy runs.
-        layers_replayed: Layers on captured metadata, over all of these.
+        layers_replayed: Layers on captured metadata by their kind, over all of these.
     """
 
     graphs_replayed: int = 0
-    layers_replayed: int = 0
+    layers_replayed: dict[str, int] = field(default_factory=dict)
 
 
 class ReplayedLayersProbe(CountingProbe[Counts]):
@@ -48,4 +48,6 @@ class ReplayedLayersProbe(CountingProbe[Counts]):
 
     def _see(self, graph: CapturedGraph, _: object) -> None:
         self._counts.graphs_replayed += 1
-        self._counts.layers_replayed += len(graph.recurrent_metadata)
+        layers = self._counts.layers_replayed
+        for kind in map(kind_of, graph.recurrent_metadata.values()):
+            layers[kind] = layers.get(kind, 0) + 1

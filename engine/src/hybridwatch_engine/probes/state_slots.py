@@ -10,8 +10,9 @@ from typing import Any
 
 from hybridwatch_engine.probes.counting import UnsupportedError
 
-_PARTS = 2
-"""What a layer keeps of a request: the convolution's last inputs and the recurrent state."""
+_MOST_PARTS = 2
+"""What a layer keeps of a request: the convolution's last inputs and, but for short convolutions,
+the recurrent state."""
 
 
 def builder_classes() -> tuple[type, type]:
@@ -82,7 +83,8 @@ class StateGroup:
         key: Tells the group from the others of the engine.
         builder: vLLM's metadata builder of the group.
         metadata: What it has built.
-        layers: vLLM's layers; ``kv_cache`` of each holds convolution windows and states.
+        layers: vLLM's layers; ``kv_cache`` of each holds convolution windows and, but for short
+            convolutions, states.
         rows: Requests in the batch; further rows are padding.
     """
 
@@ -141,17 +143,17 @@ class StateGroup:
         return tuple(part for layer in self.layers for part in self._content(layer, place))
 
     def _content(self, layer: Any, place: Place) -> Iterator[Any]:
-        if len(layer.kv_cache) != _PARTS:
+        if not 1 <= len(layer.kv_cache) <= _MOST_PARTS:
             raise UnsupportedError(
-                f"{type(layer).__name__}: expected a convolution's inputs and a state, "
-                f"found {len(layer.kv_cache)} tensor(s) kept for each request"
+                f"{type(layer).__name__}: expected a convolution's inputs and at most one state, "
+                f"found {len(layer.kv_cache)} tensors kept for each request"
             )
         from vllm.model_executor.layers.mamba.mamba_utils import is_conv_state_dim_first
 
-        windows, states = layer.kv_cache
+        windows, *states = layer.kv_cache
         window = windows[place.window]
         if not is_conv_state_dim_first():
             window = window.transpose(0, 1)  # channels first, inputs last
         length = window.shape[1] - self.drafts
         yield window[:, place.offset : place.offset + length].clone()
-        yield states[place.state].clone()
+        yield from (state[place.state].clone() for state in states)
