@@ -11,7 +11,8 @@ import requests
 
 from hybridwatch.errors import GithubError
 from hybridwatch.github import pull_request as ours
-from hybridwatch.github.pull_request import Access, Check, PullRequest
+from hybridwatch.github.door import Access
+from hybridwatch.github.pull_request import Check, PullRequest
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
 
 MARK = "<!-- ours -->"
