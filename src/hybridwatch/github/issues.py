@@ -47,7 +47,7 @@ class OurIssues:
 
     def __init__(self, access: Access, repository: str, label: str) -> None:
         self._door = Door(access, repository, _RETRIED, _HINTS)
-        self._repository = self._door.github.get_repo(repository, lazy=True)
+        self._repository = self._door.github.get_repo(repository)
         self._label = label
         self._me: int | None = None
 

@@ -28,7 +28,7 @@ class Http:
 
     def __init__(self, secrets: Collection[str], headers: Mapping[str, str] | None = None) -> None:
         self._secrets = sorted((one for one in secrets if one), key=len, reverse=True)
-        self._client = httpx.Client(timeout=_TIMEOUT_S, headers=headers, follow_redirects=False)
+        self._headers = dict(headers or {})
 
     def call(self, method: str, url: str, **what: Any) -> httpx.Response:
         """Make a call.
@@ -42,14 +42,18 @@ class Http:
             UndeliveredError: The service refuses, or cannot be reached.
         """
         try:
-            with discreet(_LOG, self._redact):
-                answer = self._client.request(method, url, **what)
+            # A connection for each call: a few a night, and none is left open.
+            with discreet(_LOG, self._redact), self._client() as client:
+                answer = client.request(method, url, **what)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             line = self._redact(one_line(f"{type(error).__name__}: {error}"))[:_SHOWN]
             raise UndeliveredError(f"cannot be reached: {line}", again=True) from None
         if not answer.is_success:
             raise self._refusal(answer)
         return answer
+
+    def _client(self) -> httpx.Client:
+        return httpx.Client(timeout=_TIMEOUT_S, headers=self._headers, follow_redirects=False)
 
     def _refusal(self, answer: httpx.Response) -> UndeliveredError:
         status = answer.status_code
