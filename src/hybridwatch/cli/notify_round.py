@@ -35,7 +35,13 @@ def channels_here() -> Channels | None:
 
 
 def outbox_of(results: Path) -> Outbox:
-    """Open the outbox of a results folder."""
+    """Open the outbox of a results folder.
+
+    Raises:
+        NotifyError: There is no such folder.
+    """
+    if not results.is_dir():
+        raise NotifyError(f"{results}: expected a results folder, found none")
     return Outbox(Database(url_of(results), NotifyError))
 
 
@@ -78,8 +84,8 @@ def tell_at_the_end(
     """
     if channels is None:
         return True
-    outbox = outbox_of(results)
     try:
+        outbox = outbox_of(results)
         look = partial(place_of, results, channels, policy)
         found = tell(outbox, sender_of(outbox, channels), channels.all, look)
     except HybridwatchError as error:

@@ -62,9 +62,7 @@ def call(results, file, services, monkeypatch):
 def test_a_dry_run_shows_and_keeps_nothing(call, services, results) -> None:
     for _ in range(2):
         output = call("--dry-run").stdout
-        assert output.startswith(
-            "slack team: 1 new message, 0 waiting\n  new: A contract broke in "
-        )
+        assert output.startswith("slack team: 1 new message, 0 waiting\n  new: A contract broke")
         assert "webhook pager: 1 new message" in output
     assert (services.slack, services.events) == ([], [])
 
@@ -150,6 +148,13 @@ def test_without_a_file_the_home_is_named(own_home) -> None:
     assert f"{own_home / 'notify.toml'}: cannot be read" in answer.stderr
 
 
+def test_a_folder_that_is_not_there_is_named(file, tmp_path) -> None:
+    words = ["notify", str(file), "--results", str(tmp_path / "nothing")]
+    answer = CliRunner().invoke(cli, words)
+    assert answer.exit_code == 2
+    assert "nothing: expected a results folder, found none" in answer.stderr
+
+
 def test_the_policy_decides_what_is_told(call, tmp_path, services) -> None:
     policy = tmp_path / "gate.toml"
     policy.write_text('[[rule]]\nmetric = "*"\naction = "watch"\n')
@@ -166,6 +171,7 @@ def test_other_verbs_send_at_their_end_where_the_home_has_a_file(
     assert tell_at_the_end(channels, results)
     assert "notify: slack team: 1 message sent" in capsys.readouterr().out
     assert len(services.slack) == 1
+    (own_home / "nothing").mkdir()
     assert not tell_at_the_end(channels, own_home / "nothing")
     assert "expected a results folder with records" in capsys.readouterr().out
 

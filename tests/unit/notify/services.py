@@ -6,6 +6,7 @@ projects' own packages for receivers, GitLab's documented parameters, and a real
 (``aiosmtpd``).
 """
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -120,6 +121,8 @@ class Services:
                 note = {"id": len(self.notes) + 1, "iid": number, "author": {"id": ME}, **sent}
                 self.notes.append(note)
                 return 201, note, {}
+            case _:
+                pass
         return 404, {"message": "404 Project Not Found"}, {}
 
     def open_issue(
@@ -293,6 +296,7 @@ class _Controller(Controller):
     """Asks itself whether it serves at the port that it was given, not at port 0."""
 
     def _trigger_server(self) -> None:
+        assert isinstance(self.server, asyncio.Server)
         self.port = self.server.sockets[0].getsockname()[1]
         super()._trigger_server()
 

