@@ -69,14 +69,16 @@ class OurIssues:
             ]
 
     def get(self, number: int) -> Written | None:
-        """Give an issue; ``None`` if it is gone.
+        """Give an issue of ours; ``None`` if it is gone, or somebody else's.
 
         Raises:
             GithubError: GitHub refuses.
         """
         with self._door.errors(f"read issue {number} of"):
+            me = self._myself()
             try:
-                return self._written(self._repository.get_issue(number))
+                found = self._repository.get_issue(number)
+                return self._written(found) if author_of(found) == me else None
             except GithubException as error:
                 if error.status in _GONE:
                     return None
@@ -106,7 +108,9 @@ class OurIssues:
             GithubError: GitHub refuses.
         """
         with self._door.errors(f"change issue {number} of"):
-            self._issue(number).edit(title=title, body=body, state=state, state_reason=reason)
+            self._repository.get_issue(number).edit(
+                title=title, body=body, state=state, state_reason=reason
+            )
 
     def comments(self, number: int) -> Iterator[str]:
         """Give the texts of our comments on an issue.
@@ -116,7 +120,7 @@ class OurIssues:
         """
         with self._door.errors(f"read the comments on issue {number} of"):
             me = self._myself()
-            found = self._issue(number).get_comments()
+            found = self._repository.get_issue(number).get_comments()
             texts = [plain(comment.body) for comment in found if author_of(comment) == me]
         yield from texts
 
@@ -127,11 +131,7 @@ class OurIssues:
             GithubError: GitHub refuses.
         """
         with self._door.errors(f"comment on issue {number} of"):
-            self._issue(number).create_comment(text)
-
-    def _issue(self, number: int) -> Issue:
-        """Give an issue without asking for it."""
-        return self._repository.get_issue(number)
+            self._repository.get_issue(number).create_comment(text)
 
     def _myself(self) -> int:
         if self._me is None:

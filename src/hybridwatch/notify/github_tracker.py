@@ -40,7 +40,7 @@ class GithubTracker:
             return [_issue(one) for one in self._ours.find(is_marked)]
 
     def get(self, number: str) -> Issue | None:
-        """Give an issue; ``None`` if it is gone."""
+        """Give an issue of ours; ``None`` if it is gone, or somebody else's."""
         with _undelivered():
             found = self._ours.get(int(number))
         return None if found is None else _issue(found)

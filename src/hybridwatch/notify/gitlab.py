@@ -45,13 +45,14 @@ class GitlabTracker:
         return [_issue(one) for one in pages if is_marked(one["description"] or "")]
 
     def get(self, number: str) -> Issue | None:
-        """Give an issue; ``None`` if it is gone."""
+        """Give an issue of ours; ``None`` if it is gone, or somebody else's."""
         try:
-            return _issue(self._http.call("GET", f"{self._issues}/{number}").json())
+            found = self._http.call("GET", f"{self._issues}/{number}").json()
         except UndeliveredError as error:
             if str(error).startswith(_GONE):
                 return None
             raise
+        return _issue(found) if found["author"]["id"] == self._myself() else None
 
     def create(self, wanted: Wanted) -> Issue:
         """Make an issue."""

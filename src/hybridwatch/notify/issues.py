@@ -56,7 +56,7 @@ class Tracker(Protocol):
         """List our issues with a mark in their text, the oldest first."""
 
     def get(self, number: str) -> Issue | None:
-        """Give an issue of ours; ``None`` if it is gone."""
+        """Give an issue of ours; ``None`` if it is gone, or somebody else's."""
 
     def create(self, wanted: Wanted) -> Issue:
         """Make an issue; sent once, whatever becomes of the answer."""
@@ -99,7 +99,9 @@ class IssueDoor:
         return Receipt(issue.number, issue.complaint)
 
     def _found(self, message: Message, place: str) -> Issue | None:
-        if place and (known := self._tracker.get(place)) is not None:
+        known = self._tracker.get(place) if place else None
+        # The file may name another repository by now, where the number is another topic's.
+        if known is not None and (_TOPIC not in known.body or _topic(message) in known.body):
             return known
         return next(iter(self._ours(message)), None)
 
@@ -114,28 +116,31 @@ class IssueDoor:
         return first if first.number != made.number else made
 
     def _ours(self, message: Message) -> list[Issue]:
-        topic = f"<!-- hybridwatch-topic: {message.topic} -->"
-        return self._tracker.find(lambda body: topic in body)
+        return self._tracker.find(lambda body: _topic(message) in body)
 
 
+_TOPIC: Final = "<!-- hybridwatch-topic: "
 _KEEPER: Final = "<sub>`hybridwatch notify` keeps this issue</sub>"
 
 
 def wanted_of(message: Message) -> Wanted:
     """Say how the issue of a topic shall be after a message."""
-    marks = f"<!-- hybridwatch-topic: {message.topic} -->\n{_mark(message)}\n"
-    is_done = message.news is not News.CLOSED
+    marks = f"{_topic(message)}\n{_mark(message)}\n"
     return Wanted(
         title=message.headline[:_TITLE],
         body="\n\n".join([*_paragraphs(message), _KEEPER, marks]),
         is_open=not message.news.is_end,
-        is_done=is_done,
+        is_done=message.news is not News.CLOSED,
     )
 
 
 def comment_of(message: Message) -> str:
     """Write what is new about a topic as a comment."""
     return "\n\n".join([*_paragraphs(message), _mark(message) + "\n"])
+
+
+def _topic(message: Message) -> str:
+    return f"{_TOPIC}{message.topic} -->"
 
 
 def _mark(message: Message) -> str:

@@ -47,6 +47,9 @@ class OnGithub:
     def forget(self) -> None:
         self.hub.issues.clear()
 
+    def write(self, number: int, body: str) -> None:
+        self.hub.issues[number - 1]["body"] = body
+
     def leave_labels_out(self) -> None:
         self.hub.keeps_labels = False
 
@@ -76,6 +79,9 @@ class OnGitlab:
 
     def forget(self) -> None:
         self.services.issues.clear()
+
+    def write(self, number: int, body: str) -> None:
+        self.services.issues[number - 1]["description"] = body
 
     def leave_labels_out(self) -> None:
         plain = self.services.open_issue
@@ -128,6 +134,25 @@ def test_what_is_delivered_twice_is_told_once(hub) -> None:
 def test_a_number_that_is_gone_is_not_trusted(hub) -> None:
     hub.door().deliver(a_message(), "9")
     assert len(hub.issues) == 1
+
+
+def test_a_number_of_another_repository_leads_to_nobody_elses_issue(hub) -> None:
+    """The file names another repository by now."""
+    hub.open("a stranger's", ours=False)
+    hub.open(wanted_of(a_message(topic="cd" * 16)).body)
+    for place in ("1", "2"):
+        assert hub.door().deliver(a_message(), place).place == "3"
+    assert hub.issues[:2] == [("x", True), ("x", True)]
+    assert len(hub.issues) == 3
+
+
+def test_an_issue_of_which_somebody_changed_the_text_is_still_it(hub) -> None:
+    hub.door().deliver(a_message(), "")
+    hub.open("padding")
+    hub.write(1, "I know more about it")
+    assert hub.door().deliver(a_message(News.WORSE, 2), "1").place == "1"
+    assert len(hub.issues) == 2
+    assert "Worse now" in hub.body()
 
 
 def test_a_mark_that_a_stranger_copied_is_not_ours(hub) -> None:

@@ -16,20 +16,25 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from hybridwatch.record.identity import ScenarioRef
+from hybridwatch.store import write_run
+from tests.builders import STARTED, a_run
 from tests.github.contract import examples
 from tests.github.hub import REPOSITORY, TOKEN
 from tests.github.hub import serving as serving_hub
 from tests.github.issue_hub import IssueHub
 from tests.unit.notify.services import PROJECT, Services, mail_server, serving
-from tests.unit.pages.suite_stores import UPGRADE, put
+from tests.unit.pages.suite_stores import FIX, UPGRADE
 
 ROOT: Final = Path(__file__).parents[3]
 SCENARIOS: Final = ("smoke/one", "smoke/two", "smoke/three")
+METRIC: Final = "contract.padded_rows_prefilling"
 SHARE: Final = 0.3
 FILE: Final = """
 [[slack]]
@@ -68,6 +73,19 @@ url = "{gitlab}"
 """
 
 
+def measure(results: Path, night: int, scenario: str, broken: float) -> None:
+    """Store a run of one contract, which is exact: no chance makes news of its own."""
+    run = a_run(
+        {METRIC: (0.0, 0.0)},
+        {METRIC: (broken, broken)},
+        id=f"{night:08x}",
+        started_at=STARTED + timedelta(days=night),
+        scenario=ScenarioRef(scenario, 1, "d" * 64, FIX),
+        builds=UPGRADE,
+    )
+    write_run(results, run)
+
+
 @dataclass
 class World:
     """The services, the process that starts calls, and what the nights gave."""
@@ -87,13 +105,7 @@ class World:
         scenario = self.drawn.choice(SCENARIOS)
         is_bad = self.drawn.random() < 0.5
         self.nights += 1
-        put(
-            self.results,
-            self.nights,
-            broken=7.0 if is_bad else 0.0,
-            scenario=scenario,
-            builds=UPGRADE,
-        )
+        measure(self.results, self.nights, scenario, 7.0 if is_bad else 0.0)
         was_bad = self.bad.get(scenario, False)
         if is_bad and not was_bad:
             self.expected[scenario].append("back" if self.expected[scenario] else "opened")
@@ -172,7 +184,7 @@ def world(tmp_path, monkeypatch) -> Iterator[World]:
             )
         )
         results = tmp_path / "results"
-        put(results, 0, scenario="smoke/before", builds=UPGRADE)
+        measure(results, 0, "smoke/before", 0.0)
         calls = stack.enter_context(
             subprocess.Popen(
                 [sys.executable, "-m", "tests.unit.notify.calls", str(results), str(file)],
