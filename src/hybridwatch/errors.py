@@ -17,6 +17,7 @@
      +- TriageError             what people decided cannot be read or kept, or is not allowed
      +- FleetError              a fleet's file, queue or cluster cannot be used
      +- CampaignError           a campaign's plan or folder cannot be used
+     +- NotifyError             a file of channels is wrong, or news cannot be sent or kept
      +- GithubError             GitHub refused, or what came from there is not to be trusted
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
          +- EngineError         the engine died, hung or answered nonsense; has its log's tail
@@ -87,7 +88,20 @@ class TriageError(HybridwatchError):
 
 
 class GithubError(HybridwatchError):
-    """GitHub refused a request, or something that came from there must not be used."""
+    """GitHub refused a request, or something that came from there must not be used.
+
+    Args:
+        message: What happened, in one line.
+        status: Of GitHub's answer; ``None`` where there is none.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NotifyError(HybridwatchError):
+    """A file of channels says something we do not understand, or news cannot be sent or kept."""
 
 
 class MeasurementError(HybridwatchError):

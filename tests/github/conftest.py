@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hybridwatch.github.pull_request import Access, PullRequest
+from hybridwatch.github.door import Access
+from hybridwatch.github.pull_request import PullRequest
 from tests.github.contract import examples, gatekeeper
 from tests.github.hub import NUMBER, REPOSITORY, TOKEN, Hub, serving
 

@@ -20,6 +20,8 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "/user": ("get",),
     "/repos/{owner}/{repo}/pulls/{pull_number}": ("get",),
     "/repos/{owner}/{repo}/pulls/{pull_number}/commits": ("get",),
+    "/repos/{owner}/{repo}/issues": ("get", "post"),
+    "/repos/{owner}/{repo}/issues/{issue_number}": ("get", "patch"),
     "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("get", "post"),
     "/repos/{owner}/{repo}/issues/comments/{comment_id}": ("patch", "delete"),
     "/repos/{owner}/{repo}/commits/{ref}/check-runs": ("get",),

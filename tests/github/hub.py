@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from tests import live_server
 
@@ -194,7 +194,8 @@ class Hub:
         shown = items[size * (page - 1) : size * page]
         headers = {}
         if len(items) > size * page:
-            following = f"{self.base}{path}?per_page={size}&page={page + 1}"
+            asked = urlencode({**query, "per_page": size, "page": page + 1})
+            following = f"{self.base}{path}?{asked}"
             headers["Link"] = f'<{following}>; rel="next"'
         return 200, shown, headers
 

@@ -11,7 +11,8 @@ import requests
 
 from hybridwatch.errors import GithubError
 from hybridwatch.github import pull_request as ours
-from hybridwatch.github.pull_request import Access, Check, PullRequest
+from hybridwatch.github.door import Access
+from hybridwatch.github.pull_request import Check, PullRequest
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
 
 MARK = "<!-- ours -->"
@@ -48,7 +49,7 @@ def test_all_that_the_bot_does_fits_the_published_description(contract, enter) -
     (check,) = contract.checks
     assert (check["name"], check["head_sha"]) == ("hybridwatch", HEAD)
     asked = {(method, re.sub(r"\d+|[ab]{40}", "N", path)) for method, path, _ in contract.requests}
-    assert len(asked) == 9, "every call that cut.py keeps but /user, a person's; and /graphql"
+    assert len(asked) == 9, "every call but those of issues and /user, a person's; and /graphql"
 
 
 def test_a_person_finds_the_own_comment_behind_the_description(contract, enter) -> None:

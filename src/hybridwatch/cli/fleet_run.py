@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.errors import FleetError
@@ -82,7 +83,10 @@ def command(
 
     Several may run at once on a PostgreSQL, and each may be ended at any time: whoever runs next
     goes on. The exit status is 1 when a job was given up, or waits for a host that is not there.
+    Where the home has a notify.toml, what is new is sent (docs/notify.md); what does not get
+    through is kept, and the exit status is 1 as well.
     """
+    channels = channels_here()
     check_writable(results)
     ledger = queue_of(results, tries)
     cluster = _cluster(address, labels, gpus)
@@ -96,6 +100,9 @@ def command(
     with stoppable():
         tally = Driver(means, Terms(patience_s=patience)).drain()
     _tell(tally, as_json=as_json)
+    told = tell_at_the_end(channels, results, err=as_json)
+    if tally.given_up or tally.left or not told:
+        raise click.exceptions.Exit(_BAD_NEWS)
 
 
 def _cluster(address: str, labels: tuple[str, ...], gpus: int) -> Cluster:
@@ -131,5 +138,3 @@ def _tell(tally: Tally, *, as_json: bool) -> None:
             say(f"{plural(tally.given_up, 'job')} given up; see: hybridwatch fleet status")
         for reason, count in sorted(tally.left.items()):
             say(f"{plural(count, 'job')} left: {reason or 'a driver went before their turn'}")
-    if tally.given_up or tally.left:
-        raise click.exceptions.Exit(_BAD_NEWS)

@@ -46,7 +46,8 @@ def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "P
     """
     # PyGithub is an extra, and takes a second to load.
     try:
-        from hybridwatch.github.pull_request import PUBLIC_API, Access, PullRequest
+        from hybridwatch.github.door import PUBLIC_API, Access
+        from hybridwatch.github.pull_request import PullRequest
     except ModuleNotFoundError as error:
         raise HybridwatchError(
             f"{verb}: GitHub needs the Python module {error.name!r}, which is not installed "

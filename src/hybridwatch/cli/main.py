@@ -43,6 +43,7 @@ VERBS: Final[Mapping[str, str]] = {
     "openmetrics": "Print gauges for Prometheus: verdicts, ages, alerts, queue.",
     "gpu": "Prepare a rented GPU, and measure the most important things first.",
     "fleet": "Measure on many hosts from one queue.",
+    "notify": "Send what changed to Slack, a webhook, e-mail or issues.",
     "nightly": "Measure, judge, decide and publish, once a night.",
     "store": "Check that records and verdicts are as they were written.",
     "prune": "Throw away what grew old, and nothing that somebody rests on.",

@@ -11,6 +11,7 @@ import click
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
@@ -71,8 +72,11 @@ def command(
 
     Without SCENARIO, those that the policy expects. A second call on the same day adds nothing;
     after an interruption the next call continues. The results are the records, asv's site, a
-    Markdown report and the answer of the gate. The exit status is 1 when the gate fails.
+    Markdown report and the answer of the gate. The exit status is 1 when the gate fails. Where the
+    home has a notify.toml, what is new is sent (docs/notify.md); what does not get through is kept,
+    and the exit status is 1 as well.
     """
+    channels = channels_here()  # what is wrong with the file is better said before a night
     labels = (build, baseline or build)
     specs = {spec.name: spec for spec in (parse_label(label).spec for label in labels)}
     for spec in specs.values():
@@ -98,7 +102,8 @@ def command(
         say(f"{name + ':':<8}{folder / file}")
     passed = findings.gate.passed
     say(f"{'pass' if passed else 'fail'}: {title_of(findings)}")
-    if not passed:
+    told = tell_at_the_end(channels, results, policy)
+    if not (passed and told):
         raise click.exceptions.Exit(_BAD_NEWS)
 
 

@@ -1,15 +1,17 @@
 """One database, SQLite or PostgreSQL: connections, turns of writers, errors in plain words."""
 
 import contextlib
+import fcntl
 import shutil
 import sqlite3
 import tempfile
 import weakref
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from hybridwatch.database.url import DATABASE_FILE, file_url, secrets_of, shown
@@ -118,6 +120,33 @@ class Database:
         with self._in_words(), self._engine.begin() as connection:
             yield connection
 
+    @contextlib.contextmanager
+    def alone(self, name: str) -> Iterator[bool]:
+        """Try to be the only process that does something, which may take long.
+
+        The kernel, or the server, ends the claim of a process that ends, however it ends.
+
+        Args:
+            name: Of what is done.
+
+        Returns:
+            Whether nobody else does it.
+
+        Raises:
+            HybridwatchError: As ``error``, when the claim cannot be made.
+        """
+        if self.file is None:
+            with self._in_words(), self._engine.connect() as connection:
+                claimed = connection.execution_options(isolation_level="AUTOCOMMIT")
+                yield from _on_server(claimed, zlib.crc32(name.encode()))
+            return
+        try:
+            lock = self.file.with_name(f"{self.file.name}.{name}.lock").open("w")
+        except OSError as error:
+            raise self._error(f"{self.name}: {error.strerror}") from error
+        with lock:
+            yield _is_locked(lock)
+
     def close(self) -> None:
         """Let go of connections; the next call makes new ones."""
         self._engine.dispose()
@@ -161,6 +190,24 @@ class Database:
         for secret in self._secrets:
             line = line.replace(secret, "***")
         return line
+
+
+def _on_server(connection: Connection, number: int) -> Iterator[bool]:
+    key = {"number": number}
+    mine = bool(connection.scalar(text("SELECT pg_try_advisory_lock(:number)"), key))
+    try:
+        yield mine
+    finally:
+        if mine:
+            connection.execute(text("SELECT pg_advisory_unlock(:number)"), key)
+
+
+def _is_locked(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _options(url: URL) -> list[str]:

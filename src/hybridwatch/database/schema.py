@@ -360,3 +360,37 @@ DRIVER: Final = Table(
     Column("ended", Boolean, nullable=False),
 )
 """Who drains the queue; one that has not shown itself for a while is taken for dead."""
+
+TOLD: Final = Table(
+    "notify_told",
+    METADATA,
+    Column("channel", String(64), nullable=False),
+    Column("topic", String(32), nullable=False),
+    Column("standing", String(16), nullable=False),
+    Column("seen", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("messages", Integer, nullable=False),
+    Column("place", Text, nullable=False),
+    PrimaryKeyConstraint("channel", "topic"),
+)
+"""How a topic (an alert, or what a machine did not measure) stood when a channel was last brought
+in line with it; ``seen`` and ``content`` are JSON, ``place`` is the number of its issue."""
+
+MESSAGE: Final = Table(
+    "notify_message",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("turn", Integer, nullable=False),
+    Column("channel", String(64), nullable=False),
+    Column("topic", String(32), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("news", String(16), nullable=False),
+    Column("content", Text, nullable=False),
+    Column("made_at", Moment, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("trouble", Text, nullable=False),
+    Column("sent_at", Moment),
+    Index("notify_message_by_channel", "channel", "sent_at"),
+)
+"""The outbox: one piece of news for one channel, kept until it is sent, and after that. ``turn`` is
+the order of sending."""

@@ -76,8 +76,14 @@ def _lines(schema: Schema, detail: ErrorDetails) -> Iterator[str]:
             known = [metric.id for metric in METRICS] + [f"{name}.*" for name in FAMILIES]
             yield f"{key}: no metric has this id; {closest(str(detail['input']), known)}"
         case _:
-            found = quoted(detail["input"])
-            yield f"{key}: expected {_expected(schema, location)}, found {found}"
+            yield f"{key}: expected {_expected(schema, location)}, found {_found(schema, detail)}"
+
+
+def _found(schema: Schema, detail: ErrorDetails) -> str:
+    """Show what was written, unless it stands where somebody may have put a secret."""
+    if _at(schema, detail["loc"]).get("writeOnly"):
+        return "something else, which is not shown since it may be a secret"
+    return quoted(detail["input"])
 
 
 def _writable(keys: Sequence[str]) -> list[str]:

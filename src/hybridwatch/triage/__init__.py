@@ -21,7 +21,7 @@ from hybridwatch.triage.act import (
     unmute,
 )
 from hybridwatch.triage.alert_key import CONTROL, Judged, Matter, Question
-from hybridwatch.triage.alerts import Alert, Status, alerts_of, answered
+from hybridwatch.triage.alerts import Alert, Since, Status, alerts_of, answered, since
 from hybridwatch.triage.decisions import (
     UNDECIDED,
     Decisions,
@@ -47,6 +47,7 @@ __all__ = [
     "Ruling",
     "Seen",
     "SeenPart",
+    "Since",
     "Status",
     "Story",
     "TriageConflict",
@@ -62,6 +63,7 @@ __all__ = [
     "mute",
     "note",
     "reopen",
+    "since",
     "stories_of",
     "unmute",
 ]

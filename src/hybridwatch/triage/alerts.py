@@ -33,6 +33,17 @@ class Status(Enum):
     RESOLVED = "resolved"
 
 
+class Since(Enum):
+    """What became of an alert since somebody saw it."""
+
+    NOTHING = "nothing"
+    """It is as bad as it was, or better."""
+    WORSE = "worse"
+    """Another metric blocks, it blocks now where it warned, or an effect grew much larger."""
+    BACK = "came back"
+    """It was shown good, and is bad again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alert:
     """Bad news about one matter, and what became of it.
@@ -86,6 +97,24 @@ class Alert:
         newest, lead = self.newest, self.cause.lead
         parts = tuple(SeenPart(p.metric, p.statistic, p.effect) for p in self.cause.parts)
         return Seen(newest.run_id, newest.started_at, lead.verdict, lead.effect, self.rank, parts)
+
+
+def since(alert: Alert, seen: Seen) -> Since:
+    """Say what became of an alert that is not resolved since somebody saw it.
+
+    Args:
+        alert: As it is now.
+        seen: What that person had before the eyes; with ``parts``.
+    """
+    after = list(_after(seen, alert.story))
+    if any(one.recovers for one in after):
+        return Since.BACK
+    known = {part.key for part in seen.parts}
+    for part in alert.cause.parts:
+        joined = part.action is Action.BLOCK and (part.metric, part.statistic) not in known
+        if joined or any(_is_worse(one, part, seen) for one in after):
+            return Since.WORSE
+    return Since.NOTHING
 
 
 def alerts_of(
@@ -164,7 +193,7 @@ def _answer(part: Part, story: Story, decisions: Decisions) -> Deed | None:
 
 def _still_holds(entry: Entry, part: Part, story: Story) -> bool:
     """Whether an answer covers what came after it."""
-    after = list(_after(entry, story))
+    after = list(_after(entry.seen, story))
     if entry.act.deed is Deed.INVALID:
         return not any(one.cause is not None or one.recovers for one in after)
     if entry.act.deed is not Deed.ACCEPT and any(one.recovers for one in after):
@@ -172,9 +201,9 @@ def _still_holds(entry: Entry, part: Part, story: Story) -> bool:
     return not any(_is_worse(one, part, entry.seen) for one in after)
 
 
-def _after(entry: Entry, story: Story) -> Iterator[Ruling]:
-    seen = (entry.seen.started_at, entry.seen.run_id)
-    return (one for one in story.rulings if one.place > seen)
+def _after(seen: Seen, story: Story) -> Iterator[Ruling]:
+    place = (seen.started_at, seen.run_id)
+    return (one for one in story.rulings if one.place > place)
 
 
 def _is_worse(one: Ruling, part: Part, seen: Seen) -> bool:
@@ -194,7 +223,7 @@ def _is_worse(one: Ruling, part: Part, seen: Seen) -> bool:
 def _is_doubted(story: Story, decisions: Decisions) -> bool:
     """Whether somebody reopened the alert and no run has shown all well since."""
     return any(
-        entry.act.deed is Deed.REOPEN and not any(one.recovers for one in _after(entry, story))
+        entry.act.deed is Deed.REOPEN and not any(one.recovers for one in _after(entry.seen, story))
         for entry in decisions.all
     )
 

@@ -1,7 +1,6 @@
 """One alert: what happened and why, what shows it, what changed, how to measure it again."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from hybridwatch.analysis.cause import Area
@@ -12,15 +11,7 @@ from hybridwatch.history.overview_rows import name_of
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.history.trials import trials_of
 from hybridwatch.pages.address import address
-from hybridwatch.pages.alert_words import (
-    NOBODY,
-    alert_text,
-    change_of,
-    entry_line,
-    is_control,
-    rank_of,
-    status_line,
-)
+from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -48,6 +39,7 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.record.lasting import is_lasting
 from hybridwatch.report import numbers
+from hybridwatch.report.alert_text import alert_text, change_of, is_control, own_report, rank_of
 from hybridwatch.report.sentence import plural, repeat_command
 from hybridwatch.store import Broken
 from hybridwatch.triage import Alert, Change, Deed, Ruling
@@ -93,11 +85,7 @@ def _own(alert: Alert, entry: Entry | Broken | None) -> Report | None:
     """Give the report of the newest bad run, as far as it speaks of this alert."""
     if not isinstance(entry, Entry) or entry.report is None:
         return None
-    if is_control(alert):
-        return entry.report
-    parts = {(part.metric, part.statistic) for part in alert.cause.parts}
-    own = [c for c in entry.report.comparisons if (c.metric.id, c.statistic) in parts]
-    return replace(entry.report, comparisons=tuple(own))
+    return own_report(alert, entry.report)
 
 
 def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:

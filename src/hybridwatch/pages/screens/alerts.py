@@ -6,14 +6,7 @@ from typing import Final
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.alert_words import (
-    NOBODY,
-    alert_text,
-    change_of,
-    entry_line,
-    rank_of,
-    status_line,
-)
+from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -34,6 +27,7 @@ from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
+from hybridwatch.report.alert_text import alert_text, change_of, rank_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.triage import Alert, Entry, Status
 

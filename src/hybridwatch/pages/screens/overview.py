@@ -18,7 +18,6 @@ from hybridwatch.history.overview_rows import (
     name_of,
 )
 from hybridwatch.pages.address import address
-from hybridwatch.pages.alert_words import alert_text
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -47,6 +46,7 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.record.role import Role
 from hybridwatch.report import numbers
+from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.sentence import plural
 from hybridwatch.triage import Status

@@ -10,7 +10,6 @@ from hybridwatch.history.runs import Row, controls_last, runs_by_id
 from hybridwatch.history.severity import verdict_of, worst_first
 from hybridwatch.history.trials import Trials, trials_of
 from hybridwatch.pages.address import address
-from hybridwatch.pages.alert_words import alert_text
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -39,6 +38,7 @@ from hybridwatch.pages.screens.empty import broken_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.seal import NO_DIGEST
 from hybridwatch.report import numbers
+from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
 from hybridwatch.report.sentence import centers_of, headline, name_of, plural, reason
 from hybridwatch.store import Broken

@@ -14,7 +14,6 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
-from hybridwatch.pages.alert_words import is_control
 from hybridwatch.pages.document import (
     Block,
     Column,
@@ -26,6 +25,7 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.screens.screen import Source
+from hybridwatch.report.alert_text import is_control
 from hybridwatch.report.sentence import bisect_command
 from hybridwatch.scenario.scenario import ACCURACY
 from hybridwatch.store import Broken

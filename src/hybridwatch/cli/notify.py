@@ -1,0 +1,126 @@
+"""``hybridwatch notify``: send what changed since it was last sent."""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.notify_round import lines_of, outbox_of, place_of, sender_of
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
+from hybridwatch.home import home_or_shipped
+from hybridwatch.notify.channels import CHANNELS_FILE, Channels, read_channels
+from hybridwatch.notify.message import Message
+from hybridwatch.notify.outbox import Outbox
+from hybridwatch.notify.sending import Sent
+from hybridwatch.notify.telling import Preview, chosen_channels, preview, skip, tell
+from hybridwatch.report.sentence import plural
+from hybridwatch.watch.policy import takes_policy
+
+_BAD_NEWS: Final = 1
+_SCHEMA_VERSION: Final = 1
+
+
+@click.command(
+    "notify",
+    epilog=examples(
+        "hybridwatch notify --dry-run",
+        "hybridwatch notify",
+        "hybridwatch notify --channel team --json",
+        "hybridwatch notify notify.toml --skip",
+    ),
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--channel", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated."
+)
+@takes_results("Folder whose records have the alerts, and whose database has the outbox.")
+@takes_policy
+@click.option("--dry-run", is_flag=True, help="Print what would be sent; send and keep nothing.")
+@click.option("--skip", "skips", is_flag=True, help="Take what is new for heard, and send nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+def command(
+    *,
+    file: Path | None,
+    names: tuple[str, ...],
+    results: Path,
+    policy: Policy,
+    dry_run: bool,
+    skips: bool,
+    as_json: bool,
+) -> None:
+    """Send what changed since the last call: an alert that opened, grew worse, came back or ended.
+
+    FILE names the channels (docs/notify.md); it is notify.toml of the home, if it is not named. One
+    message stands for one cause. What does not get through is kept and sent with the next call; the
+    exit status is then 1.
+    """
+    if dry_run and skips:
+        raise click.UsageError("--dry-run keeps nothing, --skip does: give one of them.")
+    channels = read_channels(file or home_or_shipped() / CHANNELS_FILE)
+    wanted = chosen_channels(channels, names)
+    outbox, look = outbox_of(results), partial(place_of, results, channels, policy)
+    _name_stranded(outbox, channels)
+    if dry_run:
+        _show(preview(outbox, wanted, look()), as_json=as_json)
+    elif skips:
+        count = skip(outbox, wanted, look)
+        say(f"{plural(count, 'message')} taken for heard", err=as_json)
+        if as_json:
+            _print([])
+    else:
+        _tell(tell(outbox, sender_of(outbox, channels), wanted, look), as_json=as_json)
+
+
+def _show(found: Sequence[Preview], *, as_json: bool) -> None:
+    if as_json:
+        _print([_channel_json(one, waiting=one.waiting, new=one.new) for one in found])
+        return
+    for one in found:
+        counted = plural(len(one.new), "new message")
+        say(f"{one.kind} {one.channel}: {counted}, {len(one.waiting)} waiting")
+        for message in one.waiting:
+            say(f"  waiting: {message.headline}: {message.trouble or 'not tried yet'}")
+        for message in one.new:
+            say(f"  new: {message.headline}{message.detail and f': {message.detail}'}")
+
+
+def _tell(found: Sequence[Sent], *, as_json: bool) -> None:
+    if as_json:
+        _print(
+            [_channel_json(one, one.troubles, sent=one.sent, waiting=one.waiting) for one in found]
+        )
+    else:
+        say(*lines_of(found))
+    if any(one.waiting for one in found):
+        raise click.exceptions.Exit(_BAD_NEWS)
+
+
+def _channel_json(
+    one: Preview | Sent, troubles: Sequence[str] = (), **messages: Sequence[Message]
+) -> dict[str, Any]:
+    return {
+        "channel": one.channel,
+        "kind": one.kind,
+        "troubles": list(troubles),
+        "messages": [
+            {**message.to_json(), "state": state, "trouble": message.trouble}
+            for state, some in messages.items()
+            for message in some
+        ],
+    }
+
+
+def _print(channels: Sequence[dict[str, Any]]) -> None:
+    document = {"schema_version": _SCHEMA_VERSION, "channels": channels}
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def _name_stranded(outbox: Outbox, channels: Channels) -> None:
+    for name, count in outbox.stranded([one.name for one in channels.all]).items():
+        counted = plural(count, "message")
+        say(f"{counted} for {name}, which is no channel of {channels.path} any more", err=True)

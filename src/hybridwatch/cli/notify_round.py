@@ -1,0 +1,109 @@
+"""A round of ``notify``, for the verb and for the verbs that end with one."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.say import say
+from hybridwatch.database.connection import Database
+from hybridwatch.database.decisions import TRIAGE_VARIABLE
+from hybridwatch.database.update import open_index
+from hybridwatch.database.url import url_of
+from hybridwatch.errors import HybridwatchError, NotifyError
+from hybridwatch.home import home_or_shipped
+from hybridwatch.notify.channels import CHANNELS_FILE, Channels, read_channels
+from hybridwatch.notify.doors import door_of
+from hybridwatch.notify.gather import Place
+from hybridwatch.notify.outbox import Outbox
+from hybridwatch.notify.sending import Sender, Sent
+from hybridwatch.notify.telling import tell
+from hybridwatch.report.sentence import plural
+from hybridwatch.watch.checkout import checkout_here
+
+
+def channels_here() -> Channels | None:
+    """Read the channels of the home; ``None`` where it has no such file.
+
+    Raises:
+        NotifyError: The file is wrong.
+    """
+    path = home_or_shipped() / CHANNELS_FILE
+    return read_channels(path) if path.is_file() else None
+
+
+def outbox_of(results: Path) -> Outbox:
+    """Open the outbox of a results folder.
+
+    Raises:
+        NotifyError: There is no such folder.
+    """
+    if not results.is_dir():
+        raise NotifyError(f"{results}: expected a results folder, found none")
+    return Outbox(Database(url_of(results), NotifyError))
+
+
+def place_of(results: Path, channels: Channels, policy: Policy | None = None) -> Place:
+    """Look at a results folder.
+
+    Args:
+        results: The folder.
+        channels: Say where the dashboard is.
+        policy: What judges; the home's if it is not given.
+    """
+    checkout = checkout_here()
+    return Place(
+        results=results,
+        index=open_index(results),
+        checkout=checkout if policy is None else replace(checkout, policy=policy),
+        triage=os.environ.get(TRIAGE_VARIABLE, ""),
+        dashboard=channels.dashboard,
+    )
+
+
+def sender_of(outbox: Outbox, channels: Channels) -> Sender:
+    """Give what sends."""
+    return Sender(outbox, lambda channel: door_of(channel, channels))
+
+
+def tell_at_the_end(
+    channels: Channels | None, results: Path, policy: Policy | None = None, *, err: bool = False
+) -> bool:
+    """Send what is new at the end of another verb, whose own answer is not to be lost.
+
+    Args:
+        channels: Who is to hear; ``None`` for nobody.
+        results: The results folder.
+        policy: What judges; the home's if it is not given.
+        err: Whether to speak on standard error.
+
+    Returns:
+        Whether everything got through.
+    """
+    if channels is None:
+        return True
+    try:
+        outbox = outbox_of(results)
+        look = partial(place_of, results, channels, policy)
+        found = tell(outbox, sender_of(outbox, channels), channels.all, look)
+    except HybridwatchError as error:
+        say(f"notify: {error}", err=err)
+        return False
+    say(*(f"notify: {line}" for line in lines_of(found)), err=err)
+    return not any(one.waiting for one in found)
+
+
+def lines_of(found: Sequence[Sent]) -> list[str]:
+    """Say what became of each channel."""
+    lines: list[str] = []
+    for one in found:
+        if one.sent or one.waiting:
+            waiting = f", {len(one.waiting)} kept to be sent again" if one.waiting else ""
+            counted = plural(len(one.sent), "message")
+            lines.append(f"{one.kind} {one.channel}: {counted} sent{waiting}")
+        lines += [f"  sent: {message.headline}" for message in one.sent]
+        lines += [f"  kept: {message.headline}" for message in one.waiting]
+        lines += [f"  trouble: {trouble}" for trouble in one.troubles]
+    return lines or [f"nothing new for {plural(len(found), 'channel')}"]

@@ -1,0 +1,199 @@
+"""A message: one piece of news about one cause, in facts and in plain words.
+
+What it says is fixed when the news is found, so that it says the same whenever it gets through.
+Texts come from records: whoever shows them as Markdown, HTML or a terminal escapes them.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final, Self
+
+from hybridwatch.report.escape import one_line
+
+_ID_DIGITS: Final = 32
+_SHOWN: Final = 30
+"""Metrics, or scenarios that were not measured, which a message names."""
+
+
+class News(Enum):
+    """What happened; the values are stored and sent."""
+
+    OPENED = "opened"
+    WORSE = "worse"
+    BACK = "back"
+    """It was shown good, or closed, and is bad again."""
+    AGAIN = "again"
+    """A mute ended, or a person opened it again."""
+    CLOSED = "closed"
+    """A person said that nothing is to be done."""
+    RECOVERED = "recovered"
+    GONE = "gone"
+    """Nothing says any more that it is bad: records or the policy changed."""
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nobody has to do anything any more."""
+        return self in {News.CLOSED, News.RECOVERED, News.GONE}
+
+
+_LEADS: Final[Mapping[News, str]] = {
+    News.OPENED: "",
+    News.WORSE: "Worse now",
+    News.BACK: "Back",
+    News.AGAIN: "Open again",
+    News.CLOSED: "Closed",
+    News.RECOVERED: "Recovered",
+    News.GONE: "No longer counted",
+}
+_WHY_GONE: Final = "The records or the policy changed, and nothing says any more that it is bad."
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A metric that shows the trouble; ``change`` is ``effect`` in words, ``-`` without one."""
+
+    metric: str
+    statistic: str
+    verdict: str
+    effect: float | None
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a message says.
+
+    Attributes:
+        what: What happened: ``Slower``.
+        detail: By how much; may be empty.
+        scenario: Where; empty for several.
+        testbed: On which machine; empty for no certain one.
+        rank: What the gate does about it: ``block`` or ``warn``.
+        area: What is affected (``analysis.cause.Area``); ``gap`` for what was not measured.
+        baseline: Label of the build that it was measured against; empty for a gap.
+        contender: Label of the build that shows it; empty for a gap.
+        run: The newest run that was bad; empty for none.
+        since: When the run began that opened it; empty where that is not known.
+        metrics: What shows it, the one to name first.
+        missing: Of a gap: each scenario with its reason.
+        note: Why somebody closed it.
+        link: Address of its page of the dashboard; empty for none.
+    """
+
+    what: str
+    detail: str
+    scenario: str
+    testbed: str
+    rank: str
+    area: str
+    baseline: str = ""
+    contender: str = ""
+    run: str = ""
+    since: str = ""
+    metrics: tuple[Shown, ...] = ()
+    missing: tuple[str, ...] = ()
+    note: str = ""
+    link: str = ""
+
+    def to_json(self) -> str:
+        """Write it for the database."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what ``to_json`` wrote."""
+        found = json.loads(text)
+        metrics = tuple(Shown(**one) for one in found.pop("metrics"))
+        missing = tuple(found.pop("missing"))
+        return cls(**found, metrics=metrics, missing=missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One piece of news for one channel.
+
+    Attributes:
+        id: Its name, the same however often it is sent.
+        channel: For whom.
+        topic: Key of what it is about.
+        number: Which message about it this is, from 1.
+        news: What happened.
+        content: What it says.
+        made_at: When the news was found; UTC.
+        trouble: Why it did not get through so far; empty for one that was not tried.
+    """
+
+    id: str
+    channel: str
+    topic: str
+    number: int
+    news: News
+    content: Content
+    made_at: datetime
+    trouble: str = field(default="", compare=False)
+
+    @property
+    def headline(self) -> str:
+        """Say in one plain line what happened, and where."""
+        content = self.content
+        place = content.scenario or content.testbed
+        what = f"{content.what} in {place}" if content.scenario else f"{content.what} on {place}"
+        what = what if place else content.what
+        lead = _LEADS[self.news]
+        return one_line(f"{lead}: {what[:1].lower()}{what[1:]}" if lead else what)
+
+    @property
+    def detail(self) -> str:
+        """Say the rest in one line; may be empty."""
+        return one_line(_WHY_GONE if self.news is News.GONE else self.content.detail)
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Give what else a reader wants to know, each with its name."""
+        content = self.content
+        if content.contender:
+            yield "Build", one_line(f"{content.contender} against {content.baseline}")
+        if content.testbed:
+            yield "Testbed", one_line(content.testbed)
+        if not self.news.is_end:
+            yield "By the gate's policy it", "blocks" if content.rank == "block" else "warns"
+        if content.note:
+            yield "Closed as", one_line(content.note)
+        if content.since:
+            yield "Bad since", one_line(content.since)
+        if content.run:
+            yield "Newest bad run", one_line(content.run)
+
+    def lines(self) -> list[str]:
+        """Name the metrics that show it, or what was not measured, a line each."""
+        content = self.content
+        lines = [
+            f"{one.metric} {one.statistic}: {one.verdict}, {one.change}" for one in content.metrics
+        ]
+        lines = [one_line(line).removesuffix(", -") for line in lines] + [
+            one_line(line) for line in content.missing
+        ]
+        more = len(lines) - _SHOWN
+        return [*lines[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give everything as JSON (``docs/json.md``)."""
+        return {
+            "id": self.id,
+            "channel": self.channel,
+            "topic": self.topic,
+            "number": self.number,
+            "news": self.news.value,
+            "found_at": self.made_at.astimezone(UTC).isoformat(),
+            "headline": self.headline,
+            **asdict(self.content),
+        }
+
+
+def id_of(channel: str, topic: str, news: News, number: int, seen: str) -> str:
+    """Name a message: the same news has the same name, though the database was lost meanwhile."""
+    text = json.dumps([channel, topic, news.value, number, seen])
+    return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]

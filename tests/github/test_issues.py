@@ -1,0 +1,64 @@
+"""Issues behind GitHub's published description."""
+
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from hybridwatch.github.door import Access
+from hybridwatch.github.issues import OurIssues
+from tests.github.contract import examples, gatekeeper
+from tests.github.hub import PERSONAL, REPOSITORY, TOKEN, serving
+from tests.github.issue_hub import IssueHub
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IssueHub]:
+    """The small GitHub behind its contract."""
+    state = IssueHub(examples())
+    with (
+        serving(state) as upstream,
+        gatekeeper(upstream, tmp_path_factory.mktemp("prism") / "log") as address,
+    ):
+        state.base = address
+        yield state
+
+
+@pytest.mark.parametrize(("token", "login"), [(TOKEN, None), (PERSONAL, "ada")])
+def test_all_that_is_done_with_issues_fits_the_published_description(hub, token, login) -> None:
+    hub.login = login
+    ours = OurIssues(Access(token, hub.base), REPOSITORY, "hybridwatch")
+    before = len(ours.find(lambda _: True))
+    made = ours.create("Slower", "it is <!-- mark -->")
+    assert made.has_label
+    ours.comment(made.number, "worse")
+    assert list(ours.comments(made.number)) == ["worse"]
+    for state, reason in (("closed", "completed"), ("open", "reopened"), ("closed", "not_planned")):
+        ours.change(made.number, "Recovered", "over <!-- mark -->", state=state, reason=reason)
+    found = ours.get(made.number)
+    assert found is not None
+    assert found.body == "over <!-- mark -->"
+    assert len(ours.find(lambda body: "mark" in body)) == before + 1
+    assert ours.get(999) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent"),
+    [
+        ("POST", "issues", {"body": "no title"}),
+        ("POST", "issues", {"title": "x", "labels": "no list"}),
+        ("PATCH", "issues/1", {"state": "over"}),
+        ("PATCH", "issues/1", {"state_reason": "bored"}),
+        ("POST", "issues/1/comments", {"text": "no body"}),
+    ],
+)
+def test_the_description_refuses_what_github_would(hub, method, path, sent) -> None:
+    """Planted: without the gatekeeper nobody would notice."""
+    refused = requests.request(
+        method,
+        f"{hub.base}/repos/{REPOSITORY}/{path}",
+        json=sent,
+        headers={"Authorization": f"token {TOKEN}"},
+        timeout=20,
+    )
+    assert refused.status_code == 422
