@@ -138,7 +138,13 @@ class Launch:
         if self.engine.model_runner is not None:
             wishes["model_runner"] = self.engine.model_runner
         for_plugin = {SETTINGS: json.dumps({**wishes, **self.own})}
-        return {**_ENVIRONMENT, **self._devices(), **self.environment, **for_plugin}
+        return {
+            **_ENVIRONMENT,
+            **self._devices(),
+            **_variables_asked_for(self.engine),
+            **self.environment,
+            **for_plugin,
+        }
 
     def _devices(self) -> dict[str, str]:
         if self.gpus:
@@ -174,6 +180,16 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
         if wanted is not None:
             flags[name if wanted else f"no-{name}"] = ""
     return flags
+
+
+def _variables_asked_for(engine: EngineArgs) -> dict[str, str]:
+    """What a scenario asks for and a release may know as a variable alone.
+
+    Up to 0.29.0 the interval is one; from 0.30.0 on the only value that can be asked for is what an
+    engine has by itself.
+    """
+    interval = engine.prefix_cache_retention_interval
+    return {} if interval is None else {"VLLM_PREFIX_CACHE_RETENTION_INTERVAL": str(interval)}
 
 
 def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[str, str]:

@@ -171,6 +171,16 @@ FAMILIES: Final[dict[str, Metric]] = {
         0.0,
         "Times an engine's state broke a rule that must always hold; 0 is expected.",
     ),
+    "prefix_tokens": Metric(
+        "prefix_tokens",
+        Unit.COUNT,
+        Direction.HIGHER,
+        Kind.COUNT,
+        0.0,
+        "Prompt tokens of a contract trial that were asked of the prefix cache (asked), that need "
+        "not be computed (hit), and those that the attention layers by themselves have (attention) "
+        "or up to which a Mamba state is kept (mamba).",
+    ),
     "asv_time": Metric(
         "asv_time",
         Unit.SECONDS,

@@ -33,6 +33,9 @@ class EngineArgs(Part):
             by the priority that a request names.
         enable_prefix_caching: Whether prompts start from what others left in the cache.
         mamba_cache_mode: Which Mamba states the prefix cache keeps.
+        prefix_cache_retention_interval: 0 keeps of a prompt those states alone from which it, or
+            another that begins alike, can be resumed: what releases from 0.30.0 on do by
+            themselves.
         num_gpu_blocks_override: Blocks of the cache; few of them make requests wait for others.
         block_size: Tokens of a block of the cache.
         async_scheduling: Whether a step is scheduled before the one before has ended. Where drafts
@@ -56,6 +59,7 @@ class EngineArgs(Part):
     scheduling_policy: Literal["fcfs", "priority"] | None = None
     enable_prefix_caching: bool | None = None
     mamba_cache_mode: Literal["none", "align", "all"] | None = None
+    prefix_cache_retention_interval: Literal[0] | None = None
     num_gpu_blocks_override: Count | None = None
     block_size: Tokens | None = None
     async_scheduling: bool | None = None

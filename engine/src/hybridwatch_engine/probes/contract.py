@@ -185,10 +185,12 @@ class ContractProbe(CountingProbe[Counts]):
 
     def _count_prompt_rows(self, step: _Step, common: Any) -> None:
         """Count the rows that still compute their prompt in a batch shaped like a decode."""
-        if common.max_query_len != 1:
+        starts = common.query_start_loc_cpu[: step.rows + 1]
+        tokens, decode = starts.diff(), int(step.runner.uniform_decode_query_len)
+        if bool((tokens != decode).any()):
             return
         prompt = common.is_prefilling[: step.rows]
-        first = prompt & (common.seq_lens_cpu_upper_bound[: step.rows] == 1)
+        first = prompt & (common.seq_lens_cpu_upper_bound[: step.rows] == tokens)
         self._counts.first_tokens += int(first.sum())
         self._counts.one_token_extends += int((prompt & ~first).sum())
 
