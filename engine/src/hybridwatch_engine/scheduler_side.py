@@ -3,8 +3,8 @@
 What the harness calls on every worker passes through the engine's core, where the scheduler is.
 Calls that switch and count mutants are answered by the workers and there, as if by one more worker;
 those that steer steps are answered there alone. One that switches a fix or clears the cache does its
-part there too, and what the probe of the prefix cache counts there comes with the first worker's
-contract counts.
+part there too, and what the scheduler's own probes count there comes with the first worker's contract
+counts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,15 @@ from hybridwatch_engine.fixes.switchboard import switchboard
 from hybridwatch_engine.fresh_pool import order_free_blocks
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.probes.joint import UNSUPPORTED
+from hybridwatch_engine.probes.joint import UNSUPPORTED, JointProbe
 from hybridwatch_engine.probes.prefix_cache import PrefixCacheProbe
+from hybridwatch_engine.probes.progress import ProgressProbe
 from hybridwatch_engine.step_gate import StepGate
 
 
 def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     gates: dict[int, StepGate] = {}
-    probe = PrefixCacheProbe()
+    probe = JointProbe((PrefixCacheProbe(), ProgressProbe()))
 
     def collective_rpc(
         core: Any, method: Any, timeout: Any = None, args: Any = (), kwargs: Any = None

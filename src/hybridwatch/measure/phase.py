@@ -46,6 +46,8 @@ CONTRACTS: Final = (
     "prefix_hit_uncached",
     "cached_states_off",
     "repeats_missed",
+    "requests_stalled",
+    "unwritten_blocks_cached",
     "max_seq_len_excess_target",
     "max_seq_len_excess_draft",
 )
