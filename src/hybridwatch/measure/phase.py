@@ -312,6 +312,7 @@ def samples_of_steps(
         Sample("engine_step_rate", (made.steps / result["duration"],)),
         Sample("batch_occupancy", (made.shares / made.steps,)),
         Sample("engine_cpu_time", (round(worked_s / made.steps, CLOCK_DIGITS),)),
+        Sample("preemptions", (float(made.preemptions),)),
     )
 
 

@@ -241,7 +241,7 @@ def lone_request_near_the_ceiling() -> dict[str, Any]:
     Returns:
         ``steps``: Until it is finished, at most 100. ``finished``: Whether it is.
     """
-    office = Office(Pool(blocks=13, budget=2 * BLOCK))
+    office = Office(Pool(blocks=14, budget=2 * BLOCK))
     request = office.come("big", range(8 * BLOCK - 2), answer=4)
     steps = 0
     while steps < _PATIENCE and not request.is_finished():

@@ -50,7 +50,7 @@ FIX = Fix(
     apply=_apply,
     exercise=Exercise(
         "hybridwatch_engine.exercise.scheduling:lone_request_near_the_ceiling",
-        with_fix={"steps": 7, "finished": True},
+        with_fix={"steps": 5, "finished": True},
         without_fix={"steps": 100, "finished": False},
     ),
 )
