@@ -3,7 +3,7 @@
 What the harness calls on every worker passes through the engine's core, where the scheduler is.
 Calls that switch and count mutants are answered by the workers and there, as if by one more worker;
 those that steer steps are answered there alone; those that switch a fix or clear the cache do their
-part there too. What the probe of the prefix cache counts there comes with the contract counts of the
+part there too. What the probe of the prefix cache counts there joins the contract counts of the
 first worker.
 """
 

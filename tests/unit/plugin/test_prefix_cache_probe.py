@@ -76,7 +76,7 @@ class MambaManager:
 @pytest.fixture
 def vllm(monkeypatch):
     """The modules that the probe asks for."""
-    modules = {
+    modules: dict[str, dict[str, object]] = {
         "vllm": {"__path__": []},
         "vllm.v1": {"__path__": []},
         "vllm.v1.core": {"__path__": []},

@@ -226,5 +226,5 @@ def _uncached(coordinator: Any, blocks: Sequence[Sequence[Any]], hit: int) -> in
 
 def _stored_amid(manager: Any, request: Any) -> int | None:
     """The token inside the step at which a state is stored besides, from 0.32.0 on."""
-    position, _ = getattr(manager, "_checkpoints", {}).get(request.request_id, (None, None))
-    return position
+    found = getattr(manager, "_checkpoints", {}).get(request.request_id)
+    return None if found is None else int(found[0])
