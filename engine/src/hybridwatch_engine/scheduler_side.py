@@ -2,9 +2,9 @@
 
 What the harness calls on every worker passes through the engine's core, where the scheduler is.
 Calls that switch and count mutants are answered by the workers and there, as if by one more worker;
-those that steer steps are answered there alone. One that switches a fix or clears the cache does its
-part there too, and what the scheduler's own probes count there comes with the first worker's contract
-counts.
+those that steer steps are answered there alone; those that switch a fix or clear the cache do their
+part there too. What the scheduler's own probes count there joins the contract counts of the first
+worker.
 """
 
 from collections.abc import Callable, Mapping, Sequence

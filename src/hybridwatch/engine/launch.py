@@ -111,6 +111,7 @@ class Launch:
             "enable-server-load-tracking": "",
             **_flags_asked_for(self.engine),
             **_speculation(self.engine, self.draft, self.model.parent),
+            **_connector(self.engine),
             **self._layout(),
             **self.flags,
         }
@@ -206,3 +207,16 @@ def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[s
     }
     given = {key: value for key, value in config.items() if value is not None}
     return {"speculative-config": json.dumps(given)}
+
+
+def _connector(engine: EngineArgs) -> dict[str, str]:
+    """The arguments that attach a KV connector of ours, which the plugin brings."""
+    if engine.kv_connector is None:
+        return {}
+    config = {
+        "kv_connector": "EmptyConnector",
+        "kv_connector_module_path": "hybridwatch_engine.empty_connector",
+        "kv_role": "kv_both",
+    }
+    # Attention cache and Mamba state are handed over as two kinds of cache or not at all.
+    return {"kv-transfer-config": json.dumps(config), "no-disable-hybrid-kv-cache-manager": ""}

@@ -214,7 +214,9 @@ def _prefix_tokens(counts: Mapping[str, Any]) -> dict[str, int]:
     if not counts.get("prefix_tokens_asked"):
         return {}
     named = ((name, f"prefix_tokens_{name}") for name in PREFIX_TOKENS)
-    return {f"prefix_tokens.{name}": counts[counter] for name, counter in named if counter in counts}
+    return {
+        f"prefix_tokens.{name}": counts[counter] for name, counter in named if counter in counts
+    }
 
 
 def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:

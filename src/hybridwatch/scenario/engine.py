@@ -42,6 +42,8 @@ class EngineArgs(Part):
             are held against the same engine without them it must not be.
         data_parallel_size: Ranks that have requests of their own and step together.
         disaggregated: Whether two engines share the work, one for prompts and one for answers.
+        kv_connector: What is attached to move keys and states to other engines or kinds of memory:
+            ``empty`` is ours, keeps nothing and restores nothing. None for none.
         speculation: Which tokens are proposed ahead of time; none for no speculation.
         model_runner: Which of vLLM's two model runners works; None leaves it to the engine. On a
             CPU "v2" is slow: Triton's interpreter runs its kernels.
@@ -65,6 +67,7 @@ class EngineArgs(Part):
     async_scheduling: bool | None = None
     data_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 1
     disaggregated: bool = False
+    kv_connector: Literal["empty"] | None = None
     speculation: Speculation | None = None
     model_runner: Literal["v1", "v2"] | None = None
 

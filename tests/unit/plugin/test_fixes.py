@@ -30,6 +30,9 @@ HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
 DRAFT = "v1/worker/gpu/spec_decode/speculator.py"
 PROPOSER = "v1/spec_decode/draft_model.py"
 SAMPLER = "v1/sample/ops/topk_topp_sampler.py"
+SCHEDULER = "v1/core/sched/scheduler.py"
+COORDINATOR = "v1/core/kv_cache_coordinator.py"
+MANAGER = "v1/core/single_type_kv_cache_manager.py"
 
 SPLITS_BY_FLAG = """
 class BaseMambaAttentionMetadataBuilder:
@@ -149,6 +152,34 @@ class GPUModelRunner:
     return {RUNNER: runner, PROPOSER: "class DraftModelProposer: ..."}
 
 
+def lookup(excepted: str) -> dict[str, str]:
+    """A lookup that gives a head's margin to all groups but those of this kind."""
+    return {COORDINATOR: f"""
+class HybridKVCacheCoordinator:
+    def find_longest_cache_hit(self, hashes, length):
+        if use_eagle{f" and not isinstance(spec, {excepted})" if excepted else ""}:
+            length = length + spec.block_size
+"""}  # fmt: skip
+
+
+def split(condition: str) -> dict[str, str]:
+    """A scheduler that cuts steps under a condition."""
+    return {SCHEDULER: f"""
+class Scheduler:
+    def _mamba_block_aligned_split(self, request, num_new_tokens):
+        if {condition}:
+            return num_new_tokens
+"""}  # fmt: skip
+
+
+def boundaries(coordinator: str) -> dict[str, str]:
+    """A manager that keeps the states at boundaries which the coordinator may name."""
+    return {COORDINATOR: coordinator, MANAGER: """
+class MambaManager:
+    def reachable_block_mask(cls, reachable_boundaries): ...
+"""}  # fmt: skip
+
+
 # What each probe must say of code that has, lacks, or cannot have its fix. The texts are the
 # smallest that hold the telling lines; the real releases are probed where an engine is installed.
 CASES = [
@@ -203,6 +234,20 @@ class BaseMambaAttentionMetadataBuilder:
     ("seeds-beside-others", "lacking", {SAMPLER: sampler("len(generators) != rows")}),
     ("seeds-beside-others", "present", {SAMPLER: sampler("not generators")}),
     ("seeds-beside-others", "not-applicable", {SAMPLER: "class TopKTopPSampler: ..."}),
+    ("mamba-lookup-margin", "present", lookup("MambaSpec")),
+    ("mamba-lookup-margin", "lacking", lookup("")),
+    ("mamba-lookup-margin", "not-applicable", {COORDINATOR: "class KVCacheCoordinator: ..."}),
+    ("resumed-block-split", "present", split("start >= request.num_tokens - 1")),
+    ("resumed-block-split", "lacking", split("request.num_output_tokens")),
+    ("resumed-block-split", "lacking", split("start >= request.num_prompt_tokens")),
+    ("resumed-block-split", "not-applicable", {SCHEDULER: "class Scheduler: ..."}),
+    ("replay-boundary", "present", boundaries("def replay_boundaries(prompt): ...")),
+    ("replay-boundary", "present", boundaries("""
+class KVCacheCoordinator:
+    def get_replay_boundaries(self, request): ...
+""")),
+    ("replay-boundary", "lacking", boundaries("class KVCacheCoordinator: ...")),
+    ("replay-boundary", "not-applicable", {MANAGER: "class MambaManager: ..."}),
     *speculation_sources.cases(),
 ]  # fmt: skip
 

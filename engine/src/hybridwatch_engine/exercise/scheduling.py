@@ -248,3 +248,25 @@ def lone_request_near_the_ceiling() -> dict[str, Any]:
         office.step()
         steps += 1
     return {"steps": steps, "finished": request.is_finished()}
+
+
+def hit_beside_a_connector() -> dict[str, Any]:
+    """A prompt that parts from a cached one where attention has its keys and no state was kept.
+
+    Returns:
+        ``attention``, ``mamba``: Tokens that each kind of layer has of it. ``hit``: Tokens that a
+        scheduler with a connector is told, which has nothing of it and so leaves them as they are.
+    """
+    office = Office(Pool(blocks=40))
+    office.come("first", range(3 * BLOCK + 4), answer=1)
+    office.step()
+    office.step()
+    parting = [*range(2 * BLOCK + 4), *range(200, 200 + BLOCK)]
+    request, manager = office.made("parting", parting, answer=1), office.scheduler.kv_cache_manager
+    _, (mamba, *_, attention) = manager.coordinator.find_longest_cache_hit_per_group(
+        request.block_hashes, request.num_tokens - 1
+    )
+    _, hit, _, disagree = manager.get_computed_blocks_for_connector(request)
+    if disagree:
+        _, hit, *_ = manager.get_computed_blocks(request)
+    return {"attention": attention, "mamba": mamba, "hit": hit}

@@ -18,8 +18,9 @@ def probe(tree: SourceTree) -> Finding:
     if split is None:
         return Finding("not-applicable", f"{_SCHEDULER} has no {_SPLIT}")
     for_prompts = mentions(split, "num_output_tokens") or not mentions(split, "num_tokens")
-    state, word = ("lacking", "prompts") if for_prompts else ("present", "whatever is computed")
-    return Finding(state, f"{_SCHEDULER}:{split.lineno} cuts {word} at the ends of blocks")
+    word = "prompts" if for_prompts else "whatever is computed"
+    evidence = f"{_SCHEDULER}:{split.lineno} cuts {word} at the ends of blocks"
+    return Finding("lacking" if for_prompts else "present", evidence)
 
 
 def _revert() -> PatchSet:

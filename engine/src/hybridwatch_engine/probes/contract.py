@@ -40,8 +40,8 @@ class Counts:
         slots: State slots that replays were about to use.
         slots_off_block_table: Of these, slots that differ from the block table.
         prefills_in_decode_graph: Rows that the Mamba metadata of a replayed batch calls prefills.
-        one_token_extends: Rows that computed one more token of their prompt in a batch shaped like
-            a decode, with earlier state.
+        one_token_extends: Rows that computed a part of their prompt in a batch shaped like a
+            decode, with earlier state; that is one token, or with drafts 1 + drafts.
         first_tokens: Such rows without earlier state.
         dummy_replays: FULL graphs replayed by dummy runs.
         blocks_in_dummy_runs: State slots other than the null block that these used.

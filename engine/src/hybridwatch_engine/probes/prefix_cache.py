@@ -106,8 +106,14 @@ class PrefixCacheProbe(CountingProbe[Counts]):
         from vllm.v1.core.kv_cache_manager import KVCacheManager
         from vllm.v1.core.single_type_kv_cache_manager import MambaManager
 
+        # With a KV connector another one is asked first, from 0.26.0 on.
+        lookups = ("get_computed_blocks", "get_computed_blocks_for_connector")
         return PatchSet(
-            Patch(KVCacheManager, "get_computed_blocks", self._see_lookup),
+            *(
+                Patch(KVCacheManager, name, self._see_lookup)
+                for name in lookups
+                if hasattr(KVCacheManager, name)
+            ),
             Patch(MambaManager, "cache_blocks", self._see_caching),
             Patch(BlockPool, "_maybe_evict_cached_block", self._see_eviction),
         )
@@ -226,5 +232,5 @@ def _uncached(coordinator: Any, blocks: Sequence[Sequence[Any]], hit: int) -> in
 
 def _stored_amid(manager: Any, request: Any) -> int | None:
     """The token inside the step at which a state is stored besides, from 0.32.0 on."""
-    position, _ = getattr(manager, "_checkpoints", {}).get(request.request_id, (None, None))
-    return position
+    found = getattr(manager, "_checkpoints", {}).get(request.request_id)
+    return None if found is None else int(found[0])
