@@ -19,7 +19,7 @@ from hybridwatch_engine.source import SourceTree
 from hybridwatch.errors import ScenarioError
 from hybridwatch.record.identity import FixState
 from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS, load_fixes, start_fixes
-from tests.unit.plugin import speculation_sources
+from tests.unit.plugin import scheduling_sources, speculation_sources
 
 ROOT = Path(__file__).parents[3]
 
@@ -248,6 +248,7 @@ class KVCacheCoordinator:
 """)),
     ("replay-boundary", "lacking", boundaries("class KVCacheCoordinator: ...")),
     ("replay-boundary", "not-applicable", {MANAGER: "class MambaManager: ..."}),
+    *scheduling_sources.cases(),
     *speculation_sources.cases(),
 ]  # fmt: skip
 

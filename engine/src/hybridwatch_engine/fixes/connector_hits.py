@@ -22,7 +22,7 @@ def probe(tree: SourceTree) -> Finding:
 
 
 def _revert() -> PatchSet:
-    """Take the longest hit of any kind of layer, as 0.24 and 0.25 do."""
+    """Take the longest hit of any kind of layer, as 0.24 to 0.26 do."""
     from vllm.v1.core.kv_cache_manager import KVCacheManager
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -106,7 +106,7 @@ class PrefixCacheProbe(CountingProbe[Counts]):
         from vllm.v1.core.kv_cache_manager import KVCacheManager
         from vllm.v1.core.single_type_kv_cache_manager import MambaManager
 
-        # With a KV connector another one is asked first, from 0.26.0 on.
+        # With a KV connector another one is asked first, from 0.27.1 on.
         lookups = ("get_computed_blocks", "get_computed_blocks_for_connector")
         return PatchSet(
             *(
