@@ -44,7 +44,9 @@ def test_totals_of_several_engines_are_added():
     assert parse_step_counts(TEXT + other) == StepCounts(206, 626, 768, preemptions=10)
 
 
-@pytest.mark.parametrize("gone", ["iteration_tokens", "first_token", "inter_token", "generation", "preempt"])
+@pytest.mark.parametrize(
+    "gone", ["iteration_tokens", "first_token", "inter_token", "generation", "preempt"]
+)
 def test_an_engine_that_does_not_keep_one_of_them_tells_nothing(gone):
     lines = [line for line in TEXT.splitlines() if gone not in line]
     assert parse_step_counts("\n".join(lines)) is None

@@ -1,6 +1,6 @@
 """A real scheduler with a real cache, for a hybrid that is made up and computes nothing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
@@ -113,7 +113,8 @@ class Office:
 def _digest(value: Any) -> bytes:
     from vllm.utils.hashing import sha256
 
-    return sha256(value)
+    digest: bytes = sha256(value)
+    return digest
 
 
 def _config(pool: Pool) -> Any:
@@ -204,9 +205,7 @@ def _cache(pool: Pool) -> Any:
     groups = [
         cache.KVCacheGroupSpec([f"layer.{number}"], spec) for number, spec in enumerate(specs)
     ]
-    return cache.KVCacheConfig(
-        num_blocks=pool.blocks, kv_cache_tensors=[], kv_cache_groups=groups
-    )
+    return cache.KVCacheConfig(num_blocks=pool.blocks, kv_cache_tensors=[], kv_cache_groups=groups)
 
 
 def hit_after_withdrawal() -> dict[str, Any]:
@@ -219,9 +218,7 @@ def hit_after_withdrawal() -> dict[str, Any]:
     # A step computes a block of one prompt and has 15 tokens left for the other. In the fourth both
     # need blocks, two each, and three are left.
     budget = 2 * BLOCK - 1
-    office = Office(
-        Pool(blocks=12, mamba_groups=1, drafts=1, budget=budget, policy="priority")
-    )
+    office = Office(Pool(blocks=12, mamba_groups=1, drafts=1, budget=budget, policy="priority"))
     prompt = range(5 * BLOCK + 4)
     low = office.come("low", prompt, answer=2, priority=9)
     office.step()
