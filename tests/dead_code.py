@@ -31,6 +31,8 @@ EXPECTED: Final[Mapping[str, str]] = {
     "hybridwatch_*": "called by name through vLLM's collective RPC",
     "register": "the plugin's entry point",
     "get_metadata_builder": "vLLM's method, in an exercise's stand-in",
+    "get_cached_block": "vLLM's method, in an exercise's stand-in",
+    "cache_full_blocks": "vLLM's method, in an exercise's stand-in",
     "is_active": "Triton's driver interface",
     "get_current_target": "Triton's driver interface",
     "get_active_torch_device": "Triton's driver interface",
