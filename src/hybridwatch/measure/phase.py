@@ -186,7 +186,7 @@ def _contract(station: Station) -> Measured:
         require_replayed_layers(counts, unwatched)
     require_occasion(station.scenario.fix, counts, unwatched)
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
-    values |= _prefix_tokens(counts)
+    values |= prefix_tokens_in(counts)
     if right is not None:
         pairs = zip(answered, right, strict=True)
         answered = tuple(replace(one, is_wrong=one.tokens != other) for one, other in pairs)
@@ -209,7 +209,7 @@ def _contract(station: Station) -> Measured:
     )
 
 
-def _prefix_tokens(counts: Mapping[str, Any]) -> dict[str, int]:
+def prefix_tokens_in(counts: Mapping[str, Any]) -> dict[str, int]:
     """What the prompts asked of the prefix cache and what they got; nothing where none asked."""
     if not counts.get("prefix_tokens_asked"):
         return {}

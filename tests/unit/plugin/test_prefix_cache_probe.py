@@ -274,3 +274,21 @@ def test_other_probes_are_the_workers_alone(vllm):
     assert call(SimpleNamespace(), "hybridwatch_probe_stop", args=("host-sync",)) == [
         {"seconds": []}
     ]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_fix_of_the_scheduler_is_switched_where_the_scheduler_is(monkeypatch, refused):
+    """The worker, which may be another process, has answered what can be said of it."""
+    switched = []
+
+    def switch(*wish: object) -> None:
+        switched.append(wish)
+        if refused:
+            raise ValueError("cannot be taken out")
+
+    board = SimpleNamespace(switch=switch)
+    monkeypatch.setattr("hybridwatch_engine.scheduler_side.switchboard", lambda: board)
+    call = _answered_here_too(lambda *_: [{"a-fix": "applied"}])
+    answers = call(SimpleNamespace(), "hybridwatch_switch", args=("a-fix", True))
+    assert answers == [{"a-fix": "applied"}]
+    assert switched == [("a-fix", True)]
