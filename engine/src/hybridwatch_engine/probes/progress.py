@@ -89,7 +89,7 @@ class ProgressProbe(CountingProbe[Counts]):
     def _see_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def schedule(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
             self._seen.registered.clear()
-            before = {one: request.num_computed_tokens for one, request in _requests(scheduler)}
+            before = self._watch(_computed, scheduler)
             scheduled = original(scheduler, *args, **kwargs)
             self._watch(self._count, scheduler, scheduled, before)
             return scheduled
@@ -124,7 +124,7 @@ class ProgressProbe(CountingProbe[Counts]):
         for name, request in _requests(scheduler):
             if name in tokens:
                 self._advance(name, request.num_computed_tokens)
-            elif before.get(name, 0) > 0 == request.num_computed_tokens:
+            elif before.get(name) and not request.num_computed_tokens:
                 # Preempted by this step: what it registered for the request is not computed.
                 registered = self._seen.registered.get(name, ())
                 self._counts.unwritten_blocks_cached += sum(
@@ -165,6 +165,11 @@ class ProgressProbe(CountingProbe[Counts]):
 
 def _requests(scheduler: Any) -> Iterable[tuple[str, Any]]:
     return list(scheduler.requests.items())
+
+
+def _computed(scheduler: Any) -> dict[str, int]:
+    """Tokens that each request has computed."""
+    return {name: request.num_computed_tokens for name, request in _requests(scheduler)}
 
 
 def _could_go_on(request: Any) -> bool:
