@@ -14,7 +14,7 @@ import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def copy(number, source, target, N: tl.constexpr):  # noqa: N803 (Triton's way)
     columns = tl.arange(0, 8)
     mask = (tl.load(number) > 0) & (columns < N)

@@ -151,3 +151,12 @@ def test_a_fix_that_switches_nothing_is_the_same_on_both_sides(spoiled, fix):
 def test_what_could_not_be_seen_is_left_out(spoiled):
     gone = spoiled["dummy-run-padding", "a renamed target"]
     assert (gone["with"], gone["without"]) == (None, None)
+
+
+def test_a_hit_has_a_wrong_column_where_some_group_has_smaller_blocks(call):
+    """vllm#53142: 0.27.1 divides by the smallest block and not by Mamba's."""
+    done = call("-m", "hybridwatch_engine.studies.state_column")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["right"] == told["columns"]["equal blocks"] == 45
+    assert told["columns"]["a group of smaller blocks"] == 781

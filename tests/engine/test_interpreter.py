@@ -14,6 +14,6 @@ pytestmark = pytest.mark.engine
 def test_a_mask_of_a_number_and_a_range_is_a_mask() -> None:
     """Prefill checkpoints of vLLM 0.32.0 have such masks, and the engine died of them."""
     script = Path(__file__).with_name("masked_kernel.py")
-    words = [named_build(BUILD).interpreter, script, "5"]
+    words = [str(named_build(BUILD).interpreter), str(script), "5"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout.split() == list("12345000"), done.stderr

@@ -2,21 +2,29 @@
 
 What the harness calls on every worker passes through the engine's core, where the scheduler is.
 Calls that switch and count mutants are answered by the workers and there, as if by one more worker;
-those that steer steps are answered there alone; one that clears the cache does its part there too.
+those that steer steps are answered there alone; those that switch a fix or clear the cache do their
+part there too. What the scheduler's own probes count there joins the contract counts of the first
+worker.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
+from hybridwatch_engine.fixes.switchboard import switchboard
 from hybridwatch_engine.fresh_pool import order_free_blocks
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.joint import UNSUPPORTED, JointProbe
+from hybridwatch_engine.probes.prefix_cache import PrefixCacheProbe
+from hybridwatch_engine.probes.progress import ProgressProbe
 from hybridwatch_engine.step_gate import StepGate
 
 
 def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     gates: dict[int, StepGate] = {}
+    probe = JointProbe((PrefixCacheProbe(), ProgressProbe()))
 
     def collective_rpc(
         core: Any, method: Any, timeout: Any = None, args: Any = (), kwargs: Any = None
@@ -31,10 +39,33 @@ def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list
             return [*answers, mutant_board("scheduler").counts()]
         if method == "hybridwatch_clear_cache":
             order_free_blocks(core.scheduler)
+        if method == "hybridwatch_switch":
+            # The worker has said why, if it cannot be done.
+            with suppress(ValueError):
+                switchboard().switch(*args)
+        if method == "hybridwatch_probe_start" and args[0] == _CONTRACT:
+            probe.start()
+        if method == "hybridwatch_probe_stop" and args[0] == _CONTRACT:
+            return _with_counts(answers, probe.stop())
         return answers
 
     return collective_rpc
 
+
+def _with_counts(
+    answers: Sequence[Mapping[str, Any]], counts: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Add what was counted once to what each worker has counted: to the first, to the others 0."""
+    unsupported = counts.pop(UNSUPPORTED, {})
+    first, *others = ({**dict.fromkeys(counts, 0), **answer} for answer in answers)
+    joined = {**first, **counts}
+    if unsupported:
+        joined[UNSUPPORTED] = {**first.get(UNSUPPORTED, {}), **unsupported}
+    return [joined, *others]
+
+
+_CONTRACT: Final = "contract"
+"""The probe that counts broken rules, as the workers call it."""
 
 _STEERING: dict[str, Callable[..., dict[str, int]]] = {
     "hybridwatch_open_steps": StepGate.open,

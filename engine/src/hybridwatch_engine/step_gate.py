@@ -7,9 +7,13 @@ a step that is named by its number, and the same plan gives the same batches eve
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from hybridwatch_engine.patch import Patch, PatchSet
+
+STUCK_AFTER: Final = 64
+"""Steps in a row that compute nothing although there are requests, after which an engine is stuck.
+From then on they count as steps: a plan in which a client gives up can go on."""
 
 
 class StepGate:
@@ -29,7 +33,7 @@ class StepGate:
         self._scheduler = scheduler
         self._running, self._held = PauseState.UNPAUSED, PauseState.PAUSED_ALL
         self._own_budget = scheduler.max_num_scheduled_tokens
-        self._left = self._made = 0
+        self._left = self._made = self._empty = 0
         self._hooks = PatchSet(
             # Of the class: what else is patched there, before or after, stays in.
             Patch(Scheduler, "schedule", self._counting),
@@ -38,7 +42,7 @@ class StepGate:
 
     def open(self, steps: int) -> dict[str, int]:
         """Let so many steps be made from now on."""
-        self._left, self._made = steps, 0
+        self._left, self._made, self._empty = steps, 0, 0
         self._hooks.install()
         if steps:
             self._scheduler.set_pause_state(self._running)
@@ -80,7 +84,7 @@ class StepGate:
     def _counting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def schedule(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
             scheduled = original(scheduler, *args, **kwargs)
-            if self._left and scheduled.total_num_scheduled_tokens:
+            if self._left and self._is_step(scheduled):
                 self._made += 1
                 self._left -= 1
                 if not self._left:
@@ -88,6 +92,12 @@ class StepGate:
             return scheduled
 
         return schedule
+
+    def _is_step(self, scheduled: Any) -> bool:
+        is_empty = not scheduled.total_num_scheduled_tokens
+        waits = is_empty and any(self._scheduler.get_request_counts())
+        self._empty = self._empty + 1 if waits else 0
+        return not is_empty or self._empty > STUCK_AFTER
 
     def _at_rest(self, original: Callable[[Any], bool]) -> Callable[[Any], bool]:
         """Hide finished requests from a held core.

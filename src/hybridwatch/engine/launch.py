@@ -111,6 +111,7 @@ class Launch:
             "enable-server-load-tracking": "",
             **_flags_asked_for(self.engine),
             **_speculation(self.engine, self.draft, self.model.parent),
+            **_connector(self.engine),
             **self._layout(),
             **self.flags,
         }
@@ -138,7 +139,13 @@ class Launch:
         if self.engine.model_runner is not None:
             wishes["model_runner"] = self.engine.model_runner
         for_plugin = {SETTINGS: json.dumps({**wishes, **self.own})}
-        return {**_ENVIRONMENT, **self._devices(), **self.environment, **for_plugin}
+        return {
+            **_ENVIRONMENT,
+            **self._devices(),
+            **_variables_asked_for(self.engine),
+            **self.environment,
+            **for_plugin,
+        }
 
     def _devices(self) -> dict[str, str]:
         if self.gpus:
@@ -177,6 +184,16 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
     return flags
 
 
+def _variables_asked_for(engine: EngineArgs) -> dict[str, str]:
+    """What a scenario asks for and a release may know as a variable alone.
+
+    Up to 0.29.0 the interval is one; from 0.30.0 on the only value that can be asked for is what an
+    engine has by itself.
+    """
+    interval = engine.prefix_cache_retention_interval
+    return {} if interval is None else {"VLLM_PREFIX_CACHE_RETENTION_INTERVAL": str(interval)}
+
+
 def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[str, str]:
     """The argument that makes the engine speculate."""
     drafting = engine.speculation
@@ -191,3 +208,16 @@ def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[s
     }
     given = {key: value for key, value in config.items() if value is not None}
     return {"speculative-config": json.dumps(given)}
+
+
+def _connector(engine: EngineArgs) -> dict[str, str]:
+    """The arguments that attach a KV connector of ours, which the plugin brings."""
+    if engine.kv_connector is None:
+        return {}
+    config = {
+        "kv_connector": "EmptyConnector",
+        "kv_connector_module_path": "hybridwatch_engine.empty_connector",
+        "kv_role": "kv_both",
+    }
+    # Attention cache and Mamba state are handed over as two kinds of cache or not at all.
+    return {"kv-transfer-config": json.dumps(config), "no-disable-hybrid-kv-cache-manager": ""}

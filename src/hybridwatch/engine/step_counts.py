@@ -33,11 +33,13 @@ class StepCounts:
             run, is not among them.
         shares: Requests that got tokens in a step, added up over the steps.
         tokens: Tokens they got, accepted drafts included.
+        preemptions: Times that a request gave its cache blocks up for others, to begin anew later.
     """
 
     steps: int
     shares: int
     tokens: int
+    preemptions: int
 
     def since(self, earlier: "StepCounts") -> "StepCounts":
         """What came after an earlier look at the same engine."""
@@ -45,6 +47,7 @@ class StepCounts:
             self.steps - earlier.steps,
             self.shares - earlier.shares,
             self.tokens - earlier.tokens,
+            self.preemptions - earlier.preemptions,
         )
 
 
@@ -70,12 +73,12 @@ def parse_step_counts(text: str) -> StepCounts | None:
     Returns:
         ``None`` when one of them is not there.
     """
-    wanted = (_STEPS, _FIRST_TOKENS, _LATER_TOKENS, _TOKENS)
+    wanted = (_STEPS, _FIRST_TOKENS, _LATER_TOKENS, _TOKENS, _PREEMPTIONS)
     found = _totals(text, wanted)
     if len(found) < len(wanted):
         return None
     shares = found[_FIRST_TOKENS] + found[_LATER_TOKENS]
-    return StepCounts(found[_STEPS], shares, found[_TOKENS])
+    return StepCounts(found[_STEPS], shares, found[_TOKENS], found[_PREEMPTIONS])
 
 
 class Totals(NamedTuple):

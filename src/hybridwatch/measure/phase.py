@@ -43,11 +43,20 @@ CONTRACTS: Final = (
     "block_ends_off",
     "slots_short",
     "mamba_blocks_overwritten",
+    "prefix_hit_uncached",
+    "cached_states_off",
+    "repeats_missed",
+    "requests_stalled",
+    "unwritten_blocks_cached",
     "max_seq_len_excess_target",
     "max_seq_len_excess_draft",
 )
 """Counters of the contract probe that must stay 0; each is the metric ``contract.<name>``. A probe
 has those that mean something on the engine's model runner."""
+
+PREFIX_TOKENS: Final = ("asked", "hit", "attention", "mamba")
+"""Counters ``prefix_tokens_<name>`` of the same probe, each the metric ``prefix_tokens.<name>``, of
+an engine whose prefix cache was asked for anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +187,7 @@ def _contract(station: Station) -> Measured:
         require_replayed_layers(counts, unwatched, needed)
     require_occasion(station.scenario.fix, counts, unwatched)
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
+    values |= prefix_tokens_in(counts)
     if right is not None:
         pairs = zip(answered, right, strict=True)
         answered = tuple(replace(one, is_wrong=one.tokens != other) for one, other in pairs)
@@ -198,6 +208,16 @@ def _contract(station: Station) -> Measured:
         unsupported=unsupported | found.unsupported,
         completions=found.answered,
     )
+
+
+def prefix_tokens_in(counts: Mapping[str, Any]) -> dict[str, int]:
+    """What the prompts asked of the prefix cache and what they got; nothing where none asked."""
+    if not counts.get("prefix_tokens_asked"):
+        return {}
+    named = ((name, f"prefix_tokens_{name}") for name in PREFIX_TOKENS)
+    return {
+        f"prefix_tokens.{name}": counts[counter] for name, counter in named if counter in counts
+    }
 
 
 def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:
@@ -295,6 +315,7 @@ def samples_of_steps(
         Sample("engine_step_rate", (made.steps / result["duration"],)),
         Sample("batch_occupancy", (made.shares / made.steps,)),
         Sample("engine_cpu_time", (round(worked_s / made.steps, CLOCK_DIGITS),)),
+        Sample("preemptions", (float(made.preemptions),)),
     )
 
 

@@ -143,6 +143,15 @@ METRICS: Final[tuple[Metric, ...]] = (
         _RATE_MARGIN,
         "Requests that got tokens, per engine step that gave any.",
     ),
+    Metric(
+        "preemptions",
+        Unit.COUNT,
+        Direction.LOWER,
+        Kind.COUNT,
+        0.0,
+        "Times in one trial that a running request lost its cache blocks to others, to compute all "
+        "of its tokens anew later.",
+    ),
 )
 
 FAMILIES: Final[dict[str, Metric]] = {
@@ -171,6 +180,16 @@ FAMILIES: Final[dict[str, Metric]] = {
         0.0,
         "Times an engine's state broke a rule that must always hold; 0 is expected.",
     ),
+    "prefix_tokens": Metric(
+        "prefix_tokens",
+        Unit.COUNT,
+        Direction.HIGHER,
+        Kind.COUNT,
+        0.0,
+        "Prompt tokens of a contract trial that were asked of the prefix cache (asked), that need "
+        "not be computed (hit), and those that the attention layers by themselves have (attention) "
+        "or up to which a Mamba state is kept (mamba).",
+    ),
     "asv_time": Metric(
         "asv_time",
         Unit.SECONDS,
@@ -197,7 +216,7 @@ FAMILIES: Final[dict[str, Metric]] = {
     ),
 }
 
-EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy"})
+EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy", "preemptions"})
 """Metrics that say why ``output_throughput`` changed (``analysis/attribution.py``). They get no
 verdict: to ask the same thing again in other words would only make more false alarms."""
 

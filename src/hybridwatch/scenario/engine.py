@@ -35,12 +35,17 @@ class EngineArgs(Part):
         mamba_cache_mode: Which Mamba states the prefix cache keeps.
         mamba_ssm_cache_dtype: Type of the recurrent states, where it is another than that of the
             activations.
+        prefix_cache_retention_interval: 0 keeps of a prompt those states alone from which it, or
+            another that begins alike, can be resumed: what releases from 0.30.0 on do by
+            themselves.
         num_gpu_blocks_override: Blocks of the cache; few of them make requests wait for others.
         block_size: Tokens of a block of the cache.
         async_scheduling: Whether a step is scheduled before the one before has ended. Where drafts
             are held against the same engine without them it must not be.
         data_parallel_size: Ranks that have requests of their own and step together.
         disaggregated: Whether two engines share the work, one for prompts and one for answers.
+        kv_connector: What is attached to move keys and states to other engines or kinds of memory:
+            ``empty`` is ours, keeps nothing and restores nothing. None for none.
         speculation: Which tokens are proposed ahead of time; none for no speculation.
         model_runner: Which of vLLM's two model runners works; None leaves it to the engine. On a
             CPU "v2" is slow: Triton's interpreter runs its kernels.
@@ -59,11 +64,13 @@ class EngineArgs(Part):
     enable_prefix_caching: bool | None = None
     mamba_cache_mode: Literal["none", "align", "all"] | None = None
     mamba_ssm_cache_dtype: Literal["float32", "float16"] | None = None
+    prefix_cache_retention_interval: Literal[0] | None = None
     num_gpu_blocks_override: Count | None = None
     block_size: Tokens | None = None
     async_scheduling: bool | None = None
     data_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 1
     disaggregated: bool = False
+    kv_connector: Literal["empty"] | None = None
     speculation: Speculation | None = None
     model_runner: Literal["v1", "v2"] | None = None
 

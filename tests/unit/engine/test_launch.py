@@ -72,6 +72,12 @@ def test_a_share_of_the_memory_is_taken_only_when_it_is_given():
     assert options(replace(launch, memory_share=0.45))["gpu-memory-utilization"] == "0.45"
 
 
+def test_few_states_are_kept_only_when_it_is_asked_for():
+    name = "VLLM_PREFIX_CACHE_RETENTION_INTERVAL"
+    assert launched("reported/i53504-repeat-misses", "cpu").variables()[name] == "0"
+    assert name not in launched("smoke/dummy-run", "cpu").variables()
+
+
 def test_made_up_weights_and_a_tokenizer_of_bytes():
     letters = Path("/models/tiny-hybrid")
     launch = launched("gpu/granite-4-h-tiny", "cuda", tokenizer=letters)

@@ -24,6 +24,7 @@ vllm:time_to_first_token_seconds_count{engine="0",model_name="a } b"} 12.0
 vllm:time_to_first_token_seconds_sum{engine="0",model_name="a } b"} 0.31
 vllm:inter_token_latency_seconds_count{engine="0",model_name="a } b"} 301.0
 vllm:request_time_per_output_token_seconds_count{engine="0",model_name="a } b"} 12.0
+vllm:num_preemptions_total{engine="0",model_name="a } b"} 5.0
 """
 
 
@@ -35,22 +36,25 @@ def engine(ranks: int = 1) -> Any:
 
 
 def test_totals_are_read():
-    assert parse_step_counts(TEXT) == StepCounts(steps=103, shares=313, tokens=384)
+    assert parse_step_counts(TEXT) == StepCounts(103, 313, 384, preemptions=5)
 
 
 def test_totals_of_several_engines_are_added():
     other = TEXT.replace('engine="0"', 'engine="1"')
-    assert parse_step_counts(TEXT + other) == StepCounts(steps=206, shares=626, tokens=768)
+    assert parse_step_counts(TEXT + other) == StepCounts(206, 626, 768, preemptions=10)
 
 
-@pytest.mark.parametrize("gone", ["iteration_tokens", "first_token", "inter_token", "generation"])
+@pytest.mark.parametrize(
+    "gone", ["iteration_tokens", "first_token", "inter_token", "generation", "preempt"]
+)
 def test_an_engine_that_does_not_keep_one_of_them_tells_nothing(gone):
     lines = [line for line in TEXT.splitlines() if gone not in line]
     assert parse_step_counts("\n".join(lines)) is None
 
 
 def test_what_came_between_two_looks():
-    assert StepCounts(103, 313, 384).since(StepCounts(3, 13, 84)) == StepCounts(100, 300, 300)
+    later, earlier = StepCounts(103, 313, 384, 5), StepCounts(3, 13, 84, 4)
+    assert later.since(earlier) == StepCounts(100, 300, 300, 1)
 
 
 def test_several_front_ends_are_not_asked():

@@ -18,7 +18,7 @@ def trial_of(*samples: Sample) -> Trial:
 
 def test_the_product_of_the_factors_is_the_throughput():
     # A trial of ngram speculation: 74 accepted drafts, three of them beyond the end of a request.
-    parts = parts_of(trial_of(*samples_of_steps(CLIENT, StepCounts(103, 313, 384), 0.41)))
+    parts = parts_of(trial_of(*samples_of_steps(CLIENT, StepCounts(103, 313, 384, 0), 0.41)))
     assert parts is not None
     assert parts.engine_step_rate == pytest.approx(103 / 0.55)
     assert parts.batch_occupancy == pytest.approx(313 / 103)
@@ -28,15 +28,20 @@ def test_the_product_of_the_factors_is_the_throughput():
 
 
 def test_processor_time_is_given_per_step():
-    samples = samples_of_steps(CLIENT, StepCounts(100, 313, 384), 0.41)
+    samples = samples_of_steps(CLIENT, StepCounts(100, 313, 384, 0), 0.41)
     assert [one.values for one in samples if one.metric == "engine_cpu_time"] == [(0.0041,)]
+
+
+def test_preemptions_are_those_of_the_trial():
+    samples = samples_of_steps(CLIENT, StepCounts(100, 313, 384, 7), 0.41)
+    assert [one.values for one in samples if one.metric == "preemptions"] == [(7.0,)]
 
 
 @pytest.mark.parametrize(
     "made",
     [
-        StepCounts(104, 314, 385),  # somebody else asked the engine, too
-        StepCounts(0, 0, 0),
+        StepCounts(104, 314, 385, 0),  # somebody else asked the engine, too
+        StepCounts(0, 0, 0, 0),
     ],
 )
 def test_steps_that_are_not_those_of_the_load_are_not_told(made):

@@ -19,7 +19,7 @@ from hybridwatch_engine.source import SourceTree
 from hybridwatch.errors import ScenarioError
 from hybridwatch.record.identity import FixState
 from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS, load_fixes, start_fixes
-from tests.unit.plugin import speculation_sources
+from tests.unit.plugin import scheduling_sources, speculation_sources
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,6 +30,9 @@ HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
 DRAFT = "v1/worker/gpu/spec_decode/speculator.py"
 PROPOSER = "v1/spec_decode/draft_model.py"
 SAMPLER = "v1/sample/ops/topk_topp_sampler.py"
+SCHEDULER = "v1/core/sched/scheduler.py"
+COORDINATOR = "v1/core/kv_cache_coordinator.py"
+MANAGER = "v1/core/single_type_kv_cache_manager.py"
 
 SPLITS_BY_FLAG = """
 class BaseMambaAttentionMetadataBuilder:
@@ -171,6 +174,34 @@ class Lfm2Attention:
     }
 
 
+def lookup(excepted: str) -> dict[str, str]:
+    """A lookup that gives a head's margin to all groups but those of this kind."""
+    return {COORDINATOR: f"""
+class HybridKVCacheCoordinator:
+    def find_longest_cache_hit(self, hashes, length):
+        if use_eagle{f" and not isinstance(spec, {excepted})" if excepted else ""}:
+            length = length + spec.block_size
+"""}  # fmt: skip
+
+
+def split(condition: str) -> dict[str, str]:
+    """A scheduler that cuts steps under a condition."""
+    return {SCHEDULER: f"""
+class Scheduler:
+    def _mamba_block_aligned_split(self, request, num_new_tokens):
+        if {condition}:
+            return num_new_tokens
+"""}  # fmt: skip
+
+
+def boundaries(coordinator: str) -> dict[str, str]:
+    """A manager that keeps the states at boundaries which the coordinator may name."""
+    return {COORDINATOR: coordinator, MANAGER: """
+class MambaManager:
+    def reachable_block_mask(cls, reachable_boundaries): ...
+"""}  # fmt: skip
+
+
 # What each probe must say of code that has, lacks, or cannot have its fix. The texts are the
 # smallest that hold the telling lines; the real releases are probed where an engine is installed.
 CASES = [
@@ -230,6 +261,21 @@ class BaseMambaAttentionMetadataBuilder:
     ("cpu-rotary-heads", "present", rotary("ops.rotary_embedding(query.flatten(1), key)", APART)),
     ("cpu-rotary-heads", "present", rotary("ops.rotary_embedding(query, key)", IN_ONE_ROW)),
     ("cpu-rotary-heads", "not-applicable", {}),
+    ("mamba-lookup-margin", "present", lookup("MambaSpec")),
+    ("mamba-lookup-margin", "lacking", lookup("")),
+    ("mamba-lookup-margin", "not-applicable", {COORDINATOR: "class KVCacheCoordinator: ..."}),
+    ("resumed-block-split", "present", split("start >= request.num_tokens - 1")),
+    ("resumed-block-split", "lacking", split("request.num_output_tokens")),
+    ("resumed-block-split", "lacking", split("start >= request.num_prompt_tokens")),
+    ("resumed-block-split", "not-applicable", {SCHEDULER: "class Scheduler: ..."}),
+    ("replay-boundary", "present", boundaries("def replay_boundaries(prompt): ...")),
+    ("replay-boundary", "present", boundaries("""
+class KVCacheCoordinator:
+    def get_replay_boundaries(self, request): ...
+""")),
+    ("replay-boundary", "lacking", boundaries("class KVCacheCoordinator: ...")),
+    ("replay-boundary", "not-applicable", {MANAGER: "class MambaManager: ..."}),
+    *scheduling_sources.cases(),
     *speculation_sources.cases(),
 ]  # fmt: skip
 

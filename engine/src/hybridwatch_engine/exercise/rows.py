@@ -1,5 +1,6 @@
 """The block table of a real batch of requests, as they leave it."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from hybridwatch_engine.exercise.fitting import call_with_known
@@ -11,7 +12,7 @@ _MOST_TOKENS: Final = 32
 
 def rows_after_leaving() -> dict[str, Any]:
     """Three requests finish, and a dummy run of four rows reads the table."""
-    batch = _batch()
+    batch = batch_of(_REQUESTS)
     for request in _REQUESTS:
         batch.remove_request(request)
     table = batch.block_table[0]
@@ -27,14 +28,14 @@ def rows_after_leaving() -> dict[str, Any]:
 
 def rows_after_moving() -> dict[str, Any]:
     """The first of three requests finishes, and the last moves into its row."""
-    batch = _batch()
+    batch = batch_of(_REQUESTS)
     batch.remove_request(_REQUESTS[0])
     batch.condense()
     return {"host": _rows(batch.block_table[0].get_numpy_array()[: len(_REQUESTS)])}
 
 
-def _batch() -> Any:
-    """Three requests of two blocks each, (10, 20) and so on, committed to the device."""
+def batch_of(requests: Iterable[str]) -> Any:
+    """A batch of requests of two blocks each, (10, 20) and so on, committed to the device."""
     import torch
     from vllm.v1.worker.gpu_input_batch import InputBatch
 
@@ -50,14 +51,15 @@ def _batch() -> Any:
         kernel_block_sizes=[16],
         max_num_blocks_per_req=[2],
     )
-    for number, request in enumerate(_REQUESTS):
-        batch.add_request(_request(request, [10 + number, 20 + number]))
+    for number, request in enumerate(requests):
+        batch.add_request(request_of(request, [10 + number, 20 + number]))
     batch.refresh_metadata()
-    batch.block_table.commit_block_table(len(_REQUESTS))
+    batch.block_table.commit_block_table(len(batch.req_ids))
     return batch
 
 
-def _request(name: str, blocks: list[int]) -> Any:
+def request_of(name: str, blocks: list[int]) -> Any:
+    """A request whose prompt of three tokens is computed."""
     from vllm import SamplingParams
     from vllm.v1.worker.gpu_input_batch import CachedRequestState
 

@@ -40,8 +40,8 @@ class Counts:
         slots: State slots that replays were about to use.
         slots_off_block_table: Of these, slots that differ from the block table.
         prefills_in_decode_graph: Rows that the Mamba metadata of a replayed batch calls prefills.
-        one_token_extends: Rows that computed one more token of their prompt in a batch shaped like
-            a decode, with earlier state.
+        one_token_extends: Rows that computed a part of their prompt in a batch shaped like a
+            decode, with earlier state; that is one token, or with drafts 1 + drafts.
         first_tokens: Such rows without earlier state.
         dummy_replays: FULL graphs replayed by dummy runs.
         blocks_in_dummy_runs: State slots other than the null block that these used.
@@ -185,10 +185,12 @@ class ContractProbe(CountingProbe[Counts]):
 
     def _count_prompt_rows(self, step: _Step, common: Any) -> None:
         """Count the rows that still compute their prompt in a batch shaped like a decode."""
-        if common.max_query_len != 1:
+        starts = common.query_start_loc_cpu[: step.rows + 1]
+        tokens, decode = starts.diff(), int(step.runner.uniform_decode_query_len)
+        if bool((tokens != decode).any()):
             return
         prompt = common.is_prefilling[: step.rows]
-        first = prompt & (common.seq_lens_cpu_upper_bound[: step.rows] == 1)
+        first = prompt & (common.seq_lens_cpu_upper_bound[: step.rows] == tokens)
         self._counts.first_tokens += int(first.sum())
         self._counts.one_token_extends += int((prompt & ~first).sum())
 

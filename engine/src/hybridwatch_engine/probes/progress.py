@@ -1,0 +1,177 @@
+"""Whether requests get on: who loses blocks, who never gets further, and what is cached unwritten.
+
+It looks at the scheduler, so it runs where that is, maybe in another process than the workers
+(``scheduler_side``). Nothing of it hangs on the clock: a request that waits for others is in
+order, however long; one that is computed again and again and never gets further is not.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.counting import CountingProbe
+from hybridwatch_engine.step_gate import STUCK_AFTER
+
+
+@dataclass(slots=True)
+class Counts:
+    """Totals since the probe was started.
+
+    Attributes:
+        scheduler_steps: Engine steps that computed a token.
+        preemptions: Times that a running request lost its cache blocks and had to begin anew.
+        requests_stalled: Requests that got tokens computed in ``STUCK_AFTER`` steps and had no more
+            of them at the end than ever before; and those that were waiting or running when as many
+            steps in a row computed nothing for anybody. (One that was preempted computes its tokens
+            anew, in as many steps as before; no scenario's prompt needs so many.)
+        unwritten_blocks_cached: Blocks left in the prefix cache for tokens that no step has
+            computed: their request was preempted by the very step that was to compute them.
+    """
+
+    scheduler_steps: int = 0
+    preemptions: int = 0
+    requests_stalled: int = 0
+    unwritten_blocks_cached: int = 0
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far a request has come.
+
+    Attributes:
+        best: Most tokens that it has ever had computed.
+        idle: Steps for it since then.
+        stalled: Whether it was counted.
+    """
+
+    best: int = 0
+    idle: int = 0
+    stalled: bool = False
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What belongs to the steps seen so far.
+
+    Attributes:
+        courses: By request.
+        registered: Blocks that the step in the making has put into the prefix cache, with their
+            hashes, by request.
+        empty: Steps in a row that computed nothing although there were requests.
+    """
+
+    courses: dict[str, _Course] = field(default_factory=dict)
+    registered: dict[str, list[tuple[Any, Any]]] = field(default_factory=dict)
+    empty: int = 0
+
+
+class ProgressProbe(CountingProbe[Counts]):
+    """Watches one scheduler while it is on."""
+
+    def __init__(self) -> None:
+        super().__init__(Counts)
+        self._seen = _Seen()
+
+    def _forget(self) -> None:
+        self._seen = _Seen()
+
+    def _make_hooks(self) -> PatchSet:
+        from vllm.v1.core.block_pool import BlockPool
+        from vllm.v1.core.sched.scheduler import Scheduler
+
+        return PatchSet(
+            Patch(Scheduler, "schedule", self._see_step),
+            Patch(Scheduler, "_preempt_request", self._see_preemption),
+            Patch(BlockPool, "cache_full_blocks", self._see_registration),
+        )
+
+    def _see_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def schedule(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+            self._seen.registered.clear()
+            before = self._watch(_computed, scheduler)
+            scheduled = original(scheduler, *args, **kwargs)
+            self._watch(self._count, scheduler, scheduled, before)
+            return scheduled
+
+        return schedule
+
+    def _see_preemption(self, original: Callable[..., None]) -> Callable[..., None]:
+        def preempt(scheduler: Any, *args: Any, **kwargs: Any) -> None:
+            self._counts.preemptions += 1
+            original(scheduler, *args, **kwargs)
+
+        return preempt
+
+    def _see_registration(self, original: Callable[..., None]) -> Callable[..., None]:
+        def cache_full_blocks(pool: Any, *args: Any, **kwargs: Any) -> None:
+            original(pool, *args, **kwargs)
+            self._watch(self._note, **kwargs)
+
+        return cache_full_blocks
+
+    def _note(
+        self, request: Any, blocks: Any, num_cached_blocks: int, num_full_blocks: int, **_: Any
+    ) -> None:
+        noted = self._seen.registered.setdefault(request.request_id, [])
+        for block in blocks[num_cached_blocks:num_full_blocks]:
+            if block.block_hash is not None and not block.is_null:
+                noted.append((block, block.block_hash))
+
+    def _count(self, scheduler: Any, scheduled: Any, before: dict[str, int]) -> None:
+        tokens: dict[str, int] = scheduled.num_scheduled_tokens
+        self._counts.scheduler_steps += bool(tokens)
+        for name, request in _requests(scheduler):
+            if name in tokens:
+                self._advance(name, request.num_computed_tokens)
+            elif before.get(name) and not request.num_computed_tokens:
+                # Preempted by this step: what it registered for the request is not computed.
+                registered = self._seen.registered.get(name, ())
+                self._counts.unwritten_blocks_cached += sum(
+                    block.block_hash == hash_ for block, hash_ in registered
+                )
+        self._count_standstill(scheduler, computed=bool(tokens))
+
+    def _advance(self, name: str, computed: int) -> None:
+        course = self._seen.courses.setdefault(name, _Course())
+        if computed > course.best:
+            course.best, course.idle = computed, 0
+            return
+        course.idle += 1
+        self._stall(course, course.idle)
+
+    def _count_standstill(self, scheduler: Any, *, computed: bool) -> None:
+        """Count those for whom nothing is done; whoever is paused or waits for others is left out.
+
+        Args:
+            scheduler: The scheduler.
+            computed: Whether this step computes anything.
+        """
+        from vllm.v1.core.sched.interface import PauseState
+
+        names = [name for name, request in _requests(scheduler) if _could_go_on(request)]
+        if computed or not names or scheduler.pause_state != PauseState.UNPAUSED:
+            self._seen.empty = 0
+            return
+        self._seen.empty += 1
+        for name in names:
+            self._stall(self._seen.courses.setdefault(name, _Course()), self._seen.empty)
+
+    def _stall(self, course: _Course, steps: int) -> None:
+        if steps >= STUCK_AFTER and not course.stalled:
+            course.stalled = True
+            self._counts.requests_stalled += 1
+
+
+def _requests(scheduler: Any) -> Iterable[tuple[str, Any]]:
+    return list(scheduler.requests.items())
+
+
+def _computed(scheduler: Any) -> dict[str, int]:
+    """Tokens that each request has computed."""
+    return {name: request.num_computed_tokens for name, request in _requests(scheduler)}
+
+
+def _could_go_on(request: Any) -> bool:
+    """Whether nothing outside the scheduler, such as a transfer, keeps a request back."""
+    return request.status.name in {"WAITING", "RUNNING", "PREEMPTED"}
