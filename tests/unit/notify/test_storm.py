@@ -291,7 +291,7 @@ def test_each_news_is_told_once_and_none_is_lost(world) -> None:
 
 
 @pytest.mark.slow  # the same as above, with as many kills as make sure of it
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_fifty_kills_lose_nothing_and_double_nothing(world) -> None:
     rounds = 0
     while world.killed < 50:
