@@ -19,6 +19,7 @@ from hybridwatch.fleet.roll import Roll
 from hybridwatch.process import stoppable
 from hybridwatch.report.sentence import plural
 from hybridwatch.store import check_writable
+from hybridwatch.watch.policy import policy_here
 
 _LOCAL: Final = "local"
 _BAD_NEWS: Final = 1
@@ -86,7 +87,7 @@ def command(
     Where the home has a notify.toml, what is new is sent (docs/notify.md); what does not get
     through is kept, and the exit status is 1 as well.
     """
-    channels = channels_here()
+    channels, policy = channels_here(), policy_here()
     check_writable(results)
     ledger = queue_of(results, tries)
     cluster = _cluster(address, labels, gpus)
@@ -100,7 +101,7 @@ def command(
     with stoppable():
         tally = Driver(means, Terms(patience_s=patience)).drain()
     _tell(tally, as_json=as_json)
-    told = tell_at_the_end(channels, results, err=as_json)
+    told = tell_at_the_end(channels, results, policy, err=as_json)
     if tally.given_up or tally.left or not told:
         raise click.exceptions.Exit(_BAD_NEWS)
 

@@ -14,7 +14,6 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.home import home_or_shipped
 from hybridwatch.notify.channels import CHANNELS_FILE, Channels, read_channels
-from hybridwatch.notify.message import Message
 from hybridwatch.notify.outbox import Outbox
 from hybridwatch.notify.sending import Sent
 from hybridwatch.notify.telling import Preview, chosen_channels, preview, skip, tell
@@ -78,7 +77,7 @@ def command(
 
 def _show(found: Sequence[Preview], *, as_json: bool) -> None:
     if as_json:
-        _print([_channel_json(one, waiting=one.waiting, new=one.new) for one in found])
+        _print(found)
         return
     for one in found:
         counted = plural(len(one.new), "new message")
@@ -91,33 +90,37 @@ def _show(found: Sequence[Preview], *, as_json: bool) -> None:
 
 def _tell(found: Sequence[Sent], *, as_json: bool) -> None:
     if as_json:
-        _print(
-            [_channel_json(one, one.troubles, sent=one.sent, waiting=one.waiting) for one in found]
-        )
+        _print(found)
     else:
         say(*lines_of(found))
     if any(one.waiting for one in found):
         raise click.exceptions.Exit(_BAD_NEWS)
 
 
-def _channel_json(
-    one: Preview | Sent, troubles: Sequence[str] = (), **messages: Sequence[Message]
-) -> dict[str, Any]:
+def notify_to_json(found: Sequence[Preview | Sent]) -> dict[str, Any]:
+    """Give what became of each channel, or what would (``docs/json.md``)."""
+    return {"schema_version": _SCHEMA_VERSION, "channels": [_channel_json(one) for one in found]}
+
+
+def _channel_json(one: Preview | Sent) -> dict[str, Any]:
+    if isinstance(one, Sent):
+        troubles, by_state = one.troubles, {"sent": one.sent, "waiting": one.waiting}
+    else:
+        troubles, by_state = [], {"waiting": list(one.waiting), "new": list(one.new)}
     return {
         "channel": one.channel,
         "kind": one.kind,
-        "troubles": list(troubles),
+        "troubles": troubles,
         "messages": [
             {**message.to_json(), "state": state, "trouble": message.trouble}
-            for state, some in messages.items()
-            for message in some
+            for state, messages in by_state.items()
+            for message in messages
         ],
     }
 
 
-def _print(channels: Sequence[dict[str, Any]]) -> None:
-    document = {"schema_version": _SCHEMA_VERSION, "channels": channels}
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
+def _print(found: Sequence[Preview | Sent]) -> None:
+    click.echo(json.dumps(notify_to_json(found), indent=2, allow_nan=False))
 
 
 def _name_stranded(outbox: Outbox, channels: Channels) -> None:

@@ -45,19 +45,18 @@ def outbox_of(results: Path) -> Outbox:
     return Outbox(Database(url_of(results), NotifyError))
 
 
-def place_of(results: Path, channels: Channels, policy: Policy | None = None) -> Place:
+def place_of(results: Path, channels: Channels, policy: Policy) -> Place:
     """Look at a results folder.
 
     Args:
         results: The folder.
         channels: Say where the dashboard is.
-        policy: What judges; the home's if it is not given.
+        policy: What judges.
     """
-    checkout = checkout_here()
     return Place(
         results=results,
         index=open_index(results),
-        checkout=checkout if policy is None else replace(checkout, policy=policy),
+        checkout=replace(checkout_here(), policy=policy),
         triage=os.environ.get(TRIAGE_VARIABLE, ""),
         dashboard=channels.dashboard,
     )
@@ -69,14 +68,14 @@ def sender_of(outbox: Outbox, channels: Channels) -> Sender:
 
 
 def tell_at_the_end(
-    channels: Channels | None, results: Path, policy: Policy | None = None, *, err: bool = False
+    channels: Channels | None, results: Path, policy: Policy, *, err: bool = False
 ) -> bool:
     """Send what is new at the end of another verb, whose own answer is not to be lost.
 
     Args:
         channels: Who is to hear; ``None`` for nobody.
         results: The results folder.
-        policy: What judges; the home's if it is not given.
+        policy: What judges.
         err: Whether to speak on standard error.
 
     Returns:

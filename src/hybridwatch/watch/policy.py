@@ -136,8 +136,15 @@ def takes_policy(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _chosen(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Policy:
-    if path is not None:
-        return load_policy(path)
+    return policy_here() if path is None else load_policy(path)
+
+
+def policy_here() -> Policy:
+    """Read the policy where we are; without one every regression stops.
+
+    Raises:
+        PolicyError: There is one, and it is wrong.
+    """
     folder = home_or_shipped()
     file = policy_of(folder) if is_extending(folder) else DEFAULT
     return load_policy(file) if file.is_file() else STRICT

@@ -56,6 +56,18 @@ def test_a_queue_is_planned_drained_and_shown(call, plan, pretend, tmp_path) -> 
     assert "made up on" in call("logs", job[:8]).output
 
 
+def test_it_ends_with_the_news(call, plan, pretend, tmp_path, monkeypatch) -> None:
+    """The channel has no address here: what there is to tell is kept, and the status says so."""
+    file = tmp_path / "notify.toml"
+    file.write_text('[[slack]]\nname = "team"\nurl_from = "T_NO_SLACK"\n')
+    home = import_module("hybridwatch.cli.notify_round")
+    monkeypatch.setattr(home, "home_or_shipped", lambda: tmp_path)
+    assert plan("--night", "one").exit_code == 0
+    ran = call("run", "--label", "kind=epyc", "--patience", "0")
+    assert "notify: " in ran.output
+    assert (ran.exit_code == 1) is ("kept to be sent again" in ran.output)
+
+
 def test_what_no_host_can_measure_is_left_and_told(call, plan, pretend) -> None:
     plan("--night", "one")
     ran = call("run", "--patience", "0", "--json")

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.analysis.change_review import ChangeReview
+from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.errors import NotifyError
+from tests.situations import SITUATIONS
 from tests.unit.notify.conftest import services
 from tests.unit.pages.suite_stores import UPGRADE, put
 
@@ -165,15 +168,41 @@ def test_other_verbs_send_at_their_end_where_the_home_has_a_file(
     own_home, results, services, capsys
 ) -> None:
     assert channels_here() is None
-    assert tell_at_the_end(None, results), "nobody wants to hear"
+    assert tell_at_the_end(None, results, STRICT), "nobody wants to hear"
     (own_home / "notify.toml").write_text(FILE)
     channels = channels_here()
-    assert tell_at_the_end(channels, results)
+    assert tell_at_the_end(channels, results, STRICT)
     assert "notify: slack team: 1 message sent" in capsys.readouterr().out
     assert len(services.slack) == 1
     (own_home / "nothing").mkdir()
-    assert not tell_at_the_end(channels, own_home / "nothing")
+    assert not tell_at_the_end(channels, own_home / "nothing", STRICT)
     assert "expected a results folder with records" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("share", "status"), [(0.0, 0), (1.0, 1)])
+def test_a_night_ends_with_it(own_home, results, services, monkeypatch, share, status) -> None:
+    """The gate passes; what is in the folder from before is told."""
+    nightly = import_module("hybridwatch.cli.nightly")
+    quiet = ChangeReview((SITUATIONS["equivalent"](),))
+    for name in ("require_installed", "require_machine"):
+        monkeypatch.setattr(nightly, name, lambda _: None)
+    monkeypatch.setattr(nightly, "_commit", lambda: "a" * 40)
+    monkeypatch.setattr(nightly, "hold", lambda *_: (results / "nights", quiet))
+    monkeypatch.setattr(import_module("hybridwatch.notify.sending"), "_PAUSES_S", (0.0, 0.0))
+    (own_home / "notify.toml").write_text(FILE)
+    services.weather.share = share
+    (own_home / "gate.toml").write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
+    answer = CliRunner().invoke(cli, ["nightly", "smoke", "--results", str(results)])
+    assert answer.exit_code == status, answer.output
+    assert f"notify: slack team: {1 - status} message" in answer.output
+
+
+def test_a_wrong_policy_is_found_before_a_fleet_measures(own_home, results) -> None:
+    """Another policy would make news of its own."""
+    (own_home / "gate.toml").write_text("expected = 1")
+    answer = CliRunner().invoke(cli, ["fleet", "run", "--results", str(results)])
+    assert answer.exit_code == 2
+    assert "gate.toml: expected" in answer.stderr
 
 
 def test_a_wrong_file_is_found_before_anything_is_measured(own_home, results) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import inspect
+from sqlalchemy.exc import IntegrityError
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import NEWEST, version_of
@@ -125,6 +126,15 @@ def test_the_same_news_has_the_same_id_though_the_database_was_lost(outbox, tmp_
     again.make()
     find(again, a_topic(), now=NOW + timedelta(days=1))
     assert again.waiting("team")[0].id == outbox.waiting("team")[0].id
+
+
+def test_what_is_heard_and_what_is_to_be_sent_are_kept_together_or_not_at_all(outbox) -> None:
+    """Planted: the second of two messages cannot be kept."""
+    steps = outbox.plan(TEAM, [a_topic()], NOW)
+    with pytest.raises(IntegrityError):
+        outbox.keep([*steps, *steps])
+    assert outbox.waiting("team") == []
+    assert find(outbox, a_topic()) == [News.OPENED]
 
 
 def test_what_waits_for_a_channel_that_is_gone_is_counted(outbox) -> None:

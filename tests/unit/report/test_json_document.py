@@ -25,6 +25,7 @@ from hybridwatch.bisect.words import to_json as search_to_json
 from hybridwatch.cli.engine_track import releases_to_json
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
+from hybridwatch.cli.notify import notify_to_json
 from hybridwatch.cli.prune import plan_to_json
 from hybridwatch.cli.records import records_to_json
 from hybridwatch.cli.store import store_check_to_json
@@ -35,6 +36,7 @@ from hybridwatch.fleet.overview import HostLine, Night, Overview, Trouble, Under
 from hybridwatch.fleet.placing import Standing
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
+from hybridwatch.notify.sending import Sent
 from hybridwatch.releases.outcome import Outcome as StepOutcome
 from hybridwatch.releases.outcome import Step, Tracked
 from hybridwatch.report.detection import Detection, detections_to_json
@@ -54,6 +56,7 @@ from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.situations import SITUATIONS
 from tests.unit.fleet.pretended import a_job
+from tests.unit.notify.pretended import a_message
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
@@ -144,6 +147,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(search_to_json(a_search(), "hybridwatch bisect", 1.5)))
     fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
     fields |= set(keys_of(a_fleet().to_json())) | set(keys_of(job_json(a_job())))
+    fields |= set(keys_of(notify_to_json([Sent("team", "slack", sent=[a_message()])])))
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_0-9]+)`", text))
     assert fields <= named
