@@ -41,7 +41,6 @@ EXPECTED: Final[Mapping[str, str]] = {
     "wait_for_save": "vLLM's interface of a KV connector",
     "get_metadata_builder": "vLLM's method, in an exercise's stand-in",
     "get_cached_block": "vLLM's method, in an exercise's stand-in",
-    "cache_full_blocks": "vLLM's method, in an exercise's stand-in",
     "is_active": "Triton's driver interface",
     "get_current_target": "Triton's driver interface",
     "get_active_torch_device": "Triton's driver interface",
