@@ -81,8 +81,15 @@ def test_a_fix_is_named_whole_where_every_part_is_switched():
         "single-token-extend": False,
         "draft-max-seq-len": False,
         "stale-block-table": False,
+        "mamba-lookup-margin": False,
+        "resumed-block-split": False,
+        "replay-boundary": False,
+        "connector-hits": False,
     }
-    assert builds["cuda-0.21.0-reverted"].fixes == {"stale-block-table-finished-rows": False}
+    assert builds["cuda-0.21.0-reverted"].fixes == {
+        "stale-block-table-finished-rows": False,
+        "resumed-block-split": False,
+    }
 
 
 def test_a_variant_of_a_release_that_was_not_probed_is_refused(checkout):
