@@ -182,7 +182,7 @@ def test_steps_are_those_that_the_probe_sees_and_make_up_the_throughput(station)
     result, made = assert_steps_are_seen(ready)
     # Without speculation a request gets one token from a step, so two factors are enough.
     values = (sample.values for sample in samples_of_steps(result, made, 0.0))
-    (rate,), (occupancy,), _ = values
+    (rate,), (occupancy,), *_ = values
     assert rate * occupancy == pytest.approx(result["output_throughput"], rel=1e-12)
     samples = {one.metric: one.values for one in measure(Phase.PERFORMANCE, ready).samples}
     assert samples.keys() >= EXPLAINING

@@ -224,6 +224,13 @@ def test_a_state_that_is_stored_amid_a_step_is_right(probe):
     assert kept(probe, (0, 4), (4, 10), _checkpoints={"a": (8, 1)}) == (2, 0)
 
 
+def test_a_state_that_is_kept_for_another_end_than_its_place_tells_is_right(probe):
+    blocks = [a_block(is_null=True), a_block()]
+    blocks[1].block_hash_num_tokens = 4
+    changes = {"req_to_blocks": {"a": blocks}, "_checkpoints": {"a": (4, 1)}}
+    assert kept(probe, (0, 10), **changes) == (1, 0)
+
+
 def test_what_drafts_have_filled_was_copied_before_it_is_kept(probe):
     # The step from token 3 on had accepted drafts up to token 6; the next one makes it known.
     assert kept(probe, (3, 4), (6, 7)) == (1, 0)
