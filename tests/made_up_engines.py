@@ -38,6 +38,9 @@ class MadeUpBench:
     def make_ready(self, side: int) -> None:
         pass
 
+    def running(self, side: int) -> None:
+        pass
+
 
 class Machine:
     """Gives trials: ``slower`` is how much longer the contender takes."""

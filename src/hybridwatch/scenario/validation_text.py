@@ -81,7 +81,8 @@ def _lines(schema: Schema, detail: ErrorDetails) -> Iterator[str]:
 
 def _found(schema: Schema, detail: ErrorDetails) -> str:
     """Show what was written, unless it stands where somebody may have put a secret."""
-    if _at(schema, detail["loc"]).get("writeOnly"):
+    location = detail["loc"]
+    if _KEY not in location and _at(schema, location).get("writeOnly"):
         return "something else, which is not shown since it may be a secret"
     return quoted(detail["input"])
 
