@@ -22,7 +22,7 @@ from hybridwatch.measure.phase import Measured, Station, _probed, measure, sampl
 from hybridwatch.measure.waves import drive
 from hybridwatch.metric.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.quality.embedded import word_problem_documents
-from hybridwatch.quality.oracle import deviations_of, load, path_of
+from hybridwatch.quality.oracle import NO_NUMBERS, deviations_of, load, path_of
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.expansion import expand
@@ -222,8 +222,10 @@ def test_wrong_answers_are_named_with_place_and_tokens(station, scenario):
     assert kept is not None
     assert list(wrong_answers(station(HEALTHY), home(), kept.trials[:1])) == []
     wrong = list(wrong_answers(station(KNOWN_BAD), home(), kept.trials[:1]))
-    assert wrong
-    for one in wrong:
+    # States that grow without bound give logarithms that are no numbers, on some machines.
+    with_tokens = [one for one in wrong if one.why != NO_NUMBERS]
+    assert with_tokens
+    for one in with_tokens:
         assert str(one).startswith(f"trial 0, request {one.request}: token {one.position}: ")
 
 
