@@ -82,9 +82,10 @@ def test_commit_among_64_is_found_whatever_does_not_start(tmp_path, package, res
 # Slow: a search by times takes a quarter of an hour.
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_slower_commit_among_64_is_in_what_is_named(tmp_path, package, results):
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_slower_commit_among_64_is_in_what_is_named(tmp_path, package, results, seed):
     (tmp_path / "repo").mkdir()
-    history = a_history(tmp_path / "repo", package, SLOW_STEP, seed=1)
+    history = a_history(tmp_path / "repo", package, SLOW_STEP, seed=seed)
     said = bisected(history, results, "--metric", "engine_cpu_time", "--max-minutes", "90")
     named = {one["name"] for one in said["answer"]["suspects"]}
     assert history.culprit in named
