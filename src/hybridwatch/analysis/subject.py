@@ -11,7 +11,7 @@ from typing import Final
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metric import Kind, Metric, metric_of
-from hybridwatch.metric.catalogue import METRICS, WRONG_ANSWERS
+from hybridwatch.metric.catalogue import DUET_CPU_TIME, METRICS, WRONG_ANSWERS
 from hybridwatch.record.run import Phase
 
 _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}
@@ -26,6 +26,7 @@ _STAND_INS: Final = {
     Phase.ACCURACY: "accuracy.unknown",
     Phase.PERFORMANCE: "output_throughput",
     Phase.HOST_SYNC: "host_syncs_per_step",
+    Phase.DUET: DUET_CPU_TIME,
 }
 """Named when a phase failed on both sides, so that nobody can tell what it would have measured."""
 
@@ -49,6 +50,8 @@ def phase_of(metric: Metric) -> Phase:
         return Phase.CONTRACT
     if metric.kind is Kind.PROPORTION:
         return Phase.ACCURACY
+    if metric.id == DUET_CPU_TIME:
+        return Phase.DUET
     return Phase.HOST_SYNC if metric.id in _HOST_METRICS else Phase.PERFORMANCE
 
 

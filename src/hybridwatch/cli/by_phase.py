@@ -17,7 +17,7 @@ from hybridwatch.cli.say import as_text
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget
-from hybridwatch.measure.plan import EVERY_PHASE, TIMED_PHASES
+from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measure.relay import Relay
 from hybridwatch.measure.session import Missing, SessionRequest, Tell, none_missing
 from hybridwatch.plain_text import visible
@@ -39,7 +39,7 @@ class Measured:
         missing: Says how many more timed trials a side a run needs on its machine.
     """
 
-    phases: Collection[Phase] = EVERY_PHASE
+    phases: Collection[Phase] = USUAL_PHASES
     warmed: Collection[Phase] = TIMED_PHASES
     missing: Missing = none_missing
 

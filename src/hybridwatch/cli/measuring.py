@@ -23,7 +23,8 @@ from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget, Standing
-from hybridwatch.measure.plan import TIMED_PHASES
+from hybridwatch.measure.duet import is_duet
+from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import none_missing, run_session
 from hybridwatch.process import stoppable
@@ -67,7 +68,7 @@ class RunOptions:
     @property
     def wanted_phases(self) -> tuple[Phase, ...]:
         """The phases that are measured, if the scenario has them."""
-        return self.phases or tuple(Phase)
+        return self.phases or USUAL_PHASES
 
     @property
     def by_phase(self) -> bool:
@@ -76,7 +77,7 @@ class RunOptions:
         Engines of several scenarios then live side by side, for which a GPU has no room.
         """
         wanted = self.known_bad or self.staged
-        return wanted and not self.until_decided and self._on_cpu
+        return wanted and not (self.until_decided or is_duet(self.phases)) and self._on_cpu
 
     @property
     def _on_cpu(self) -> bool:

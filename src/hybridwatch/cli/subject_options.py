@@ -54,6 +54,6 @@ takes_phases: Final = click.option(
     default="",
     callback=_phases,
     help=f"What to measure, with commas between: {', '.join(phase.value for phase in Phase)}.  "
-    "[default: all]",
+    "[default: all but duet]",
 )
-"""Gives a verb the argument ``phases``, in the order of measurement; empty for all."""
+"""Gives a verb the argument ``phases``, in the order of measurement; empty for the usual ones."""

@@ -23,7 +23,7 @@ from hybridwatch.engine.check import check_build
 from hybridwatch.engine.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
-from hybridwatch.measure.plan import TIMED_PHASES
+from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Phase
 from hybridwatch.report.caught import readings_of
@@ -94,7 +94,7 @@ def command(
         console.print(as_text(line), soft_wrap=True)
     trying = _Trying((_release_of(build, base), build.name), results, console)
     named = sorted(chosen(scenarios or SCENARIOS, trying.labels), key=_slowness)
-    wanted = phases or tuple(Phase)
+    wanted = phases or USUAL_PHASES
     if untimed := tuple(phase for phase in wanted if phase not in TIMED_PHASES):
         trying.measure(named, phases=untimed, staged=True)
     if timed := tuple(phase for phase in wanted if phase in TIMED_PHASES):

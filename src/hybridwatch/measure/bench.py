@@ -111,7 +111,8 @@ class Bench:
 
     Sides of one named build share one live engine and differ by the fixes switched on it, so both
     run in the same process and memory, seconds apart. Sides of other builds have an engine each,
-    and so have sides that differ in a fix which acts while the engine starts.
+    and so have sides that differ in a fix which acts while the engine starts, and all sides where
+    they are to be kept apart.
 
     Attributes:
         scenario: What is run.
@@ -121,6 +122,7 @@ class Bench:
         say: Called with a line about what is going on.
         gpus: Those that engines may use, as CUDA numbers them; none where all compute on a CPU.
         shared: Asks the documents of accuracy trials, here and elsewhere; None for one of its own.
+        apart: Whether each side has an engine of its own whatever its build.
         lm_eval: What asks them.
     """
 
@@ -131,22 +133,24 @@ class Bench:
     say: Callable[[str], None]
     gpus: Sequence[str] = ()
     shared: LmEval | None = None
+    apart: bool = False
     lm_eval: LmEval = field(init=False)
     _arrangement: Arrangement = field(init=False)
     _slots: dict[str, _Slot] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Lay the scenario out; from here on it is what is run, declared or standing in."""
-        self._arrangement = arrange(self.scenario, self.gpus, engines_of(self.sides))
+        engines = len(self.sides) if self.apart else engines_of(self.sides)
+        self._arrangement = arrange(self.scenario, self.gpus, engines)
         self.scenario = self._arrangement.scenario
         self.lm_eval = self.shared or LmEval(self.work)
 
     def __enter__(self) -> Self:
         with ExitStack() as on_error:
             on_error.callback(self.close)
-            for side in self.sides:
-                if _place(side) not in self._slots:
-                    self._slots[_place(side)] = self._make_slot(side)
+            for side in range(len(self.sides)):
+                if self._place(side) not in self._slots:
+                    self._slots[self._place(side)] = self._make_slot(side)
             on_error.pop_all()
         return self
 
@@ -165,7 +169,13 @@ class Bench:
             slot.client.stop()
         self._slots.clear()
 
-    def _make_slot(self, side: BuildRequest) -> _Slot:
+    def _place(self, side: int) -> str:
+        """Name of the engine that a side is measured on."""
+        place = _place(self.sides[side])
+        return f"{place}.{side + 1}" if self.apart else place
+
+    def _make_slot(self, number: int) -> _Slot:
+        side = self.sides[number]
         spec = side.spec
         model = checkpoint_of(self.scenario, spec, self.models)
         launch = Launch(
@@ -186,7 +196,7 @@ class Bench:
         if spec.accelerator == "cuda":
             laid_out = self._arrangement
             launch = replace(launch, gpus=laid_out.gpus, memory_share=laid_out.memory_share)
-        client = LoadClient(launch, self.work / f"{_place(side)}.client.log")
+        client = LoadClient(launch, self.work / f"{self._place(number)}.client.log")
         return _Slot(launch, client, revision=model.revision)
 
     def _draft(self) -> Path | None:
@@ -197,7 +207,7 @@ class Bench:
 
     def client(self, side: int) -> LoadClient:
         """The load client of a side."""
-        return self._slots[_place(self.sides[side])].client
+        return self._slots[self._place(side)].client
 
     def start_ahead(self) -> None:
         """Let the baseline's engine come up while something else is measured.
@@ -205,7 +215,7 @@ class Bench:
         Whoever needs it waits for the rest. A pair of engines is left out: the second of them may
         have to wait for the first.
         """
-        name = _place(self.sides[0])
+        name = self._place(0)
         slot = self._slots[name]
         if slot.starts == 0 and not slot.launch.engine.disaggregated:
             slot.starts += 1
@@ -217,7 +227,7 @@ class Bench:
         Raises:
             EngineError: It does not come up, or has died too often.
         """
-        name = _place(self.sides[side])
+        name = self._place(side)
         slot = self._slots[name]
         if slot.engine is not None and not slot.engine.server.is_well():
             self.discard(side)
@@ -235,7 +245,7 @@ class Bench:
         Raises:
             EngineError: It is gone.
         """
-        name = _place(self.sides[side])
+        name = self._place(side)
         engine = self._slots[name].engine
         if engine is None:
             raise EngineError(f"engine {name} was not made ready")
@@ -245,12 +255,12 @@ class Bench:
 
     def is_alive(self, side: int) -> bool:
         """Whether the engine of a side is there and answers."""
-        engine = self._slots[_place(self.sides[side])].engine
+        engine = self._slots[self._place(side)].engine
         return engine is not None and engine.server.is_well()
 
     def discard(self, side: int) -> None:
         """Give up the engine of a side after an error; the next trial gets a new one."""
-        slot = self._slots[_place(self.sides[side])]
+        slot = self._slots[self._place(side)]
         if slot.engine is not None:
             slot.engine.stop()
             slot.engine = None
@@ -300,9 +310,12 @@ class Bench:
 
         Code that lacks a fix is to lack it again when it has said what is right.
         """
-        mine = self.sides[side]
+        mine, place = self.sides[side], self._place(side)
         touched = {
-            fix for other in self.sides if _place(other) == _place(mine) for fix in other.switches
+            fix
+            for number, other in enumerate(self.sides)
+            if self._place(number) == place
+            for fix in other.switches
         }.union(self._needed(engine))
         return {
             fix: mine.switches.get(fix, engine.native[fix] in _IN)
@@ -336,14 +349,16 @@ class Bench:
             revision=facts.get("revision"),
             diff_digest=facts.get("diff_digest"),
             fixes={fix: FixState(state) for fix, state in facts["fixes"].items()},
-            flags=self._flags(request, facts["planted"]),
+            flags=self._flags(side, facts["planted"]),
         )
 
-    def _flags(self, side: BuildRequest, planted: Sequence[str]) -> dict[str, str]:
+    def _flags(self, side: int, planted: Sequence[str]) -> dict[str, str]:
         """What shaped an engine besides its build, as a record keeps it."""
-        slot = self._slots[_place(side)]
+        slot = self._slots[self._place(side)]
         args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
-        flags = {key: _flag(value) for key, value in args.items()} | dict(side.spec.flags)
+        flags = {key: _flag(value) for key, value in args.items()} | dict(
+            self.sides[side].spec.flags
+        )
         flags["graph_replay"] = str(slot.launch.graph_replay)
         facts = {
             "planted": ", ".join(planted),

@@ -1,6 +1,6 @@
 """One trial of each phase: from an engine made ready to raw samples."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from hybridwatch.measure.occasions import first_of, require_occasion, require_re
 from hybridwatch.measure.repeats import unrepeated
 from hybridwatch.measure.right_answers import checked
 from hybridwatch.measure.waves import Tokens, drive, drive_whole
-from hybridwatch.metric.catalogue import UNREPEATED_TOKENS, WRONG_TOKENS
+from hybridwatch.metric.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.quality.harness import TaskRequest
 from hybridwatch.record.client import CLOCK_DIGITS, accepted_drafts, latencies
 from hybridwatch.record.completion import Completion
@@ -89,12 +89,14 @@ class Station:
         side: Whose trial it is.
         work: Folder for the client's and lm-eval's files.
         number: Which trial of its phase and side, from 0.
+        meet: Waits until the other side of a duet is about to be loaded, too.
     """
 
     bench: Bench
     side: int
     work: Path
     number: int = 0
+    meet: Callable[[], None] = lambda: None
 
     @property
     def scenario(self) -> Scenario:
@@ -139,6 +141,8 @@ def measure(phase: Phase, station: Station) -> Measured:
             return _performance(station)
         case Phase.HOST_SYNC:
             return _host_sync(station)
+        case Phase.DUET:
+            return _duet(station)
 
 
 def run_prelude(station: Station) -> None:
@@ -149,7 +153,7 @@ def run_prelude(station: Station) -> None:
 
 def _load(station: Station) -> dict[str, Any]:
     load = station.scenario.workload.generation
-    result = station.work / "client.json"
+    result = station.work / f"client.{station.side}.json"
     return station.client.run(station.engine.server, load, result, LOAD_TIMEOUT_S)
 
 
@@ -266,14 +270,50 @@ def _accuracy(station: Station) -> Measured:
 
 def _performance(station: Station) -> Measured:
     run_prelude(station)
+    loaded = _work_of_load(station)
+    samples = samples_of_client(loaded.result)
+    if loaded.made is not None:
+        samples += samples_of_steps(loaded.result, loaded.made, loaded.worked_s)
+    return Measured(samples, client_result=loaded.result)
+
+
+def _duet(station: Station) -> Measured:
+    """Load both sides at once; of what an engine then took, its own work alone says something.
+
+    Neighbours, clocks and caches change from second to second, and change both sides alike (Bulej
+    et al., "Duet Benchmarking: Improving Measurement Accuracy in the Cloud", ICPE 2020).
+    """
+    run_prelude(station)
+    station.meet()
+    loaded = _work_of_load(station)
+    if loaded.made is None or not loaded.made.steps:
+        raise MeasurementError("the engine does not count its steps, so its work is of none")
+    work = round(loaded.worked_s / loaded.made.steps, CLOCK_DIGITS)
+    return Measured((Sample(DUET_CPU_TIME, (work,)),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What the timed load took.
+
+    Attributes:
+        result: JSON of vLLM's benchmark client.
+        made: Steps of the engine from before the load until after it; None if it counts none.
+        worked_s: Processor time of the engine in the same span.
+    """
+
+    result: Mapping[str, Any]
+    made: StepCounts | None
+    worked_s: float
+
+
+def _work_of_load(station: Station) -> _Loaded:
     server = station.engine.server
     before, worked_before = read_step_counts(server), _processor_seconds(server)
     result = _load(station)
     worked, after = _processor_seconds(server) - worked_before, read_step_counts(server)
-    samples = samples_of_client(result)
-    if before is not None and after is not None:
-        samples += samples_of_steps(result, after.since(before), worked)
-    return Measured(samples, client_result=result)
+    made = after.since(before) if before is not None and after is not None else None
+    return _Loaded(result, made, worked)
 
 
 def _processor_seconds(server: Server) -> float:

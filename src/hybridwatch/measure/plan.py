@@ -1,7 +1,8 @@
 """Which trials a session makes, and in which order."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from hybridwatch.record.run import Phase
@@ -21,12 +22,13 @@ class PlannedTrial:
     number: int = 0
 
 
-EVERY_PHASE: Final = frozenset(Phase)
-TIMED_PHASES: Final = (Phase.PERFORMANCE, Phase.HOST_SYNC)
+USUAL_PHASES: Final = tuple(phase for phase in Phase if phase is not Phase.DUET)
+"""What a session measures unless it is asked for something else. A duet takes an engine a side."""
+TIMED_PHASES: Final = (Phase.PERFORMANCE, Phase.HOST_SYNC, Phase.DUET)
 """Phases that need the load client, in the order of a block."""
 
 
-def phases_of(scenario: Scenario, wanted: Collection[Phase] = EVERY_PHASE) -> tuple[Phase, ...]:
+def phases_of(scenario: Scenario, wanted: Collection[Phase] = USUAL_PHASES) -> tuple[Phase, ...]:
     """Which of the wanted phases a scenario has: without tasks there is nothing to be answered."""
     missing = {Phase.ACCURACY} if scenario.accuracy is None else set()
     return tuple(phase for phase in Phase if phase in wanted and phase not in missing)
@@ -35,7 +37,7 @@ def phases_of(scenario: Scenario, wanted: Collection[Phase] = EVERY_PHASE) -> tu
 def plan(
     counts: TrialCounts,
     sides: int,
-    phases: Collection[Phase] = EVERY_PHASE,
+    phases: Collection[Phase] = USUAL_PHASES,
     warmed: Collection[Phase] = TIMED_PHASES,
 ) -> tuple[PlannedTrial, ...]:
     """Lay out a session.
@@ -56,6 +58,8 @@ def plan(
         *_alternating(Phase.PERFORMANCE, sides, counts.performance),
         *_warmups(Phase.HOST_SYNC, sides),
         *_alternating(Phase.HOST_SYNC, sides, counts.host_sync),
+        *_warmups(Phase.DUET, sides),
+        *_alternating(Phase.DUET, sides, counts.performance),
     )
     return tuple(
         trial
@@ -65,7 +69,7 @@ def plan(
 
 
 def plan_start(
-    counts: TrialCounts, sides: int, phases: Collection[Phase] = EVERY_PHASE
+    counts: TrialCounts, sides: int, phases: Collection[Phase] = USUAL_PHASES
 ) -> tuple[PlannedTrial, ...]:
     """Lay out what comes before the first block of a session that goes on until it is decided.
 
@@ -84,7 +88,7 @@ def plan_start(
 
 
 def plan_block(
-    number: int, sides: int, phases: Collection[Phase] = EVERY_PHASE
+    number: int, sides: int, phases: Collection[Phase] = USUAL_PHASES
 ) -> tuple[PlannedTrial, ...]:
     """Lay out one block: a round of every timed phase; each phase alternates as in ``plan``."""
     return tuple(
@@ -96,6 +100,13 @@ def plan_more(phase: Phase, sides: int, done: int, rounds: int) -> tuple[Planned
     """Lay out further rounds of a phase that has so many; they alternate on as in ``plan``."""
     numbers = range(done, done + rounds)
     return tuple(trial for number in numbers for trial in _round(phase, sides, number))
+
+
+def made_at_once(planned: Sequence[PlannedTrial]) -> Iterator[tuple[PlannedTrial, ...]]:
+    """Give the trials that are made at the same time, in their order: those of a duet, else one."""
+    for (phase, *_), found in groupby(planned, lambda one: (one.phase, one.warmup, one.number)):
+        group = tuple(found)
+        yield from [group] if phase is Phase.DUET else ((one,) for one in group)
 
 
 def _untimed(counts: TrialCounts, sides: int) -> Iterator[PlannedTrial]:

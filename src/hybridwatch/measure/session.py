@@ -5,6 +5,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,14 +18,16 @@ from hybridwatch.engine.gpu_layout import cuda_numbers
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.budget import Budget, Pace, add_until_decided
+from hybridwatch.measure.duet import Meeting, is_duet, one_processor, require_duet
 from hybridwatch.measure.gpus import Gpus
 from hybridwatch.measure.harness_version import harness_identity
 from hybridwatch.measure.machine_state import Watch
 from hybridwatch.measure.phase import Measured, Station, measure
 from hybridwatch.measure.plan import (
-    EVERY_PHASE,
     TIMED_PHASES,
+    USUAL_PHASES,
     PlannedTrial,
+    made_at_once,
     phases_of,
     plan,
     plan_block,
@@ -91,7 +95,7 @@ class SessionRequest:
     sides: Sequence[BuildRequest]
     models: Path
     tell: Tell
-    phases: Collection[Phase] = EVERY_PHASE
+    phases: Collection[Phase] = USUAL_PHASES
     budget: Budget | None = None
     warmed: Collection[Phase] = TIMED_PHASES
     missing: Missing = none_missing
@@ -125,6 +129,9 @@ class Session:
         request: What to measure.
         work: Folder of its own, for logs and the files of clients.
         lm_eval: Asks the documents of several sessions; None for one of its own.
+
+    Raises:
+        BuildError: A duet is wanted of what cannot be one.
     """
 
     def __init__(self, request: SessionRequest, work: Path, lm_eval: LmEval | None = None) -> None:
@@ -136,11 +143,17 @@ class Session:
         wanted = request.scenario.trials, len(request.sides), self.phases
         self._plan = plan_start(*wanted) if request.budget else plan(*wanted, request.warmed)
         self._total = len(self._plan)
+        self._is_duet = is_duet(self.phases)
+        if Phase.DUET in self.phases:
+            require_duet(request.sides, self.phases)
         self._names = side_names([side.label for side in request.sides])
         self._done = 0
         # Now, while there is no engine of ours: what is in use of a GPU's memory is others'.
         self._gpus = Gpus.of(request.sides)
+        # All processors are the testbed's, also where a duet has one of them.
+        self._testbed = probe_testbed(self._gpus.devices)
         self._run: Run | None = None
+        self._held = ExitStack()
         self._bench = Bench(
             request.scenario,
             request.sides,
@@ -149,16 +162,21 @@ class Session:
             self._say,
             cuda_numbers(self._gpus.devices),
             lm_eval,
+            apart=self._is_duet,
         )
 
     def __enter__(self) -> Self:
         """Lay out the engines; none is started yet."""
-        self._bench.__enter__()
+        with ExitStack() as on_error:
+            if self._is_duet:
+                on_error.enter_context(one_processor())
+            on_error.enter_context(self._bench)
+            self._held = on_error.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
         """End every engine and client."""
-        self._bench.__exit__(*error)
+        self._held.close()
 
     def make_all(self) -> Run:
         """Make every trial, and return the run."""
@@ -211,9 +229,9 @@ class Session:
 
     def _add(self, run: Run, planned: Sequence[PlannedTrial]) -> Run:
         """Make trials; each is kept at once, for a session that is stopped."""
-        for one in planned:
-            trial = self._trial(self._bench, one)
-            self._run = run = replace(run, trials=(*run.trials, trial))
+        for group in made_at_once(planned):
+            trials = self._trials(self._bench, group)
+            self._run = run = replace(run, trials=(*run.trials, *trials))
         return run
 
     def _further(self, run: Run) -> tuple[PlannedTrial, ...]:
@@ -261,7 +279,7 @@ class Session:
             finished_at=self._started,
             harness=harness_identity(),
             scenario=ScenarioRef(**ref_fields(self.request.scenario)),
-            testbed=probe_testbed(self._gpus.devices),
+            testbed=self._testbed,
             builds=builds,
             trials=(),
         )
@@ -269,7 +287,8 @@ class Session:
     def _block(self, bench: Bench, number: int, goal: int) -> tuple[Trial, ...]:
         block = plan_block(number, len(self.request.sides), self.phases)
         self._total = self._done + (goal - number) * len(block)
-        return tuple(self._trial(bench, planned) for planned in block)
+        groups = made_at_once(block)
+        return tuple(trial for group in groups for trial in self._trials(bench, group))
 
     def _keep_in_sight(self, text: str) -> None:
         self.request.tell(Progress(self._done, self._total, text, lasting=True))
@@ -277,17 +296,48 @@ class Session:
     def _say(self, text: str) -> None:
         self.request.tell(Progress(self._done, self._total, text))
 
-    def _trial(self, bench: Bench, planned: PlannedTrial) -> Trial:
+    def _trials(self, bench: Bench, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
+        """Make trials at the same time."""
         require_wanted()
-        name = self._names[planned.side]
-        self._say(f"{planned.phase.value}{' (warm-up)' if planned.warmup else ''} {name}")
-        trial = self._begin_trial(planned)
-        # Before the engine is made ready, so that it lies between trials and not within one.
-        watch = Watch(self._gpus) if planned.phase in TIMED_PHASES else None
+        first = group[0]
+        names = " | ".join(self._names[one.side] for one in group)
+        self._say(f"{first.phase.value}{' (warm-up)' if first.warmup else ''} {names}")
+        begun = [
+            replace(self._begin_trial(one), index=self._done + at) for at, one in enumerate(group)
+        ]
+        if len(group) == 1:
+            made = [self._trial(bench, first, begun[0])]
+        else:
+            meeting = Meeting(len(group))
+
+            def make(planned: PlannedTrial, trial: Trial) -> Trial:
+                try:
+                    return self._trial(bench, planned, trial, meeting.wait)
+                finally:
+                    meeting.leave()
+
+            with ThreadPoolExecutor(len(group)) as threads:
+                made = list(threads.map(make, group, begun))
+        # An engine that was ended by request has failed nothing.
+        require_wanted()
+        self._done += len(group)
+        return tuple(made)
+
+    def _trial(
+        self,
+        bench: Bench,
+        planned: PlannedTrial,
+        trial: Trial,
+        wait_for_other: Callable[[], None] = lambda: None,
+    ) -> Trial:
+        # Before the engine is made ready, so that it lies between trials and not within one. Those
+        # of a duet would time each other's, and both sides meet the same machine.
+        is_watched = planned.phase in TIMED_PHASES and not self._is_duet
+        watch = Watch(self._gpus) if is_watched else None
         begin = time.monotonic()
         try:
             bench.make_ready(planned.side)
-            station = Station(bench, planned.side, self._work, planned.number)
+            station = Station(bench, planned.side, self._work, planned.number, wait_for_other)
             if watch is not None:
                 watch.start()
             begin = time.monotonic()
@@ -313,9 +363,6 @@ class Session:
         finally:
             if watch is not None:
                 watch.stop()
-        # An engine that was ended by request has failed nothing.
-        require_wanted()
-        self._done += 1
         return replace(trial, duration_s=time.monotonic() - begin)
 
     def _begin_trial(self, planned: PlannedTrial) -> Trial:

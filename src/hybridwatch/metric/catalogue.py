@@ -18,6 +18,9 @@ _ACCURACY_RELEVANCE: Final = 0.01
 """A loss of answers that is beyond chance matters from one point on. That nothing was lost can be
 shown within the margin of two points only: one point would take thousands of questions."""
 
+DUET_CPU_TIME: Final = "duet_cpu_time"
+"""What engines work that are loaded at the same time."""
+
 METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         "output_throughput",
@@ -83,6 +86,15 @@ METRICS: Final[tuple[Metric, ...]] = (
         _TIME_MARGIN,
         "Processor time of the engine, all its processes and threads together, per engine step "
         "that gave tokens. Waiting for a processor is no part of it.",
+    ),
+    Metric(
+        DUET_CPU_TIME,
+        Unit.SECONDS,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Processor time of the engine per engine step that gave tokens, while the other side's "
+        "engine has the same load on the same processors: neighbours stretch both alike.",
     ),
     Metric(
         "metadata_build_time",

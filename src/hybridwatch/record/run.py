@@ -17,6 +17,8 @@ class Phase(Enum):
     ACCURACY = "accuracy"
     PERFORMANCE = "performance"
     HOST_SYNC = "host-sync"
+    DUET = "duet"
+    """Both sides are loaded at the same time, on the same processors."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def test_a_model_runner_is_asked_for_where_the_scenario_says_so(
     asking = scenario.model_copy(update={"engine": engine})
     sides = (parse_label("cpu-0.27.1"),)
     with Bench(asking, sides, home() / "models", tmp_path, print) as bench:
-        launch = bench._make_slot(sides[0]).launch
+        launch = bench._make_slot(0).launch
     assert launch.graph_replay is replays
     assert json.loads(launch.variables()["HYBRIDWATCH_ENGINE"]) == wishes
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.measure.plan import (
-    EVERY_PHASE,
     TIMED_PHASES,
+    USUAL_PHASES,
     PlannedTrial,
     phases_of,
     plan,
@@ -33,11 +33,11 @@ def test_sides_alternate_so_that_drift_meets_both():
 def test_without_tasks_nothing_is_asked():
     asking = load_scenario(EXAMPLE, EXAMPLE.parent)
     mute = asking.model_copy(update={"accuracy": None})
-    assert set(phases_of(asking)) == EVERY_PHASE
-    assert set(phases_of(mute)) == EVERY_PHASE - {Phase.ACCURACY}
+    assert phases_of(asking) == USUAL_PHASES
+    assert set(phases_of(mute)) == set(USUAL_PHASES) - {Phase.ACCURACY}
     assert phases_of(mute, {Phase.ACCURACY, Phase.CONTRACT}) == (Phase.CONTRACT,)
     planned = {trial.phase for trial in plan(COUNTS, 2, phases_of(mute))}
-    assert planned == EVERY_PHASE - {Phase.ACCURACY}
+    assert planned == set(USUAL_PHASES) - {Phase.ACCURACY}
 
 
 def test_no_contract_trials_are_none():
@@ -102,9 +102,13 @@ def test_only_the_phases_that_are_wanted_are_planned():
 @pytest.mark.parametrize("phase", Phase)
 def test_a_phase_alone_is_as_it_is_among_the_others(phase):
     """Warm-ups come along with the phase that they are for."""
-    whole = plan(COUNTS, 2)
+    whole = plan(COUNTS, 2, set(Phase))
     assert plan(COUNTS, 2, {phase}) == tuple(trial for trial in whole if trial.phase is phase)
-    assert plan(COUNTS, 2, EVERY_PHASE) == whole
+
+
+def test_a_duet_is_made_where_it_is_named():
+    usual = tuple(one for one in plan(COUNTS, 2, set(Phase)) if one.phase is not Phase.DUET)
+    assert plan(COUNTS, 2) == usual
 
 
 def test_session_until_decided_begins_with_all_that_is_made_once():
@@ -115,7 +119,7 @@ def test_session_until_decided_begins_with_all_that_is_made_once():
 
 
 def test_blocks_together_are_the_timed_trials_of_a_plan():
-    blocks = [trial for number in range(7) for trial in plan_block(number, 2)]
+    blocks = [trial for number in range(7) for trial in plan_block(number, 2, set(Phase))]
     for phase in TIMED_PHASES:
         assert sides_of(blocks, phase)[:8] == [0, 1, 1, 0, 0, 1, 1, 0]
         assert {t.number for t in blocks if t.phase is phase} == set(range(7))

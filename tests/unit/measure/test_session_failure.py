@@ -44,7 +44,7 @@ def test_failed_trial_with_lines_of_any_length_can_be_kept(tmp_path, error):
     (scenario,) = find(home() / "scenarios", ["smoke/padded-graph-rows"])
     sides = (parse_label("cpu-0.27.1"),)
     made = Session(SessionRequest(scenario, sides, Path("models"), print), tmp_path)
-    trial = made._trial(Dying(error), made._plan[0])  # type: ignore[arg-type]
+    (trial,) = made._trials(Dying(error), made._plan[:1])  # type: ignore[arg-type]
     assert trial.failure is not None
     assert trial.failure.log_tail.endswith("the last line"), "what was said last is kept"
     run = a_run({"ttft": [1.0]})
@@ -72,7 +72,7 @@ def test_where_engine_and_client_both_ended_the_engine_is_the_cause(tmp_path, mo
     request = SessionRequest(scenario, (parse_label("cpu-0.27.1"),), Path("models"), print)
     made = Session(request, tmp_path)
     bench = Dead(EngineError("engine ended during a trial", "RuntimeError: of its own"))
-    trial = made._trial(bench, made._plan[0])  # type: ignore[arg-type]
+    (trial,) = made._trials(bench, made._plan[:1])  # type: ignore[arg-type]
     assert trial.failure is not None
     assert trial.failure.engine_died
     assert trial.failure.log_tail == "RuntimeError: of its own"

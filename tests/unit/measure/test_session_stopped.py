@@ -31,7 +31,7 @@ sides = [parse_label("cpu-0.27.1")]
 session = Session(SessionRequest(scenario, sides, Path("models"), print), Path(sys.argv[1]))
 try:
     with stoppable():
-        print(session._trial(Bench(), session._plan[0]).failure.reason)
+        print(session._trials(Bench(), session._plan[:1])[0].failure.reason)
 except KeyboardInterrupt:
     sys.exit(130)
 """

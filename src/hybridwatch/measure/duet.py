@@ -1,0 +1,88 @@
+"""Duets: both sides are loaded at the same time, so that what disturbs one disturbs the other.
+
+Trials that follow one another meet other seconds of the machine, and on a busy one these differ by
+more than most changes. Two engines that take turns on one processor every few milliseconds meet the
+same caches, clocks and neighbours (Bulej et al., "Duet Benchmarking: Improving Measurement Accuracy
+in the Cloud", ICPE 2020). Waiting for the processor is no part of what each of them works.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Condition
+
+from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.errors import BuildError, MeasurementError
+from hybridwatch.record.run import Phase
+
+
+def is_duet(phases: Collection[Phase]) -> bool:
+    """Whether a session is one: it measures nothing else."""
+    return set(phases) == {Phase.DUET}
+
+
+def require_duet(sides: Sequence[BuildRequest], phases: Collection[Phase]) -> None:
+    """Refuse a duet that cannot be one.
+
+    Raises:
+        BuildError: There are not two sides, one does not compute on processors, or another phase
+            would be measured on engines that share one.
+    """
+    others = sorted(phase.value for phase in phases if phase is not Phase.DUET)
+    if others:
+        raise BuildError(
+            "phase duet: its engines share one processor, so it is measured alone; found "
+            f"{', '.join(others)} beside it"
+        )
+    if len(sides) != 2 or any(side.spec.accelerator != "cpu" for side in sides):
+        found = ", ".join(f"{side.label} ({side.spec.accelerator})" for side in sides)
+        raise BuildError(f"phase duet: expected two builds that compute on a CPU, found {found}")
+
+
+@contextmanager
+def one_processor() -> Iterator[None]:
+    """Hold this thread, and what it starts, on one processor.
+
+    The last one that we may use: devices interrupt the first more often.
+    """
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+class Meeting:
+    """Where the sides of a duet wait for each other before they are loaded.
+
+    Not ``threading.Barrier``: whoever breaks it after a meeting also wakes those with an error who
+    have met and have not gone on yet.
+
+    Args:
+        sides: How many have to come.
+    """
+
+    def __init__(self, sides: int) -> None:
+        self._awaited = sides
+        self._changed = Condition()
+        self._is_off = False
+
+    def wait(self) -> None:
+        """Wait for all.
+
+        Raises:
+            MeasurementError: One of them will not come.
+        """
+        with self._changed:
+            self._awaited -= 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._awaited or self._is_off)
+            if self._awaited:
+                raise MeasurementError("the other side of the duet failed")
+
+    def leave(self) -> None:
+        """Be gone: who still waits for this side waits in vain."""
+        with self._changed:
+            self._is_off = True
+            self._changed.notify_all()
