@@ -48,15 +48,15 @@ SLOW_STEP = Fault(
     RUNNER,
     "    @torch.inference_mode()\n    def execute_model(",
     "    def execute_model(self, *args, **kwargs):\n"
-    "        begin = time.perf_counter()\n"
+    "        begin = time.thread_time()\n"
     "        output = self._execute_step(*args, **kwargs)\n"
-    "        end = time.perf_counter()\n"
-    "        while time.perf_counter() < end + 0.06 * (end - begin):\n"
+    "        end = time.thread_time()\n"
+    "        while time.thread_time() < end + 0.06 * (end - begin):\n"
     "            pass\n"
     "        return output\n\n"
     "    @torch.inference_mode()\n    def _execute_step(",
 )
-"""A step lasts 6 % longer in the model runner, and works meanwhile."""
+"""A step works 6 % more in the model runner, as much on a busy machine as on a quiet one."""
 BREAKS = (
     "\nfrom vllm.v1 import nowhere\n",
     "\nundefined_name\n",

@@ -96,12 +96,9 @@ def test_each_side_has_an_engine_of_its_own(session):
 
 def test_a_session_is_on_one_processor_and_what_it_starts_as_well(session):
     allowed = os.sched_getaffinity(0)
-    ask = "import os; print(os.sched_getaffinity(0))"
+    ask = [sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"]
     with session:
-        started = subprocess.run(
-            [sys.executable, "-c", ask], capture_output=True, text=True, check=True
-        )
-        assert started.stdout.strip() == str({max(allowed)})
+        assert subprocess.check_output(ask, text=True).strip() == str({max(allowed)})
     assert os.sched_getaffinity(0) == allowed
     # The testbed is the machine, not the share of it that the engines had.
     assert session._testbed.cores == len(allowed)
