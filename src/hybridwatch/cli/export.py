@@ -75,6 +75,15 @@ def _perf_eval(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
     return {_ALONE: to_perf_eval(_those(runs, has_rows, _NO_CLIENT))}
 
 
+def _otlp(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.otlp import has_times, to_otlp
+
+    timed = _those(runs, has_times, "nobody knows when their trials ran")
+    if not timed:
+        raise ExportError("OTLP: expected a run whose trials have a start and a length, found none")
+    return {_ALONE: to_otlp(timed)}
+
+
 def _those(runs: Sequence[Run], fits: Callable[[Run], bool], why: str) -> list[Run]:
     """Give the runs that can be written, and name the others."""
     left = [run.id for run in runs if not fits(run)]
@@ -92,6 +101,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "bencher": _bencher,
     "inferencex": _inferencex,
     "perf-eval": _perf_eval,
+    "otlp": _otlp,
     "csv": _csv,
     "parquet": _parquet,
 }
@@ -130,7 +140,8 @@ def command(
     always better, so tokens per second become seconds per token. bencher and
     github-action-benchmark hold one run each: name it. A name that is too long for Bencher ends in
     a digest. hud names a model without its folders. inferencex and perf-eval have a row for each
-    build and load, the medians of its trials.
+    build and load, the medians of its trials. otlp has a trace for each run: its phases and trials
+    as spans, in the JSON of OpenTelemetry's collector.
     """
     if out == _STDOUT and (form in _FOLDERS or (form == "parquet" and sys.stdout.isatty())):
         raise ExportError(f"--to {form}: expected --out with a file or folder to write")

@@ -212,7 +212,11 @@ def _scenario(
 def _text(content: Mapping[str, Any], notes: Sequence[str]) -> str:
     facts = {key: value for key, value in content.items() if not isinstance(value, dict)}
     work = content["workload"]
-    lines = [*text_lines("why", facts.pop("why").splitlines()), *comment_lines(notes), *table_lines(facts)]
+    lines = [
+        *text_lines("why", facts.pop("why").splitlines()),
+        *comment_lines(notes),
+        *table_lines(facts),
+    ]
     lines += ["", "[engine]", *table_lines(content["engine"])]
     lines += ["", "[workload]", *table_lines({"seed": work["seed"]})]
     for wave in work["waves"]:
