@@ -101,7 +101,9 @@ def _one_node(ranks: int) -> dict[str, Any]:
 def _pair() -> dict[str, Any]:
     """Two engines of one GPU each: InferenceX knows them as a deployment on several nodes."""
     layout = {"tp": 1, "pp": 1, "dcp_size": 1, "pcp_size": 1, "ep": 1, "num_workers": 1}
-    parts = {f"{part}_{key}": value for part in _PARTS for key, value in layout.items()}
+    parts: dict[str, Any] = {
+        f"{part}_{key}": value for part in _PARTS for key, value in layout.items()
+    }
     parts |= {f"{part}_dp_attention": "false" for part in _PARTS}
     return parts | {f"num_{part}_gpu": 1 for part in _PARTS}
 

@@ -42,12 +42,13 @@ def has_times(run: Run) -> bool:
 
 
 def _trace(run: Run) -> dict[str, Any]:
+    own = run.source is None
     resource = {
-        "service.name": "hybridwatch",
-        "service.version": run.harness.version,
+        "service.name": "hybridwatch" if own else run.harness.version,
+        "service.version": run.harness.version if own else None,
         "host.name": run.testbed.id,
         "host.cpu.model.name": run.testbed.cpu_model,
-        "vcs.ref.head.revision": run.harness.revision,
+        "vcs.ref.head.revision": run.harness.revision and run.harness.revision.removesuffix("+"),
     }
     scope = {"name": "hybridwatch", "version": version("hybridwatch")}
     scoped = {"scope": scope, "spans": list(_spans(run))}

@@ -78,7 +78,9 @@ def is_median(document: Document) -> bool:
     """Whether this is perf-eval's median of results that lie beside it, and would count twice."""
     root = Node(document.root)
     names = root.value.get(_REPEATS) if "completed" in root else None
-    return bool(names) and all((document.path.parent / str(name)).is_file() for name in names)
+    if not isinstance(names, list) or not names:
+        return False
+    return all((document.path.parent / str(name)).is_file() for name in names)
 
 
 def read_serve(document: Document, given: Given) -> Iterator[Run]:

@@ -36,7 +36,9 @@ def parsed(line: bytes) -> TracesData:
             raw = bytes.fromhex(span[key])
             assert len(raw) == size or (key == "parentSpanId" and not raw)
             span[key] = base64.b64encode(raw).decode()
-    return json_format.ParseDict(told, TracesData())
+    data = TracesData()
+    json_format.ParseDict(told, data)
+    return data
 
 
 def _spans_in(told: dict[str, Any]) -> list[dict[str, Any]]:
@@ -94,6 +96,14 @@ def test_the_same_run_is_the_same_trace_and_another_is_another(run) -> None:
     (one, *_), (other, *_) = spans_of(to_otlp([run])), spans_of(to_otlp([later]))
     assert one.trace_id != other.trace_id
     assert len(to_otlp([run, later]).splitlines()) == 2
+
+
+def test_who_measured_is_the_service(run) -> None:
+    dirty = replace(run, harness=replace(run.harness, version="0.1.0", revision="ab" * 20 + "+"))
+    (resource,) = parsed(to_otlp([dirty])).resource_spans
+    facts = {one.key: one.value.string_value for one in resource.resource.attributes}
+    assert (facts["service.name"], facts["service.version"]) == ("hybridwatch", "0.1.0")
+    assert (facts["host.name"], facts["vcs.ref.head.revision"]) == (run.testbed.id, "ab" * 20)
 
 
 def test_hostile_text_is_text(run) -> None:
