@@ -106,6 +106,8 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "parquet": _parquet,
 }
 _FOLDERS: Final = frozenset({"asv", "github-action-benchmark", "inferencex"})
+_WHOLE: Final = frozenset({"inferencex", "perf-eval", "otlp"})
+"""Rows and traces of which no metric can be left out."""
 _OF_CLIENT: Final = frozenset({"hud", "inferencex", "perf-eval"})
 """These need the load client's JSON, which lies beside the record."""
 
@@ -145,6 +147,8 @@ def command(
     """
     if out == _STDOUT and (form in _FOLDERS or (form == "parquet" and sys.stdout.isatty())):
         raise ExportError(f"--to {form}: expected --out with a file or folder to write")
+    if metrics and form in _WHOLE:
+        raise ExportError(f"--to {form}: expected no --metric, since it is written whole")
     paths = [find_record(results, key) for key in records] or list_records(results)
     if not paths:
         raise ExportError(f"{results}: expected records, found none")

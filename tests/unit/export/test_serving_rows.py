@@ -170,3 +170,10 @@ def test_the_sides_of_an_a_a_run_are_one_point(export) -> None:
     run = a_served({}, {})
     _, files = export("inferencex", replace(run, builds=(run.builds[0],) * 2))
     assert [len(rows) for rows in files.values()] == [1]
+
+
+def test_a_row_is_whole(tmp_path) -> None:
+    words = ["export", "--to", "perf-eval", "--metric", "ttft", "--results", str(tmp_path)]
+    answer = CliRunner().invoke(cli, words)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "--to perf-eval: expected no --metric" in answer.stderr
