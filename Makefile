@@ -18,7 +18,7 @@ CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-loc
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check harness fleet bot engine browser axe contract lock screenshots dashboard clean
+.PHONY: help run test test-all check harness fleet bot engine browser promtool axe contract lock screenshots dashboard clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
@@ -26,7 +26,7 @@ help: ## List these targets.
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad.
 	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad
 
-test: fleet engine browser axe contract check ## Everything that continuous integration runs.
+test: fleet engine browser promtool axe contract check ## Everything that continuous integration runs.
 	$(BIN)/python -m pytest $(WORKERS) -m "not engine and not browser $(PATIENCE)" --durations=10
 	$(BIN)/python -m pytest $(WORKERS) -m "(engine or browser) $(PATIENCE)" --durations=10 $(LIVE)
 
@@ -54,6 +54,9 @@ engine: $(READY) ## Make the environment of the engine build.
 
 browser: ## Make sure that there is a browser for the dashboard's test.
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || { echo "The browser test needs chromium; on Debian: sudo apt-get install chromium" >&2; exit 1; }
+
+promtool: ## Make sure that Prometheus' checker of alert rules is there; its test is skipped without.
+	@command -v promtool >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus; } || echo "Nothing checks ci/prometheus.rules.yml: promtool is not there; on Debian: sudo apt-get install prometheus" >&2
 
 axe: $(AXE) ## Make sure that axe is there, which says whether everybody can read the dashboard.
 

@@ -132,8 +132,15 @@ if sys.argv[1] == "run":
 """
 
 
-@pytest.mark.parametrize(("status", "ends"), [(0, 0), (1, 0), (2, 1)])
-def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, ends) -> None:
+@pytest.mark.parametrize(
+    ("status", "actions", "gates"),
+    [
+        (0, "", ["gate --results bundle"]),
+        (1, "true", ["gate --results bundle --github"]),
+        (2, "true", []),
+    ],
+)
+def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) -> None:
     """In a copy whose engine is a script that stores a record."""
     (tmp_path / "ci").mkdir()
     shutil.copy(ROOT / "ci" / "pull-request.sh", tmp_path / "ci")
@@ -143,17 +150,18 @@ def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, ends) -> None:
     verb.write_text(MEASURE.format(status=status, **facts))
     verb.chmod(0o755)
     wanted = {"PULL_REQUEST": "7", "CONTENDER": "cpu-0.27.1+x", "SCENARIOS": "smoke a/b"}
+    wanted |= {"GITHUB_ACTIONS": actions}
     done = subprocess.run(
         [tmp_path / "ci" / "pull-request.sh"],
         env=os.environ | wanted,
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == ends, done.stderr
+    assert done.returncode == (0 if gates else 1), done.stderr
     assert (tmp_path / "bundle" / "pull-request.txt").read_text() == "7\n"
     assert len(list((tmp_path / "bundle" / "records").rglob("*.json"))) == 1
     run, *rest = (tmp_path / "said.txt").read_text().splitlines()
     assert run == "run smoke a/b --build cpu-0.27.1 --build cpu-0.27.1+x --results bundle"
-    assert rest == (["gate --results bundle"] if ends == 0 else [])
+    assert rest == gates
 
 
 WORKFLOWS: Final = ROOT / ".github" / "workflows"

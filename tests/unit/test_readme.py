@@ -34,7 +34,7 @@ FOR_ENGINES = {
     "oracle",
     "dashboard",
 }
-FOR_OTHERS_FILES = {"FILE.csv", "FOLDER"}
+FOR_OTHERS_FILES = {"FILE.csv", "WORKLOAD.yaml", "FOLDER"}
 
 
 def is_for_a_fresh_clone(command: str) -> bool:

@@ -13,6 +13,7 @@ from hybridwatch.cli.github_access import REPOSITORY, TOKEN, fitting, pull_reque
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.sides import RECORDS_HELP, may_take_records
+from hybridwatch.cli.step_summary import SUMMARY, add_to_summary
 from hybridwatch.errors import GithubError
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.pull_request import SUMMARY_LIMIT, news_in, render, title_of
@@ -21,7 +22,6 @@ from hybridwatch.watch.policy import takes_policy
 if TYPE_CHECKING:
     from hybridwatch.github.pull_request import PullRequest
 
-_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 _RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
@@ -104,12 +104,8 @@ def _comment(pull: "PullRequest", findings: ChangeReview) -> str:
 
 def _summarize(text: str) -> None:
     """Put what a comment cannot hold into the job's summary."""
-    place = os.environ.get(_SUMMARY)
-    if place is None:
-        click.echo(f"comment: {_SUMMARY} is not set: the text that did not fit is lost", err=True)
-        return
-    with Path(place).open("a", encoding="utf-8") as file:
-        file.write(text)
+    if not add_to_summary(text):
+        click.echo(f"comment: {SUMMARY} is not set: the text that did not fit is lost", err=True)
 
 
 def _check(pull: "PullRequest", findings: ChangeReview) -> str:

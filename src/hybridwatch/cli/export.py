@@ -21,6 +21,7 @@ from hybridwatch.store import find_record, list_records, read_run
 _STDOUT: Final = "-"
 _ALONE: Final = ""
 """Name of the only file, which goes where ``--out`` says."""
+_NO_CLIENT: Final = "their load client's JSON is not there, or says too little for a row"
 
 
 def _csv(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
@@ -56,13 +57,39 @@ def _github_action_benchmark(runs: Sequence[Run], _: Path) -> Mapping[str, bytes
 def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
     from hybridwatch.export.asv import commit_of, to_asv
 
-    filed = [run for run in runs if commit_of(run) is not None]
-    left = [run.id for run in runs if commit_of(run) is None]
+    filed = _those(runs, lambda run: commit_of(run) is not None, "they have no commit")
     if not filed:
         raise ExportError("asv stores its results by commit, and none of these runs has one")
-    if left:
-        say(f"left out, since they have no commit: {', '.join(left)}", err=True)
     return to_asv(filed, _benchmarks_in(out))
+
+
+def _inferencex(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.inferencex import has_rows, to_inferencex
+
+    return to_inferencex(_those(runs, has_rows, _NO_CLIENT))
+
+
+def _perf_eval(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.perf_eval import has_rows, to_perf_eval
+
+    return {_ALONE: to_perf_eval(_those(runs, has_rows, _NO_CLIENT))}
+
+
+def _otlp(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
+    from hybridwatch.export.otlp import has_times, to_otlp
+
+    timed = _those(runs, has_times, "nobody knows when their trials ran")
+    if not timed:
+        raise ExportError("OTLP: expected a run whose trials have a start and a length, found none")
+    return {_ALONE: to_otlp(timed)}
+
+
+def _those(runs: Sequence[Run], fits: Callable[[Run], bool], why: str) -> list[Run]:
+    """Give the runs that can be written, and name the others."""
+    left = [run.id for run in runs if not fits(run)]
+    if left:
+        say(f"left out, since {why}: {', '.join(left)}", err=True)
+    return [run for run in runs if run.id not in left]
 
 
 _Form = Callable[[Sequence[Run], Path], Mapping[str, bytes]]
@@ -72,10 +99,17 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "hud": _hud,
     "github-action-benchmark": _github_action_benchmark,
     "bencher": _bencher,
+    "inferencex": _inferencex,
+    "perf-eval": _perf_eval,
+    "otlp": _otlp,
     "csv": _csv,
     "parquet": _parquet,
 }
-_FOLDERS: Final = frozenset({"asv", "github-action-benchmark"})
+_FOLDERS: Final = frozenset({"asv", "github-action-benchmark", "inferencex"})
+_WHOLE: Final = frozenset({"inferencex", "perf-eval", "otlp"})
+"""Rows and traces of which no metric can be left out."""
+_OF_CLIENT: Final = frozenset({"hud", "inferencex", "perf-eval"})
+"""These need the load client's JSON, which lies beside the record."""
 
 
 @click.command(
@@ -91,7 +125,8 @@ _FOLDERS: Final = frozenset({"asv", "github-action-benchmark"})
     "--out",
     default=_STDOUT,
     show_default=True,
-    help="File to write, or folder for asv and github-action-benchmark; - is standard output.",
+    help="File to write, or folder for asv, github-action-benchmark and inferencex; - is standard "
+    "output.",
 )
 @takes_results("Folder in which run ids are looked up.")
 @click.option(
@@ -106,15 +141,18 @@ def command(
     trial. `hybridwatch detect` reads csv: choose metrics with one direction. For asv lower is
     always better, so tokens per second become seconds per token. bencher and
     github-action-benchmark hold one run each: name it. A name that is too long for Bencher ends in
-    a digest. hud names a model without its folders.
+    a digest. hud names a model without its folders. inferencex and perf-eval have a row for each
+    build and load, the medians of its trials. otlp has a trace for each run: its phases and trials
+    as spans, in the JSON of OpenTelemetry's collector.
     """
     if out == _STDOUT and (form in _FOLDERS or (form == "parquet" and sys.stdout.isatty())):
         raise ExportError(f"--to {form}: expected --out with a file or folder to write")
+    if metrics and form in _WHOLE:
+        raise ExportError(f"--to {form}: expected no --metric, since it is written whole")
     paths = [find_record(results, key) for key in records] or list_records(results)
     if not paths:
         raise ExportError(f"{results}: expected records, found none")
-    # Names of models are in the load client's JSON, which lies beside the record.
-    runs = [read_run(path, bulk=form == "hud") for path in paths]
+    runs = [read_run(path, bulk=form in _OF_CLIENT) for path in paths]
     if metrics:
         runs = [_only(run, frozenset(metrics)) for run in runs]
     make: _Form = _FORMS[form]

@@ -1,6 +1,7 @@
 """``hybridwatch gate``: from comparisons to pass or fail, for a script to act on."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import RECORDS_HELP, SideOptions, may_take_records, takes_baseline
+from hybridwatch.cli.step_summary import add_to_summary
 from hybridwatch.cli.written_file import write_file
 from hybridwatch.report.caught import seen_by
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.gate_text import gate_lines
+from hybridwatch.report.github_actions import annotations, without_commands
 from hybridwatch.report.jsonform import findings_to_json, gate_to_json
-from hybridwatch.report.pull_request import title_of
+from hybridwatch.report.pull_request import SUMMARY_LIMIT, render, title_of
 from hybridwatch.report.sentence import headline, plural
 from hybridwatch.watch.policy import takes_policy
 
@@ -38,6 +41,7 @@ _BAD_NEWS = 1
         "hybridwatch gate latest",
         "hybridwatch gate --results results --policy ci/gate.toml",
         "hybridwatch gate --results results --junit gate.xml",
+        "hybridwatch gate --results results --github",
     ),
 )
 @may_take_records
@@ -49,6 +53,17 @@ _BAD_NEWS = 1
     metavar="FILE",
     help="Also write the answer as JUnit XML, a test for each comparison.",
 )
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the answer as Markdown, for an annotation of Buildkite.",
+)
+@click.option(
+    "--github",
+    is_flag=True,
+    help="In a step of GitHub Actions: also print annotations, and add to the job's summary.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(
     *,
@@ -57,21 +72,31 @@ def command(
     options: SideOptions,
     policy: Policy,
     junit: Path | None,
+    markdown: Path | None,
+    github: bool,
     as_json: bool,
 ) -> None:
     """Judge, print, and leave with 1 unless the gate passed."""
+    if github and as_json:
+        raise click.UsageError(
+            "--github prints commands where --json prints its object: call twice"
+        )
     findings = findings_for(records, results, policy, options)
     result = _result(findings, one=bool(records))
     if junit is not None:
         from hybridwatch.report.junit import to_junit  # most gates write none
 
         write_file(junit, to_junit(findings))
+    if markdown is not None:
+        write_file(markdown, render(findings, limit=SUMMARY_LIMIT).text.encode())
     if as_json:
         document = _one_to_json(result, findings) if records else findings_to_json(result, findings)
         click.echo(json.dumps(document, indent=2, allow_nan=False))
+    elif github:
+        say(*without_commands(_lines(result, findings)), *annotations(findings))
+        add_to_summary(render(findings, limit=SUMMARY_LIMIT).text)
     else:
-        _print(findings)
-        say(f"{_answer(result)}: {title_of(findings)}")
+        say(*_lines(result, findings))
     if not result.passed:
         raise click.exceptions.Exit(_BAD_NEWS)
 
@@ -91,25 +116,29 @@ def _one_to_json(result: GateResult, findings: ChangeReview) -> dict[str, Any]:
     return gate_to_json(result, report, findings.policy, findings.age_of(report), control)
 
 
-def _print(findings: ChangeReview) -> None:
+def _lines(result: GateResult, findings: ChangeReview) -> Iterator[str]:
+    yield from (f"  {line}" for line in _details(findings))
+    yield f"{_answer(result)}: {title_of(findings)}"
+
+
+def _details(findings: ChangeReview) -> Iterator[str]:
     for control in findings.controls:
         by = seen_by(control)
-        say(f"  {control.scenario}: {control.sight.value}{by and f' by {by}'}")
+        yield f"{control.scenario}: {control.sight.value}{by and f' by {by}'}"
         for death in () if control.ok else deaths_in(control.report):
-            say(f"    {one_line(f'{death.trial.place}: {death.reason}')}")
+            yield f"  {one_line(f'{death.trial.place}: {death.reason}')}"
     for report, name in zip(findings.reports, findings.names, strict=True):
-        say(f"  judged {name}: {_age(findings, report)}run {report.contender.run_id}")
+        yield f"judged {name}: {_age(findings, report)}run {report.contender.run_id}"
     for absent in findings.absent:
-        say(f"  {absent.place}: {absent.reason}")
+        yield f"{absent.place}: {absent.reason}"
     for left_out in findings.left_out:
-        say(f"  warning: {left_out.place}: {left_out.reason}")
+        yield f"warning: {left_out.place}: {left_out.reason}"
     for report in findings.incomparable:
-        say(f"  {findings.name_of(report)}: {headline(report)}")
+        yield f"{findings.name_of(report)}: {headline(report)}"
     many = len(findings.reports) > 1
     for found in findings.causes:
         if not found.cause.is_better:
-            for line in gate_lines(found, many=many):
-                say(f"  {line}")
+            yield from gate_lines(found, many=many)
 
 
 def _age(findings: ChangeReview, report: Report) -> str:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import as_text, say
+from hybridwatch.cli.scenarios_from import carry_over
 from hybridwatch.home import home_or_shipped
 from hybridwatch.scenario import Scenario, Survey, digest, survey
 from hybridwatch.scenario.fixes import NO_FIX
@@ -23,6 +24,7 @@ _WRONG = 2  # exit status: a file says something we do not understand
     epilog=examples(
         "hybridwatch scenarios",
         "hybridwatch scenarios --check",
+        "hybridwatch scenarios --from workload.yaml --out scenarios",
     ),
 )
 @click.option("--check", is_flag=True, help="Only validate every file.")
@@ -33,11 +35,37 @@ _WRONG = 2  # exit status: a file says something we do not understand
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of scenario files.  [default: what is shipped, and scenarios/ of the home]",
 )
-def command(*, check: bool, everything: bool, as_json: bool, root: Path | None) -> None:
+@click.option(
+    "--from",
+    "workload",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A workload of vLLM's perf-eval (YAML), to write as scenarios instead.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of scenario files that --from adds to.",
+)
+def command(
+    *,
+    check: bool,
+    everything: bool,
+    as_json: bool,
+    root: Path | None,
+    workload: Path | None,
+    out: Path | None,
+) -> None:
     """List and validate every scenario file.
 
-    The exit status is 2 if any file is wrong; each wrong file is named.
+    The exit status is 2 if any file is wrong; each wrong file is named. With --from every load of
+    a workload becomes a scenario, and a line names each key that a scenario cannot say.
     """
+    if (workload is None) != (out is None):
+        raise click.UsageError("--from and --out belong together.")
+    if workload is not None and out is not None:
+        carry_over(workload, out, as_json=as_json)
+        return
     found = survey(root or home_or_shipped() / "scenarios")
     if as_json:
         click.echo(json.dumps(_to_json(found), indent=2))

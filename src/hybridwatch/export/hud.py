@@ -5,11 +5,11 @@ adds it, as it does for the records that vLLM itself writes.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from hybridwatch.export.points import Point, points_of
+from hybridwatch.export.serving import model_of
 from hybridwatch.record.run import UNKNOWN, Run
 
 _SCHEMA: Final = "v3"
@@ -23,9 +23,6 @@ _JOB: Final = {
     "job_id": "JOB_ID",
     "name": "GITHUB_JOB",
 }
-_HUB_NAME: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-"""Two names, neither of which begins like ``.``, ``..`` or ``~``."""
-_SEPARATOR: Final = re.compile(r"[/\\]")
 _NUMBERS: Final = frozenset({"workflow_id", "run_attempt", "job_id"})
 
 
@@ -63,7 +60,7 @@ def _record(point: Point, job: Mapping[str, Any] | None) -> dict[str, Any]:
                 "side": str(point.side),
             },
         },
-        "model": {"name": _model(run), "backend": "vllm", "origins": [], "extra_info": {}},
+        "model": {"name": model_of(run), "backend": "vllm", "origins": [], "extra_info": {}},
         "metric": {
             "name": point.name,
             "benchmark_values": [value for _, value in point.values],
@@ -87,20 +84,6 @@ def _record(point: Point, job: Mapping[str, Any] | None) -> dict[str, Any]:
         **job,
         **fields,
     }
-
-
-def _model(run: Run) -> str:
-    """The model's name, which only the load client's own JSON has."""
-    results = (trial.client_result or {} for trial in run.trials)
-    model = next((str(result["model_id"]) for result in results if "model_id" in result), "")
-    return _without_folders(model) or UNKNOWN
-
-
-def _without_folders(model: str) -> str:
-    """Leave the last name of a path; what the model hub calls ``owner/name`` stays."""
-    if _HUB_NAME.fullmatch(model):
-        return model
-    return _SEPARATOR.split(model.rstrip("/\\"))[-1]
 
 
 def _runner(run: Run) -> dict[str, Any]:

@@ -1,18 +1,15 @@
 """A story in the pattern language of scenarios, and a failing one as a scenario file."""
 
-import json
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hybridwatch.fuzz.story import Act, Story
-from hybridwatch.plain_text import visible
 from hybridwatch.scenario.expansion import PlannedWave, expand
 from hybridwatch.scenario.fixes import NO_FIX
 from hybridwatch.scenario.pattern import Wave
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenario.written import table_lines, text_lines
 
-_WIDTH: Final = 100
 _TRIALS: Final = {"contract": 1, "performance": 7, "host_sync": 1}
 """Contract trial 0 has the story's own texts; the rest is the least that a scenario may have."""
 
@@ -41,13 +38,25 @@ def render(scenario: Scenario, story: Story, why: Sequence[str]) -> str:
     facts |= {"harm": scenario.harm, "accelerator": scenario.accelerator}
     facts |= {"since": scenario.since, "until": scenario.until}
     facts |= {"model": scenario.model, "revision": scenario.revision}
-    lines = [*_why(why), *_keys(facts), "", "[engine]", *_keys(engine), "", "[workload]"]
-    lines += _keys({"seed": workload.seed, "idle_dummy_batches": story.dummy_batches})
+    lines = [
+        *text_lines("why", why),
+        *table_lines(facts),
+        "",
+        "[engine]",
+        *table_lines(engine),
+        "",
+        "[workload]",
+    ]
+    lines += table_lines({"seed": workload.seed, "idle_dummy_batches": story.dummy_batches})
     for act in story.acts:
-        lines += ["", "[[workload.waves]]", *_keys(_wave(act))]
-    lines += ["", "[workload.generation]", *_keys(workload.generation.model_dump(mode="json"))]
-    lines += ["", "[trials]", *_keys(_TRIALS)]
-    lines += ["", "[expect.exactly]", *_keys(_contracts(scenario))]
+        lines += ["", "[[workload.waves]]", *table_lines(_wave(act))]
+    lines += [
+        "",
+        "[workload.generation]",
+        *table_lines(workload.generation.model_dump(mode="json")),
+    ]
+    lines += ["", "[trials]", *table_lines(_TRIALS)]
+    lines += ["", "[expect.exactly]", *table_lines(_contracts(scenario))]
     return "\n".join(lines) + "\n"
 
 
@@ -76,32 +85,3 @@ def _contracts(scenario: Scenario) -> dict[str, float]:
     return {
         key: value for key, value in scenario.expect.exactly.items() if key.startswith("contract.")
     }
-
-
-def _why(lines: Sequence[str]) -> Iterator[str]:
-    yield 'why = """'
-    for line in lines:
-        safe = visible(line).replace("\\", "\\\\").replace('"', '\\"')
-        yield from textwrap.wrap(safe, _WIDTH, break_long_words=False) or [""]
-    yield '"""'
-
-
-def _keys(table: Mapping[str, Any]) -> list[str]:
-    """The keys of a table that has no tables in it; what nobody set is left out."""
-    return [
-        f"{_key(key)} = {_value(value)}"
-        for key, value in table.items()
-        if value is not None and value != []
-    ]
-
-
-def _key(key: str) -> str:
-    return json.dumps(key) if "." in key else key
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return json.dumps(value)  # numbers, truth values and texts are written alike in both

@@ -3,11 +3,13 @@
 A row is what its serving benchmark reduced one load to: times without ``_ms`` are seconds, rates
 are divided by the GPUs. A row does not say for how long it was measured, and only those of vLLM's
 nightly evaluation, which have the same form, say when. Rows of replayed sessions are of another
-form (``inferencex_sessions``).
+form (``inferencex_sessions``). Each row is kept whole beside the record, with what has no place in
+it: the recipe's fingerprint, power, the mean and other percentiles.
 """
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -30,6 +32,12 @@ _WORKLOAD: Final = (
     "tp", "pp", "ep", "dp_attention", "num_prefill_gpu", "num_decode_gpu", "prefill_tp",
     "prefill_ep", "prefill_dp_attention", "decode_tp", "decode_ep", "decode_dp_attention",
 )  # fmt: skip
+_WORKLOAD_OF_SOME: Final = (
+    "dcp_size", "pcp_size", "prefill_pp", "prefill_dcp_size", "prefill_pcp_size", "decode_pp",
+    "decode_dcp_size", "decode_pcp_size",
+    "prefill_hw", "decode_hw", "kv_p2p_transfer",
+)  # fmt: skip
+"""Newer keys. A size of 1 is what rows mean that say nothing, and both are one load."""
 _REDUCED: Final = ("median", "p99")
 _TOLD: Final = ("median", "mean", "p99")
 _UNTOLD: Final = (
@@ -80,8 +88,10 @@ def _run(document: Document, rows: list[Node], given: Given) -> Run:
 def _trial(document: Document, row: Node) -> Trial:
     started = _moment(document, row)
     if is_sessions(row):
-        return sessions_trial(row, started, _gpus(row)[0])
-    return Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(_samples(row)))
+        trial = sessions_trial(row, started, _gpus(row)[0])
+    else:
+        trial = Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(_samples(row)))
+    return replace(trial, client_result=row.value)
 
 
 def _moment(document: Document, row: Node) -> datetime:
@@ -100,6 +110,7 @@ def _hardware(row: Node) -> str:
 
 def _workload(row: Node) -> dict[str, Any]:
     workload = {key: row.value.get(key) for key in _WORKLOAD}
+    workload |= {key: row.value[key] for key in _WORKLOAD_OF_SOME if row.value.get(key, 1) != 1}
     return {**workload, **sessions_workload(row), "model": short(row.at("model").text())}
 
 

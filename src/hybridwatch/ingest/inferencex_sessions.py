@@ -1,12 +1,13 @@
 """Rows of InferenceX's agentic coding (``scenario_type``), where sessions of requests are replayed.
 
 They differ from rows of a fixed length: no ``isl`` and ``osl``, counts of requests and a measured
-time instead. Their ``itl`` is one value for each request, vLLM's ``tpot``. Three forms are known:
+time instead. Their ``itl`` is one value for each request, vLLM's ``tpot``. Four forms are known:
 
 =============  ===================================================================
 the first      ``users``, ``median_*`` and ``p99_*``, ``ttlt`` for ``e2el``
 the second     ``conc``, ``mean_*`` and ``p75_*`` to ``p95_*``, neither of ours
 the third      as the second, with ``p50_*``
+the fourth     as the third, in tables (``request_metrics``); counts warm-up among the requests
 =============  ===================================================================
 """
 
@@ -20,7 +21,10 @@ from hybridwatch.record.run import Failure, Phase, Sample, Trial
 
 DURATION: Final = "duration_seconds"
 _KEYS: Final = ("scenario_type", "num_requests_total", "num_requests_successful", "model")
-_WORKLOAD: Final = ("scenario_type", "users", "offload_mode", "offloading")
+_WORKLOAD: Final = (
+    "scenario_type", "users", "offload_mode", "offloading", "kv_offloading", "kv_offload_backend",
+)  # fmt: skip
+_TABLES: Final = "request_metrics"
 _SERIES: Final = {"ttft": ("ttft",), "tpot": ("tpot", "itl"), "e2el": ("e2el", "ttlt")}
 _REDUCED: Final = {"median": ("median", "p50"), "p99": ("p99",)}
 _OTHER_UNIT: Final = 30.0
@@ -51,6 +55,7 @@ def sessions_trial(row: Node, started: datetime, gpus: float) -> Trial:
     Raises:
         IngestError: Times are not in seconds.
     """
+    row = _flat(row)
     total, done = (row.at(f"num_requests_{word}").amount() for word in ("total", "successful"))
     seconds = row.at(DURATION).amount() if DURATION in row else 0.0
     if done < total or not done:
@@ -59,6 +64,25 @@ def sessions_trial(row: Node, started: datetime, gpus: float) -> Trial:
         return Trial(0, 0, Phase.PERFORMANCE, started, seconds, failure=Failure(reason, ""))
     _check_seconds(row, done, seconds)
     return Trial(0, 0, Phase.PERFORMANCE, started, seconds, samples=tuple(_samples(row, gpus)))
+
+
+def _flat(row: Node) -> Node:
+    """Give a row of the fourth form in the keys of the third; others as they are."""
+    if _TABLES not in row:
+        return row
+    latency, rates = row.at(_TABLES, "latency"), row.at(_TABLES, "throughput")
+    flat = {
+        f"{word}_{name}": value.value
+        for name in ("ttft", "tpot", "e2el")
+        for word, value in latency.at(name).items()
+    }
+    for key in ("total", "output"):
+        part = "" if key == "total" else f"{key}_"
+        flat[f"{part}tput_per_gpu"] = rates.at("per_gpu", f"{key}_tput_tps").amount()
+    flat[DURATION] = rates.at(DURATION).amount()
+    warm = row.at("request_accounting", "records_warmup_dropped").amount()
+    flat["num_requests_total"] = row.at("num_requests_total").amount() - warm
+    return Node({**row.value, **flat}, row.path)
 
 
 def _check_seconds(row: Node, done: float, seconds: float) -> None:

@@ -36,6 +36,7 @@ _REQUEST_RATES: Final = ("request_throughput", "request_inthroughput")
 _IN_SECONDS: Final = "good_completed"
 """A key of InferenceX's ``benchmark_serving_random.py``: its names without ``_ms`` are seconds."""
 _START: Final = "benchmark_start_time_unix"
+_REPEATS: Final = "individual_result_files"
 _FOR_HUD: Final = ".pytorch"
 _OF_SGLANG: Final = "mean_e2e_latency_ms"
 
@@ -71,6 +72,15 @@ def why_alone(for_hud: Document, folder: Sequence[Document]) -> str | None:
     if any(test(one) for one in found for test in of_vllm):
         return None
     return "expected the result of vLLM that it repeats beside it, found none"
+
+
+def is_median(document: Document) -> bool:
+    """Whether this is perf-eval's median of results that lie beside it, and would count twice."""
+    root = Node(document.root)
+    names = root.value.get(_REPEATS) if "completed" in root else None
+    if not isinstance(names, list) or not names:
+        return False
+    return all((document.path.parent / str(name)).is_file() for name in names)
 
 
 def read_serve(document: Document, given: Given) -> Iterator[Run]:

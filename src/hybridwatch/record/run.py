@@ -194,7 +194,8 @@ class Trial:
         samples: Raw values, empty when it failed.
         failure: Set when it failed.
         answers: Documents of an accuracy trial; kept beside the record.
-        client_result: JSON of vLLM's serving benchmark client, whole; kept beside the record.
+        client_result: JSON of vLLM's serving benchmark client, or the row of another tool that the
+            trial was read from, whole; kept beside the record.
         surroundings: Set on timed trials.
         host_work: Set on host-sync trials, since it is kept.
         unsupported: Metrics that a probe could not watch in this engine, with the reason; a trial

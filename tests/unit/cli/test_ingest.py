@@ -38,12 +38,12 @@ def ingest(results):
 def test_a_folder_of_everything_is_taken_once(ingest, results) -> None:
     first = ingest(FOREIGN)
     assert first.exit_code == 0, first.output
-    assert "29 added, 0 already there, 0 not taken" in first.output
-    assert len(list_records(results)) == 29
+    assert "32 added, 0 already there, 0 not taken" in first.output
+    assert len(list_records(results)) == 32
     again = ingest(FOREIGN)
     assert again.exit_code == 0
-    assert "0 added, 29 already there, 0 not taken" in again.output
-    assert len(list_records(results)) == 29
+    assert "0 added, 32 already there, 0 not taken" in again.output
+    assert len(list_records(results)) == 32
 
 
 def test_a_bad_file_is_named_and_the_good_ones_are_taken(ingest, results, tmp_path) -> None:

@@ -485,6 +485,52 @@ def test_a_row_without_interactivity_has_times_of_no_known_unit(tmp_path) -> Non
         changed(tmp_path, "inferencex/agg.json", bare)
 
 
+def test_layouts_of_2026_are_other_loads_unless_they_say_what_was_meant_before(tmp_path) -> None:
+    single, multi = read(MADE_UP / "inferencex/agg-2026.json")
+    assert samples(single)["total_token_throughput"] == (900.0 * 4,)  # tp times pp
+    assert samples(multi)["output_throughput"] == (100.0 * 8,)
+
+    def as_before(told: Any) -> None:
+        told[:] = [{key: told[1][key] for key in told[1] if not key.endswith(("dcp_size", "_hw"))}]
+
+    (before,) = changed(tmp_path, "inferencex/agg-2026.json", as_before)
+    assert before.scenario.digest != multi.scenario.digest  # its decode_dcp_size is 2
+
+    def plain(told: Any) -> None:
+        told[:] = [told[0] | {"pcp_size": 1, "dcp_size": 1}]
+
+    (again,) = changed(tmp_path, "inferencex/agg-2026.json", plain)
+    assert again.scenario.digest == single.scenario.digest
+
+
+def test_what_a_row_says_beyond_a_record_is_kept_beside_it() -> None:
+    told = json.loads((MADE_UP / "inferencex/agg-2026.json").read_text())
+    runs = read(MADE_UP / "inferencex/agg-2026.json")
+    assert [run.trials[0].client_result for run in runs] == told
+
+
+def test_a_row_in_tables_tells_the_same_as_a_flat_one(tmp_path) -> None:
+    flat, tables = read(MADE_UP / SESSIONS)[2], one("inferencex/sessions-tables.json")
+    assert samples(tables) == samples(flat)
+    assert tables.trials[0].duration_s == 1800.0
+
+    def lose(told: Any) -> None:
+        told["request_accounting"]["records_warmup_dropped"] = 19
+
+    (run,) = changed(tmp_path, "inferencex/sessions-tables.json", lose)
+    assert failure(run) == "1 of 241 requests not successful"
+
+
+def test_the_median_of_results_beside_it_is_not_taken_again(tmp_path) -> None:
+    told = json.loads((MADE_UP / "vllm-bench/serving-0.6.json").read_text())
+    told["individual_result_files"] = ["bench-x-run-1.json"]
+    (tmp_path / "bench-x.json").write_text(json.dumps(told))
+    document = parse(tmp_path / "bench-x.json", (tmp_path / "bench-x.json").read_bytes())
+    assert companion(document) is None  # alone it is all there is
+    (tmp_path / "bench-x-run-1.json").write_text("{}")
+    assert companion(document) == "perf-eval's median of results beside it"
+
+
 SESSIONS = "inferencex/sessions.json"
 
 

@@ -18,9 +18,23 @@ GOOD = {"contract.padded_rows_prefilling": (0.0,), "tpot": noisy(1.0, 7, 0.01)}
 BAD = GOOD | {"contract.padded_rows_prefilling": (4.0,)}
 
 
+ALLOWED = {
+    "testsuites": {"name", "time", "tests", "failures", "errors"},
+    "testsuite": {"name", "time", "tests", "failures", "errors", "skipped"},
+    "testcase": {"name", "time", "classname"},
+    "failure": {"type", "message"},
+    "error": {"type", "message"},
+    "skipped": {"type", "message"},
+    "system-out": set(),
+}
+"""Of what Jenkins' xUnit plugin takes (``junit-10.xsd``), the elements and attributes used here."""
+
+
 def outcomes(written: bytes) -> dict[str, str]:
     """What became of each test, by its name."""
     document = ElementTree.fromstring(written)  # noqa: S314 (we wrote it)
+    for element in document.iter():
+        assert set(element.keys()) <= ALLOWED[element.tag]
     tests = [test for suite in document for test in suite]
     assert [suite.tag for suite in document] == ["testsuite"] * len(document)
     assert int(document.get("tests", "")) == len(tests)
