@@ -1,5 +1,6 @@
 """From a comment that asks to an entry in the queue of our one comment."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,6 +18,8 @@ from hybridwatch.report.pull_request import news_in
 
 _LOOKS: Final = 4
 """How often our comment is looked at until what we wrote stands: others write it as well."""
+_PAUSE_S: Final = 5.0
+"""Longer than it takes from a look at our comment to its edit, which follows at once."""
 _LONGEST: Final = 80
 
 
@@ -85,7 +88,8 @@ def take(
 def put_entry(pull: PullRequest, entry: Asked, result: str = "") -> None:
     """Write how a command stands into our comment.
 
-    Two jobs may write at once, and GitHub keeps the later text: we look again until ours is in it.
+    Two jobs may write at once, and GitHub keeps the later text. So we look again, when whoever had
+    read our comment before we wrote it is done with writing, until our entry is in it.
 
     Args:
         pull: The pull request.
@@ -104,6 +108,7 @@ def put_entry(pull: PullRequest, entry: Asked, result: str = "") -> None:
     for _ in range(_LOOKS):
         if pull.comment(is_ours, text_after) == "unchanged":
             return
+        time.sleep(_PAUSE_S)
 
 
 def is_ours(body: str) -> bool:

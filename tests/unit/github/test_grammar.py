@@ -251,8 +251,8 @@ SOUND = [
     "@hybridwatch compare c3a4a83b dcc7e0b6",
     "@hybridwatch explain ttft --of 11aa22bb",
     (
-        "@hybridwatch bisect smoke/dummy-run --good 0.27.1 --bad cpu-0.32.0 --metric alive --find fix "
-        "--max-minutes 30"
+        "@hybridwatch bisect smoke/dummy-run --good 0.27.1 --bad cpu-0.32.0 --metric alive "
+        "--find fix --max-minutes 30"
     ),
 ]
 
