@@ -3,10 +3,10 @@
 import json
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -356,7 +356,8 @@ def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[State]:
         assert paused.wait(60)
 
     put(1, State.DONE)
-    monkeypatch.setattr(time, "sleep", pause)
+    # Not time.sleep itself: PyGithub sleeps between two requests that write.
+    monkeypatch.setattr(answering, "time", SimpleNamespace(sleep=pause))
     other = threading.Thread(target=put, args=(2, State.REFUSED))
     hub.before_edit = meanwhile
     put(3, State.RUNNING)
