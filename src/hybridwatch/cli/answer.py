@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.bisect.answer_file import read_answer
 from hybridwatch.cli.github_access import REPOSITORY, access, pull_request
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
@@ -199,6 +200,11 @@ def result_command(
 
 
 def _judged(words: str, records: Path, policy: Policy) -> str:
+    from hybridwatch.github.culprit_text import answer_text
+    from hybridwatch.github.record_bundle import SEARCH_FILE
+
+    if (records / SEARCH_FILE).is_file():
+        return f"{as_code(words)}:\n\n{answer_text(read_answer(records / SEARCH_FILE))}"
     findings = findings_for((), records, replace(policy, expected=()))
     text = render(findings, limit=_RESULT_BYTES).text
     shown = text.rstrip().rpartition("\n")[0].rstrip()
