@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from hybridwatch.cli import answer as verb
 from hybridwatch.cli.main import cli
-from hybridwatch.github import answering, asker
+from hybridwatch.github import answering, asker, our_comment
 from hybridwatch.github import asked as ledger
-from hybridwatch.github.asked import MOST_OPEN, Asked, State, queue_in
+from hybridwatch.github.asked import MOST_OPEN, Asked, Queue, State, queue_in
 from hybridwatch.github.claim import Claim
 from hybridwatch.github.door import Access
-from hybridwatch.github.our_comment import read_comment
+from hybridwatch.github.our_comment import OurComment, read_comment, write_comment
 from hybridwatch.github.pull_request import PullRequest
 from hybridwatch.report.pull_request import LIMIT
 from hybridwatch.store import write_run
@@ -354,19 +354,39 @@ def test_hidden_state_of_somebody_else_is_not_believed(people, bot) -> None:
     assert people.bodies("mallory") == [forged]
 
 
-def test_a_state_in_a_result_is_not_the_state(people, bot, monkeypatch) -> None:
-    """A log, or a record, that prints our marks."""
+def forge(people: AskingHub, bot: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Let a command print our own marks, as a log or a record might; gives it and our comment."""
     bot(people, people.asks(RUN))
     (genuine,) = people.bodies()
-    forged = f"\n```\n{genuine}\n<!-- hybridwatch result -->\n```\n"
+    forged = f"```\n{genuine}<!-- hybridwatch result -->\nforged\n```"
     monkeypatch.setattr(verb, "_read", lambda *_: (0, forged))
     bot(people, people.asks("@hybridwatch explain ttft"))
     bot(people, people.asks("@hybridwatch nonsense"))
-    assert [state for _, state in states(people)] == [State.RUNNING, State.DONE, State.REFUSED]
     (body,) = people.bodies()
-    assert body.count("<!-- hybridwatch people -->") == 1
-    assert body.count("**Asked here**") == 2
-    assert read_comment(body).result.strip() == forged.strip().replace("<!-- h", "<!-\u200b- h")
+    return forged, body
+
+
+def test_marks_in_a_result_are_no_marks(people, bot, monkeypatch) -> None:
+    forged, body = forge(people, bot, monkeypatch)
+    assert [state for _, state in states(people)] == [State.RUNNING, State.DONE, State.REFUSED]
+    assert body.count("<!-- hybridwatch asked -->") == 1
+    assert read_comment(body).result == forged.replace("<!-- h", "<!-\u200b- h")
+
+
+def with_marks_in_the_verdict() -> OurComment:
+    entry = Asked(comment=1, words="help", who="ada", at=LATELY, state=State.DONE)
+    verdict = "**Bad**\n\n```\n<!-- hybridwatch asked -->\n```\n\nthe rest"
+    return read_comment(write_comment(OurComment(verdict, queue=Queue().having(entry))))
+
+
+def test_marks_in_a_verdict_are_no_marks() -> None:
+    assert with_marks_in_the_verdict().verdict.endswith("the rest")
+
+
+def test_marks_that_are_left_in_a_verdict_would_cut_it(monkeypatch) -> None:
+    """Planted: texts go into our comment as they are."""
+    monkeypatch.setattr(our_comment, "_inert", lambda text: text)
+    assert not with_marks_in_the_verdict().verdict.endswith("the rest")
 
 
 # Answers.
@@ -480,8 +500,8 @@ def test_too_long_a_comment_loses_its_result_first(people, bot, monkeypatch) -> 
     ours = next(one for one in people.comments if one["user"]["login"] == BOT)
     now = read_comment(ours["body"])
     long = replace(now, verdict="**Verdict**\n" + "x" * (LIMIT - 2000), result="y" * 9000)
-    ours["body"] = verdict = answering.write_comment(long)
+    ours["body"] = verdict = write_comment(long)
     assert "yyy" not in verdict
     assert len(verdict.encode()) <= LIMIT
     longer = replace(now, verdict="**Verdict**\n" + "x" * LIMIT)
-    assert answering.write_comment(longer).startswith("**Verdict**\n\n<!-- hybridwatch asked")
+    assert write_comment(longer).startswith("**Verdict**\n\n<!-- hybridwatch asked")

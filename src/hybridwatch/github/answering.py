@@ -18,8 +18,8 @@ from hybridwatch.report.pull_request import news_in
 
 _LOOKS: Final = 4
 """How often our comment is looked at until what we wrote stands: others write it as well."""
-_PAUSE_S: Final = 5.0
-"""Longer than it takes from a look at our comment to its edit, which follows at once."""
+_PAUSE_S: Final = 3.0
+"""Longer than it takes from a look at our comment to its edit, which follows within a second."""
 _LONGEST: Final = 80
 
 
