@@ -237,7 +237,7 @@ def test_no_job_that_may_write_takes_what_another_left_in_a_cache() -> None:
         ("run: ci/asked.sh", "run: echo ${{ needs.decide.outputs.arguments }}", "template"),
         ("permissions: {}", "permissions: write-all", "excessive-permissions"),
         (" # zizmor: ignore[dangerous-triggers]", "", "dangerous-triggers"),
-        ("persist-credentials: false", "persist-credentials: true", "artipacked"),
+        ("        with:\n          persist-credentials: false\n", "", "artipacked"),
     ],
 )
 def test_an_unsafe_command_workflow_would_be_seen(tmp_path, old, new, finding) -> None:

@@ -14,18 +14,21 @@ import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.bisect.answer_file import read_answer
+from hybridwatch.cli.answer_queue import matrix_that_asks, put_into_queue, refresh_command
 from hybridwatch.cli.github_access import REPOSITORY, access, pull_request
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import DEFAULT_BUILD
-from hybridwatch.errors import GithubError
+from hybridwatch.errors import FleetError, GithubError
 from hybridwatch.report.escape import as_code, fenced_lines
 from hybridwatch.report.pull_request import render
 from hybridwatch.watch.policy import takes_policy
 
 if TYPE_CHECKING:
     from hybridwatch.github.answering import Order
+    from hybridwatch.github.asked import Asked
+    from hybridwatch.github.grammar import Bisect, Measure
 
 _RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 _KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "VIRTUAL_ENV")
@@ -34,6 +37,7 @@ _OURS: Final = "HYBRIDWATCH_"
 _READING_S: Final = 300
 _LINES: Final = 80
 _RESULT_BYTES: Final = 20_000
+_LONGEST_NOTE: Final = 300
 
 
 @click.group(
@@ -76,7 +80,8 @@ def comment_command(
 
     A comment that does not speak to the bot, and one by anybody without write access, is passed
     over: nothing is written anywhere. Else our one comment shows the command. compare, explain and
-    help are answered at once; run and bisect are left in --job for another job, which has no token.
+    help are answered at once. run goes into the queue of the home's fleet, if its fleet.toml has
+    [ask]; else it is left in --job for another job, which has no token, and bisect always is.
     """
     door = access("answer", writes=True)
     from hybridwatch.github.answering import take
@@ -88,31 +93,57 @@ def comment_command(
     if not order:
         say("answer: nothing to do")
         return
-    _answer(order, results, job)
+    _answer(order, repo, results, job)
 
 
-def _answer(order: "Order", results: Path, job: Path | None) -> None:
-    from hybridwatch.github.answering import measures, put_entry
+def _answer(order: "Order", repo: str, results: Path, job: Path | None) -> None:
+    from hybridwatch.github.answering import put_entry
     from hybridwatch.github.asked import State
-    from hybridwatch.github.grammar import Help, arguments
+    from hybridwatch.github.grammar import Bisect, Compare, Explain, Help, Measure, arguments
     from hybridwatch.github.help_text import HELP
 
     entry, result = order.asked, ""
-    words = [] if order.command is None else arguments(order.command)
-    if isinstance(order.command, Help):
-        entry, result = entry.model_copy(update={"state": State.DONE}), HELP
-    elif order.command is not None and measures(order.command):
-        change = {"state": State.RUNNING, "link": _link()}
-        if job is None:
-            change = {"state": State.REFUSED, "note": "nothing is measured here"}
-        entry = entry.model_copy(update=change)
-    elif order.command is not None:
-        status, result = _read(words, results)
-        entry = entry.model_copy(update={"state": State.FAILED if status > 1 else State.DONE})
+    match order.command:
+        case Help():
+            entry, result = entry.model_copy(update={"state": State.DONE}), HELP
+        case Compare() | Explain() as command:
+            status, result = _read(arguments(command), results)
+            entry = entry.model_copy(update={"state": State.FAILED if status > 1 else State.DONE})
+        case Measure() | Bisect() as command:
+            entry = _to_be_measured(order, command, repo, results, can_hand_on=job is not None)
+        case None:
+            pass
     put_entry(order.pull, entry, result)
-    if entry.is_open and job is not None:
-        _hand_on(job, words, order.pull.head)
+    if entry.state is State.RUNNING and job is not None and order.command is not None:
+        _hand_on(job, arguments(order.command), order.pull.head)
     say(f"answer: {entry.words}: {entry.state.value}")
+
+
+def _to_be_measured(
+    order: "Order",
+    command: "Measure | Bisect",
+    repo: str,
+    results: Path,
+    *,
+    can_hand_on: bool,
+) -> "Asked":
+    """Put a command into the queue of the home's fleet, if it takes it, or leave it to a job."""
+    from hybridwatch.github.asked import State
+    from hybridwatch.github.grammar import Measure
+
+    matrix, entry = matrix_that_asks(), order.asked
+    change: dict[str, object] = {"state": State.RUNNING, "link": _link()}
+    if matrix is not None and isinstance(command, Measure) and not command.known_bad:
+        try:
+            place = repo, order.pull.number, entry.comment
+            note = put_into_queue(matrix, command, results, place)
+            change = {"state": State.QUEUED, "note": note}
+        except FleetError as error:
+            why = str(error).removeprefix(f"{matrix.path}: ")  # nobody's business where it lies
+            change = {"state": State.REFUSED, "note": why[:_LONGEST_NOTE]}
+    elif not can_hand_on:
+        change = {"state": State.REFUSED, "note": "this is not measured here"}
+    return entry.model_copy(update=change)
 
 
 def _hand_on(job: Path, words: list[str], head: str) -> None:
@@ -195,7 +226,9 @@ def result_command(
     if entry is None:
         raise GithubError(f"{repo}#{pr}: expected a command asked in comment {asked}, found none")
     result = "" if records is None else _judged(entry.words, records, policy)
-    put_entry(pull, entry.model_copy(update={"state": State(state), "note": note[:300]}), result)
+    put_entry(
+        pull, entry.model_copy(update={"state": State(state), "note": note[:_LONGEST_NOTE]}), result
+    )
     say(f"answer: {entry.words}: {state}")
 
 
@@ -209,3 +242,6 @@ def _judged(words: str, records: Path, policy: Policy) -> str:
     text = render(findings, limit=_RESULT_BYTES).text
     shown = text.rstrip().rpartition("\n")[0].rstrip()
     return f"{as_code(words)}:\n\n{shown}"
+
+
+command.add_command(refresh_command)

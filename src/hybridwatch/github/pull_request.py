@@ -60,6 +60,7 @@ class PullRequest:
             self._repository = self._door.github.get_repo(repository)
             self._pull = self._repository.get_pull(number)
             self.head: str = self._pull.head.sha
+            self.number = number
 
     def has_commit(self, sha: str) -> bool:
         """Whether a commit is one of the pull request's, its head or an earlier one."""
