@@ -3,7 +3,7 @@
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -411,7 +411,12 @@ def test_compare_is_answered_at_once_by_a_process_without_a_token(
     write_run(results, run)
     seen: list[dict[str, str]] = []
     kept = verb._environment
-    monkeypatch.setattr(verb, "_environment", lambda one: seen.append(kept(one)) or seen[-1])
+
+    def environment(inherited: Mapping[str, str]) -> dict[str, str]:
+        seen.append(kept(inherited))
+        return seen[-1]
+
+    monkeypatch.setattr(verb, "_environment", environment)
     assert (
         bot(people, people.asks(f"@hybridwatch compare {run.id}"), "--results", str(results))
         is None
@@ -480,10 +485,10 @@ def test_verdict_and_queue_live_in_one_comment(people, bot, records, tmp_path) -
     judge = ["comment", "--repo", REPOSITORY, "--pr", str(NUMBER), "--policy", str(policy)]
     event = people.asks(RUN)
     bot(people, event)
-    for _ in range(2):
+    for what in ("edited", "unchanged"):
         done = CliRunner().invoke(cli, [*judge, "--results", str(records)], catch_exceptions=False)
         assert done.exit_code == 0, done.output
-    assert "comment: unchanged" in done.output
+        assert f"comment: {what}" in done.output
     close(
         people, "--comment", str(event["comment"]["id"]), "--state", "failed", "--note", "it died"
     )

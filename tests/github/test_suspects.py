@@ -56,8 +56,8 @@ def answer(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def tell(tmp_path, monkeypatch) -> Callable[..., dict[str, Any]]:
-    """Call the verb with an answer; gives the one row that it prints."""
+def tell(tmp_path, monkeypatch) -> Callable[..., list[dict[str, Any]]]:
+    """Call the verb with an answer; gives the rows that it prints."""
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
 
     def told(hub: AskingHub, found: dict[str, Any], *more: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from github import GithubException
 from github.IssueComment import IssueComment
 
 from hybridwatch.github.claim import Claim
-from hybridwatch.github.door import Access, Door, plain
+from hybridwatch.github.door import Access, Door, author_of, plain
 
 _MAY_WRITE: Final = frozenset({"admin", "maintain", "write"})
 """GitHub answers ``write`` for the role maintain, and ``read`` for triage."""
@@ -77,8 +77,7 @@ def _comment(door: Door, repository: str, claim: Claim) -> IssueComment:
 
 def _is_as_claimed(comment: IssueComment, claim: Claim) -> bool:
     return (
-        comment.user is not None
-        and comment.user.id == claim.author
+        author_of(comment) == claim.author
         and comment.user.type != _BOT
         and comment.issue_url.endswith(f"/issues/{claim.pull_request}")
         and plain(comment.body) == plain(claim.body)

@@ -7,7 +7,7 @@ within bounds, and the command line that is run is a list made of these (``argum
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
@@ -27,6 +27,7 @@ _PLAIN: Final = re.compile(r"[\x20-\x7e\t]*")
 _SWITCH: Final = re.compile(r"([~+])([^~+]*)")
 _NEAR: Final = 0.6
 _MINUTES_UNASKED: Final = 120
+_WAYS: Final = tuple(way.value for way in Wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,24 +179,28 @@ def _bisect(words: Sequence[str], vocabulary: Vocabulary) -> Bisect:
     if not (named and given["--good"] and given["--bad"]):
         raise _MisreadError("bisect: expected a scenario, --good END and --bad END")
     ends = vocabulary.builds | vocabulary.releases
-    metrics = [_one_of(word, "metric", vocabulary.searchable) for word in given["--metric"]]
-    ways = [_one_of(word, "--find", [way.value for way in Wanted]) for word in given["--find"]]
-    minutes = [_number(word, "--max-minutes", MINUTES) for word in given["--max-minutes"]]
-    return Bisect(
+    found = Bisect(
         _one_of(named[0], "scenario", vocabulary.scenarios),
         _one_of(given["--good"][0], "build or release", ends),
         _one_of(given["--bad"][0], "build or release", ends),
-        *(metrics or [None]),
-        *(map(Wanted, ways) if ways else [Wanted.REGRESSION]),
-        *minutes,
     )
+    for word in given["--metric"]:
+        found = replace(found, metric=_one_of(word, "metric", vocabulary.searchable))
+    for word in given["--find"]:
+        found = replace(found, find=Wanted(_one_of(word, "--find", _WAYS)))
+    for word in given["--max-minutes"]:
+        found = replace(found, minutes=_number(word, "--max-minutes", MINUTES))
+    return found
 
 
 def _explain(words: Sequence[str], vocabulary: Vocabulary) -> Explain:
     named, given = _sort(words, {"--of": 1}, most=1)
-    metrics = [_one_of(word, "metric", vocabulary.metrics) for word in named]
-    verdicts = [_id(word, "verdict", vocabulary.verdicts) for word in given["--of"]]
-    return Explain(*(metrics or [None]), *verdicts)
+    found = Explain()
+    for word in named:
+        found = replace(found, metric=_one_of(word, "metric", vocabulary.metrics))
+    for word in given["--of"]:
+        found = replace(found, verdict=_id(word, "verdict", vocabulary.verdicts))
+    return found
 
 
 _VERBS: Final[Mapping[str, Callable[[Sequence[str], Vocabulary], Command]]] = {
