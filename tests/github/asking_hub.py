@@ -18,6 +18,8 @@ class AskingHub(Hub):
         """Accounts that have another number by now than the name had."""
         self.pushed_at = "2011-01-26T19:06:43Z"
         self.state = "open"
+        self.has_branch = True
+        """Whether the repository of the pull request's branch is still there."""
         self.pulls_of: dict[str, list[dict[str, Any]]] = {}
         """Of a commit: what differs from the published example of a pull request."""
         self.before_edit: Callable[[], None] | None = None
@@ -71,6 +73,8 @@ class AskingHub(Hub):
         pull = super()._pull()
         pull["state"] = self.state
         pull["head"]["repo"] |= {"pushed_at": self.pushed_at}
+        if not self.has_branch:
+            pull["head"]["repo"] = None
         return pull
 
     def _simple(self, change: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -272,6 +273,7 @@ def test_what_was_not_understood_is_one_line_with_the_closest_match(people, bot)
     [
         ("pushed_at", "2011-04-14T16:00:49Z", "the branch was pushed to after the comment"),
         ("pushed_at", None, "the branch was pushed to after the comment"),
+        ("has_branch", False, "the branch was pushed to after the comment"),
         ("state", "closed", "the pull request is closed"),
     ],
 )
@@ -289,6 +291,22 @@ def test_so_many_wait_and_no_more(people, bot) -> None:
     assert [one is None for one in given_on] == [False] * MOST_OPEN + [True]
     assert states(people)[-1][1] is State.REFUSED
     assert f"{MOST_OPEN} commands wait or run already" in people.bodies()[0]
+
+
+def test_a_job_that_never_told_its_end_holds_no_place_for_ever() -> None:
+    queue = Queue()
+    for number in range(1, MOST_OPEN + 1):
+        entry = Asked(comment=number, words="run", who="ada", at=LATELY, state=State.RUNNING)
+        queue = queue.having(entry)
+    assert queue.is_full(LATELY + timedelta(hours=23))
+    assert not queue.is_full(LATELY + timedelta(hours=24))
+
+
+def test_a_guard_that_is_left_out_would_run_what_nobody_saw(people, bot, monkeypatch) -> None:
+    """Planted: hindrances are not looked for."""
+    people.pushed_at = "2011-04-14T16:00:49Z"
+    monkeypatch.setattr(answering, "_hindrance", lambda *_, **__: "")
+    assert bot(people, people.asks(RUN)) is not None
 
 
 def test_the_queue_is_bounded_and_what_it_forgot_is_not_run_again(people, bot, monkeypatch) -> None:

@@ -170,7 +170,7 @@ def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value for name, value in inherited.items() if name in _KEPT or name.startswith(_OURS)
     }
-    return {**kept, "COLUMNS": "110", "NO_COLOR": "1"}
+    return {**kept, "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
 
 
 def _link() -> str:

@@ -79,7 +79,7 @@ def take(
     if isinstance(read, Misread):
         return _refused(claim, asker, pull, lines[0], read.reason)
     words = " ".join(arguments(read)) or "help"
-    if why := _hindrance(read, asker, pull, is_full=queue.is_full):
+    if why := _hindrance(read, asker, pull, is_full=queue.is_full(asker.at)):
         return _refused(claim, asker, pull, words, why)
     entry = _entry(claim, asker, words, State.QUEUED)
     return Order(entry, read, pull)

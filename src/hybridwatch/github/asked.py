@@ -8,7 +8,7 @@ edit it. It is read strictly all the same; what does not fit is no state.
 import base64
 import binascii
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Annotated, Final, Literal, Self
 
@@ -19,6 +19,7 @@ MOST_OPEN: Final = 5
 MOST_KEPT: Final = 20
 """Commands that the comment names."""
 
+_FORGOTTEN: Final = timedelta(days=1)
 _LONGEST: Final = 300
 _STATE_LINE: Final = re.compile(
     r"\n<!-- hybridwatch queue: ([A-Za-z0-9_=-]+) -->\n(?=<!-- [^\n]*\Z)"
@@ -86,10 +87,10 @@ class Queue(BaseModel):
     floor: Annotated[int, Field(ge=0)] = 0
     asked: Annotated[tuple[Asked, ...], Field(max_length=MOST_KEPT + MOST_OPEN)] = ()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no other command may wait."""
-        return sum(one.is_open for one in self.asked) >= MOST_OPEN
+    def is_full(self, now: datetime) -> bool:
+        """Whether no other command may wait; a job without an end counts for a day."""
+        lately = [one for one in self.asked if one.is_open and now - one.at < _FORGOTTEN]
+        return len(lately) >= MOST_OPEN
 
     def knows(self, comment: int) -> bool:
         """Whether a comment was answered before: webhooks come twice."""
