@@ -18,7 +18,7 @@ def answer_text(found: SearchAnswer) -> str:
     if answer is None:
         return "The change is not there: the ends do not differ in this way."
     what = f"{as_code(answer.metric)} became {_WORDS[answer.find]}{_size(answer)}"
-    place = f"between {as_code(answer.good)} and {as_code(answer.bad)}"
+    place = f"between {_end(answer.good)} and {_end(answer.bad)}"
     named = answer.culprit
     head = f"**{what} with {_name(named)}.**" if named else f"**{what} {place}.**"
     return "\n\n".join([head, "\n".join(_facts(found, answer)), *_repeat(found)])
@@ -33,15 +33,13 @@ def suspicion_text(found: SearchAnswer, suspect: Suspect) -> str:
     others = [one for one in found.suspects if one != suspect]
     by = f"with one of {len(others) + 1} commits, of which this is one" if others else "with this"
     head = f"**{what} {where} {by}: {_name(suspect)}.**"
-    facts = [*_facts(found, answer), *(f"- or with {_name(one)}" for one in others)]
-    footer = (
-        f"<sub>hybridwatch {version('hybridwatch')}; `hybridwatch suspects` wrote this once</sub>"
-    )
-    return "\n\n".join([head, "\n".join(facts), *_repeat(found), footer])
+    footer = f"hybridwatch {version('hybridwatch')}; `hybridwatch suspects` wrote this once"
+    facts = "\n".join(_facts(found, answer))
+    return "\n\n".join([head, facts, *_repeat(found), f"<sub>{footer}</sub>"])
 
 
 def _facts(found: SearchAnswer, answer: Culprit) -> Iterator[str]:
-    yield f"- before: {as_code(answer.good)}"
+    yield f"- before: {_end(answer.good)}"
     if answer.certainty is not None:
         yield f"- how sure: {answer.certainty:.1%}, by all sessions of the search"
     if (sure := found.confirmation) is not None:
@@ -60,6 +58,10 @@ def _size(answer: Culprit) -> str:
         return f" ({answer.effect:+.1%})"
     low, high = answer.interval
     return f" ({answer.effect:+.1%}; with 95 % between {low:+.1%} and {high:+.1%})"
+
+
+def _end(name: str) -> str:
+    return _name(Suspect(name=name))
 
 
 def _name(suspect: Suspect) -> str:
