@@ -120,6 +120,7 @@ def test_what_it_prints_is_read_back_for_the_authors(home, engines, tmp_path):
     assert (found.scenario, found.confirmed) == (SCENARIO, True)
     assert [one.name for one in found.suspects] == [said["answer"]["bad"]]
     assert found.suspects[0].is_commit
+    assert found.answer is not None
     assert (found.answer.interval, found.answer.certainty) == (None, None)
 
 

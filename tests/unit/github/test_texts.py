@@ -1,5 +1,6 @@
 """What people read on a pull request, as it was reviewed."""
 
+import json
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -54,7 +55,7 @@ def test_a_queue_beside_a_verdict_reads_as_reviewed(golden) -> None:
 
 
 def test_what_a_search_found_reads_as_reviewed(golden) -> None:
-    found = SearchAnswer.model_validate_json(SearchAnswer(**FOUND).model_dump_json())
+    found = SearchAnswer.model_validate_json(json.dumps(FOUND))
     golden.check("asked/search.md", f"{answer_text(found)}\n")
     text = suspicion_text(found, found.suspects[1])
     golden.check("asked/suspect.md", f"{text.replace(version('hybridwatch'), 'VERSION')}\n")
