@@ -23,7 +23,9 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "/repos/{owner}/{repo}/issues": ("get", "post"),
     "/repos/{owner}/{repo}/issues/{issue_number}": ("get", "patch"),
     "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("get", "post"),
-    "/repos/{owner}/{repo}/issues/comments/{comment_id}": ("patch", "delete"),
+    "/repos/{owner}/{repo}/issues/comments/{comment_id}": ("get", "patch", "delete"),
+    "/repos/{owner}/{repo}/collaborators/{username}/permission": ("get",),
+    "/repos/{owner}/{repo}/commits/{commit_sha}/pulls": ("get",),
     "/repos/{owner}/{repo}/commits/{ref}/check-runs": ("get",),
     "/repos/{owner}/{repo}/check-runs": ("post",),
 }

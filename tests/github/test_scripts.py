@@ -173,7 +173,7 @@ def test_no_workflow_is_unsafe() -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert "1 ignored" in done.stdout, "the event itself, with its reason beside it"
+    assert "2 ignored" in done.stdout, "events, each with its reason beside it"
 
 
 @pytest.mark.parametrize(

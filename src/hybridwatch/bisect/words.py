@@ -78,12 +78,13 @@ def posterior_lines(finding: Finding) -> Iterator[str]:
         yield f"{masses[at]:6.1%} {bar} {finding.rung.candidates[at + 1].title}"
 
 
-def to_json(found: Descent, repeat: str, minutes: float) -> dict[str, Any]:
+def to_json(scenario: str, found: Descent, repeat: str, minutes: float) -> dict[str, Any]:
     """As docs/json.md has it."""
     answer = found.answer
     sure = found.confirmation
     return {
         "schema_version": 1,
+        "scenario": scenario,
         "found": found.culprit is not None,
         "confirmed": found.is_confirmed,
         "minutes": round(minutes, 2),
@@ -124,11 +125,13 @@ def _place(finding: Finding, culprit: Candidate) -> Iterator[str]:
 def _answer(finding: Finding, culprit: Candidate | None) -> dict[str, Any]:
     question = finding.question
     assert question is not None  # noqa: S101 - the caller looked
-    size = math.expm1(question.effect.size) if isinstance(question, TimedQuestion) else None
+    effect = question.effect if isinstance(question, TimedQuestion) else None
     return {
         "metric": question.metric,
         "find": question.wanted.value,
-        "effect": size,
+        "effect": None if effect is None else math.expm1(effect.size),
+        "interval": None if effect is None else [math.expm1(one) for one in effect.interval],
+        "certainty": None if finding.belief is None else finding.belief.best().mass,
         "good": finding.pair[0].key,
         "bad": finding.pair[1].key,
         "culprit": None if culprit is None else _candidate(culprit),

@@ -160,7 +160,7 @@ def command(
         say(line)
     say(f"{hunt.journal.fresh} measurements in {hunt.minutes:.0f} min, kept in {hunt.journal.path}")
     if as_json:
-        click.echo(json.dumps(to_json(found, repeat, hunt.minutes), indent=2))
+        click.echo(json.dumps(to_json(subject.id, found, repeat, hunt.minutes), indent=2))
     context.exit(int(not found.is_confirmed))
 
 

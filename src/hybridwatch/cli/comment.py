@@ -90,6 +90,8 @@ def _print(findings: ChangeReview) -> None:
 
 
 def _comment(pull: "PullRequest", findings: ChangeReview) -> str:
+    from hybridwatch.github.our_comment import with_verdict
+
     def text_after(body: str | None) -> str | None:
         before = None if body is None else news_in(body)
         if before is None and not findings.has_news:
@@ -97,7 +99,7 @@ def _comment(pull: "PullRequest", findings: ChangeReview) -> str:
         page = render(findings, before)
         if page.left_out:
             _summarize(render(findings, before, SUMMARY_LIMIT).text)
-        return page.text
+        return with_verdict(body, page.text)
 
     return pull.comment(lambda body: news_in(body) is not None, text_after)
 

@@ -9,6 +9,7 @@ import click
 from hybridwatch.errors import GithubError, HybridwatchError
 
 if TYPE_CHECKING:
+    from hybridwatch.github.door import Access
     from hybridwatch.github.pull_request import PullRequest
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 (the variable's name)
@@ -31,23 +32,20 @@ REPOSITORY: Final = fitting(_REPOSITORY, "OWNER/NAME")
 """The type of an option that names a repository on GitHub."""
 
 
-def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "PullRequest":
-    """Open a pull request.
+def access(verb: str, *, writes: bool) -> "Access":
+    """Say how to get into GitHub.
 
     Args:
         verb: Who asks, for messages.
-        repository: ``owner/name``.
-        number: Of the pull request.
-        writes: Whether it is to be written to, which takes a token.
+        writes: Whether something is to be written, which takes a token.
 
     Raises:
         HybridwatchError: PyGithub is not installed.
-        GithubError: A token is needed and there is none, or GitHub refuses.
+        GithubError: A token is needed and there is none.
     """
     # PyGithub is an extra, and takes a second to load.
     try:
         from hybridwatch.github.door import PUBLIC_API, Access
-        from hybridwatch.github.pull_request import PullRequest
     except ModuleNotFoundError as error:
         raise HybridwatchError(
             f"{verb}: GitHub needs the Python module {error.name!r}, which is not installed "
@@ -56,4 +54,23 @@ def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "P
     token = os.environ.get(TOKEN, "")
     if writes and not token:
         raise GithubError(f"{TOKEN}: expected a token in the environment, found none")
-    return PullRequest(Access(token, os.environ.get(API) or PUBLIC_API), repository, number)
+    return Access(token, os.environ.get(API) or PUBLIC_API)
+
+
+def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "PullRequest":
+    """Open a pull request.
+
+    Args:
+        verb: As for ``access``.
+        repository: ``owner/name``.
+        number: Of the pull request.
+        writes: As for ``access``.
+
+    Raises:
+        HybridwatchError: PyGithub is not installed.
+        GithubError: A token is needed and there is none, or GitHub refuses.
+    """
+    door = access(verb, writes=writes)
+    from hybridwatch.github.pull_request import PullRequest
+
+    return PullRequest(door, repository, number)

@@ -38,6 +38,8 @@ VERBS: Final[Mapping[str, str]] = {
     "detect": "Find the change points of a history in a CSV.",
     "gate": "Pass or fail: exit status 1 on bad news.",
     "comment": "Write one comment and a check on a pull request.",
+    "answer": "Answer what people ask for in comments on a pull request.",
+    "suspects": "Tell the author of a change, once, what a search has found it to do.",
     "ingest": "Add records, and results of other tools, to the results folder.",
     "export": "Write records for other tools.",
     "openmetrics": "Print gauges for Prometheus: verdicts, ages, alerts, queue.",

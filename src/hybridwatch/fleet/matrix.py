@@ -74,25 +74,36 @@ class Confirm(Part):
     order: list[_Text] = Field(default_factory=list)
 
 
+class Ask(Part):
+    """``[ask]``: where it is measured what people ask for in comments on pull requests."""
+
+    testbed: _Name
+    minutes: _Minutes = 60.0
+    priority: _Priority = 10
+
+
 class _File(Part):
     hours: Annotated[float, Field(gt=0, le=168)] = 12.0
     testbed: Annotated[list[_Testbed], Field(min_length=1)]
     measure: Annotated[list[_Measure], Field(min_length=1)]
     confirm: Confirm | None = None
+    ask: Ask | None = None
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         names = [one.name for one in self.testbed]
         twice = sorted({one for one in names if names.count(one) > 1})
+        meant = [
+            (f"measure[{place}].testbeds", one)
+            for place, measure in enumerate(self.measure)
+            for one in measure.testbeds
+        ]
+        meant += [("ask.testbed", self.ask.testbed)] if self.ask else []
         refuse(
             *(("testbed", f"{quoted(one)} stands there twice") for one in twice),
             *(
-                (
-                    f"measure[{place}].testbeds",
-                    f"{quoted(one)} is no testbed; {closest(one, names)}",
-                )
-                for place, measure in enumerate(self.measure)
-                for one in measure.testbeds
+                (key, f"{quoted(one)} is no testbed; {closest(one, names)}")
+                for key, one in meant
                 if one not in names
             ),
         )
@@ -108,12 +119,14 @@ class Matrix:
         testbeds: The kinds of hosts.
         hours: How long after it was planned a job may be begun.
         confirm: What alerts may ask for; ``None`` for nothing.
+        ask: Where it is measured what people ask for in comments; ``None`` for nowhere.
     """
 
     path: Path
     testbeds: tuple[Testbed, ...]
     hours: float
     confirm: Confirm | None
+    ask: Ask | None
     _measures: tuple[_Measure, ...]
 
     def jobs(self, scenarios: Path, night: str, now: datetime) -> list[Job]:
@@ -134,6 +147,37 @@ class Matrix:
                 if known is None or known.priority < job.priority:
                     found[job.key] = job
         return list(found.values())
+
+    def asked_jobs(
+        self,
+        scenarios: Path,
+        wanted: tuple[Sequence[str], Sequence[str], int | None],
+        night: str,
+        now: datetime,
+    ) -> list[Job]:
+        """Give the jobs of what somebody asked for.
+
+        Args:
+            scenarios: The folder of scenario files.
+            wanted: Ids and groups, one or two builds, and timed trials a side or ``None``.
+            night: What to call it.
+            now: When it is planned; UTC.
+
+        Raises:
+            FleetError: There is no ``[ask]``, or the builds can run none of the scenarios.
+        """
+        if self.ask is None:
+            raise FleetError(f"{self.path}: ask: missing; expected a table with testbed")
+        named, builds, trials = wanted
+        measure = _Measure(
+            scenarios=list(named),
+            builds=[list(builds)],
+            testbeds=[self.ask.testbed],
+            priority=self.ask.priority,
+            minutes=self.ask.minutes,
+            trials=trials,
+        )
+        return list(self._jobs_of(measure, "ask", scenarios, night, now))
 
     def _jobs_of(
         self, measure: _Measure, key: str, scenarios: Path, night: str, now: datetime
@@ -190,7 +234,7 @@ def read_matrix(path: Path) -> Matrix:
     with refusing_toml(path, _File, FleetError):
         file = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     kinds = tuple(one.kind() for one in file.testbed)
-    return Matrix(path, kinds, file.hours, file.confirm, tuple(file.measure))
+    return Matrix(path, kinds, file.hours, file.confirm, file.ask, tuple(file.measure))
 
 
 def a_a_job(testbed: Testbed, host: str, like: Job) -> Job | None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from github import GithubException
 from github.GithubObject import NotSet
 from github.IssueComment import IssueComment
+from github.Repository import Repository
 
 from hybridwatch.errors import GithubError
 from hybridwatch.github.door import Access, Door, author_of, plain
@@ -58,11 +60,37 @@ class PullRequest:
             self._repository = self._door.github.get_repo(repository)
             self._pull = self._repository.get_pull(number)
             self.head: str = self._pull.head.sha
+            self.number = number
 
     def has_commit(self, sha: str) -> bool:
         """Whether a commit is one of the pull request's, its head or an earlier one."""
         with self._door.errors("read the commits of"):
             return sha == self.head or any(c.sha == sha for c in self._pull.get_commits())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is neither merged nor closed."""
+        return self._pull.state == "open"
+
+    def stood_still_since(self, moment: datetime) -> bool:
+        """Whether nobody has pushed to the repository of its branch since then.
+
+        GitHub does not say which commit was the head when a comment was made. It does say when it
+        last took a push there, by its own clock.
+        """
+        repository: Repository | None = self._pull.head.repo
+        pushed_at = None if repository is None else repository.pushed_at
+        return pushed_at is not None and pushed_at < moment
+
+    def our_comment(self, is_marked: Callable[[str], bool]) -> str | None:
+        """Give what our comment says, found as ``comment`` does; ``None`` if there is none.
+
+        Raises:
+            GithubError: GitHub refuses, or does not say as whom the token writes.
+        """
+        with self._door.errors("read the comments on"):
+            ours = self._ours(is_marked, self._door.me())
+            return ours[0].body if ours else None
 
     def comment(
         self, is_marked: Callable[[str], bool], text_after: Callable[[str | None], str | None]

@@ -6,7 +6,8 @@ so everything is refused that a job of ours would not pack: other names, other p
 flood of data, records that do not decode. What is in the records stays a stranger's word all the
 same.
 
-Packed are ``pull-request.txt`` (its number) and ``records/<testbed>/<name>`` as ``results`` has it.
+Packed are ``pull-request.txt`` (its number), ``records/<testbed>/<name>`` as ``results`` has it,
+and of a search that somebody asked for ``bisect.json``.
 """
 
 import io
@@ -25,6 +26,8 @@ from hybridwatch.store import list_records, read_file, read_run
 from hybridwatch.store.layout import RECORDS
 
 NUMBER_FILE: Final = "pull-request.txt"
+SEARCH_FILE: Final = "bisect.json"
+"""What a search found, where somebody asked for one; whoever reads it holds it against its form."""
 
 MOST_FILES: Final = 200
 MOST_BYTES: Final = 64 * 2**20
@@ -84,7 +87,7 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         record = below and name == "/".join(parts) and len(parts) == _DEPTH
         record = record and name.endswith((RECORD_SUFFIX, BULK_SUFFIX))
         plain = stat.S_IFMT(entry.external_attr >> 16) in {0, stat.S_IFREG}
-        fits = plain and (record or name == NUMBER_FILE)
+        fits = plain and (record or name in {NUMBER_FILE, SEARCH_FILE})
     if not fits:
         raise GithubError(f"bundle: expected nothing but records, found {name[:100]!r}")
 

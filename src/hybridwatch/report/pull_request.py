@@ -55,6 +55,8 @@ class News(Enum):
     """The same, after bad news of which nobody knows whether it is over."""
     SEEING = "seeing"
     """Blind before, no longer so, and nothing to tell."""
+    ASKED = "asked"
+    """There is a comment because somebody asked, and nothing else to tell."""
 
     @property
     def over(self) -> "News":
@@ -75,6 +77,7 @@ _OVER: Final = {
     News.GONE: News.GONE,
     News.BLIND: News.SEEING,
     News.SEEING: News.SEEING,
+    News.ASKED: News.ASKED,
 }
 _FAREWELLS: Final = {
     News.RECOVERED: "**Recovered: the bad news told here before is no longer seen.**",

@@ -25,6 +25,7 @@ start lays the engine out in memory anew."""
 _OF_MEDIAN: Final = math.sqrt(math.pi / 2)
 """Standard error of a median beside that of a mean, of normal values."""
 _LEAST_NOISE: Final = 0.002
+_95_PERCENT: Final = 1.96
 _CLEAR: Final = 2.6
 """Standard errors that an effect has to be away from none: 1 in 100 is so by chance."""
 _AWAY: Final = np.linspace(-4.0, 4.0, 17)
@@ -57,6 +58,12 @@ class Effect:
     def is_clear(self) -> bool:
         """Whether it is beyond noise."""
         return abs(self.size) > _CLEAR * self.error
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Log ratios between which it lies with 95 %."""
+        away = _95_PERCENT * self.error
+        return self.size - away, self.size + away
 
     @property
     def sizes(self) -> Array:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.bisect import meter
+from hybridwatch.bisect.answer_file import read_answer
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.engine.installed import look_at
@@ -111,6 +112,18 @@ def test_commit_is_found_confirmed_and_recorded(home, engines, tmp_path):
     assert "file: v1/worker.py" in done.stderr
 
 
+def test_what_it_prints_is_read_back_for_the_authors(home, engines, tmp_path):
+    clone = a_history(tmp_path / "clone", *(f"rows = {rows}\n" for rows in (1, 2, 3, 4, 5)))
+    done, said = bisect(tmp_path, "--repo", clone)
+    (tmp_path / "answer.json").write_text(done.stdout)
+    found = read_answer(tmp_path / "answer.json")
+    assert (found.scenario, found.confirmed) == (SCENARIO, True)
+    assert [one.name for one in found.suspects] == [said["answer"]["bad"]]
+    assert found.suspects[0].is_commit
+    assert found.answer is not None
+    assert (found.answer.interval, found.answer.certainty) == (None, None)
+
+
 def test_second_call_measures_only_the_pair_again(home, engines, tmp_path):
     clone = a_history(tmp_path / "clone", *(f"rows = {rows}\n" for rows in (1, 2, 3, 4, 5)))
     bisect(tmp_path, "--repo", clone)
@@ -151,6 +164,9 @@ def test_slower_commit_is_found_without_a_metric(home, engines, tmp_path):
     assert done.exit_code == 0, done.output
     assert said["answer"]["metric"] == "tpot"
     assert said["answer"]["effect"] == pytest.approx(0.06, abs=0.005)
+    low, high = said["answer"]["interval"]
+    assert low < said["answer"]["effect"] < high
+    assert 0.99 <= said["answer"]["certainty"] <= 1
     assert said["answer"]["culprit"]["pull_request"] == 103
     assert "#" * 30 in done.stderr
 

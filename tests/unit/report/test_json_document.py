@@ -144,7 +144,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     wrong = StoreCheck(wrong={"a.json": "why"})
     fields |= set(keys_of(store_check_to_json(wrong, sealed=False)))
     fields |= set(keys_of(index_to_json(open_index(tmp_path))))
-    fields |= set(keys_of(search_to_json(a_search(), "hybridwatch bisect", 1.5)))
+    fields |= set(keys_of(search_to_json("smoke/x", a_search(), "hybridwatch bisect", 1.5)))
     fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
     fields |= set(keys_of(a_fleet().to_json())) | set(keys_of(job_json(a_job())))
     fields |= set(keys_of(notify_to_json([Sent("team", "slack", sent=[a_message()])])))

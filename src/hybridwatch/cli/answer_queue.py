@@ -1,0 +1,120 @@
+"""What people ask for in comments, where a fleet measures: into its queue, and out of it."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.github_access import REPOSITORY, access
+from hybridwatch.cli.newest import findings_for
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import say
+from hybridwatch.errors import FleetError, HybridwatchError
+from hybridwatch.fleet.asked import AskedJobs, asked_jobs, night_of
+from hybridwatch.fleet.job import State as JobState
+from hybridwatch.fleet.ledger import utc_now
+from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
+from hybridwatch.home import home
+from hybridwatch.report.escape import as_code, escape
+from hybridwatch.report.pull_request import title_of
+from hybridwatch.report.sentence import plural
+from hybridwatch.watch.policy import takes_policy
+
+if TYPE_CHECKING:
+    from hybridwatch.github.asked import Asked
+    from hybridwatch.github.grammar import Measure
+
+
+def matrix_that_asks() -> Matrix | None:
+    """Give the matrix of the home, if people may ask its fleet for something.
+
+    Raises:
+        FleetError: There is one, and it is wrong.
+    """
+    file = home() / MATRIX_FILE
+    matrix = read_matrix(file) if file.is_file() else None
+    return matrix if matrix is not None and matrix.ask is not None else None
+
+
+def put_into_queue(
+    matrix: Matrix, wanted: "Measure", results: Path, place: tuple[str, int, int]
+) -> str:
+    """Plan what a comment asks for; gives what to say of it.
+
+    Args:
+        matrix: With ``[ask]``.
+        wanted: What is to be measured.
+        results: The folder whose database has the queue.
+        place: Repository, pull request and comment.
+
+    Raises:
+        FleetError: The builds can run none of the scenarios.
+    """
+    night, now = night_of(*place), utc_now()
+    asked = wanted.scenarios, wanted.builds, wanted.trials
+    jobs = matrix.asked_jobs(home() / "scenarios", asked, night, now)
+    results.mkdir(parents=True, exist_ok=True)
+    ledger = queue_of(results)
+    ledger.make()
+    ledger.plan(jobs, matrix.testbeds)
+    return f"{plural(len(jobs), 'job')} in the queue"
+
+
+@click.command(
+    "refresh", epilog=examples("hybridwatch answer refresh --repo OWNER/NAME --results results")
+)
+@click.option("--repo", type=REPOSITORY, metavar="OWNER/NAME", required=True, help="On GitHub.")
+@takes_results("Folder whose database has the queue, and which gets the records.")
+@takes_policy
+def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
+    """Show in our comments how far the fleet is with what was asked for.
+
+    Put it behind `hybridwatch fleet run` in what a timer starts.
+    """
+    ledger = queue_of(results)
+    if not ledger.is_made():
+        raise FleetError(f"{ledger.database.name}: there is no queue yet: hybridwatch fleet plan")
+    door = access("answer", writes=True)
+    from hybridwatch.github.answering import is_ours, put_entry
+    from hybridwatch.github.our_comment import read_comment
+    from hybridwatch.github.pull_request import PullRequest
+
+    for jobs in asked_jobs(ledger, repo):
+        pull = PullRequest(door, repo, jobs.pull_request)
+        entry = read_comment(pull.our_comment(is_ours)).queue.find(jobs.comment)
+        if entry is None or not entry.is_open:
+            continue  # it was told before
+        changed = _as_it_stands(entry, jobs)
+        if changed == entry:
+            continue
+        over = not changed.is_open
+        put_entry(pull, changed, _result(entry, jobs, results, policy) if over else "")
+        say(f"answer: {repo}#{jobs.pull_request}: {entry.words}: {changed.state.value}")
+
+
+def _as_it_stands(entry: "Asked", jobs: AskedJobs) -> "Asked":
+    from hybridwatch.github.asked import State
+
+    counts = Counter(state.value for state in jobs.states)
+    note = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
+    if jobs.is_open:
+        begun = set(jobs.states) != {JobState.WAITING}
+        state = State.RUNNING if begun else State.QUEUED
+    else:
+        state = State.FAILED if jobs.lost else State.DONE
+    return entry.model_copy(update={"state": state, "note": note})
+
+
+def _result(entry: "Asked", jobs: AskedJobs, results: Path, policy: Policy) -> str:
+    """Say of each record in a line what it shows; ``compare`` has the rest."""
+    lines = []
+    for record in jobs.records:
+        try:
+            said = title_of(findings_for((str(results / record),), results, policy))
+        except HybridwatchError as error:
+            said = str(error)
+        lines.append(f"- {as_code(Path(record).stem)}: {escape(said, 400)}")
+    return "\n".join([f"{as_code(entry.words)}:", "", *lines])

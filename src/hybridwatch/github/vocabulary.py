@@ -1,0 +1,71 @@
+"""What a comment may name: whatever exists on the default branch and in the results folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybridwatch.bisect.question import ALIVE, STARTS
+from hybridwatch.engine.builds import label_words, load_builds
+from hybridwatch.home import home
+from hybridwatch.metric import Kind, metric_of
+from hybridwatch.metric.catalogue import METRICS
+from hybridwatch.scenario.load import survey
+from hybridwatch.store import list_records, list_verdicts
+from hybridwatch.store.layout import run_id_of
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Every name that there is.
+
+    Attributes:
+        scenarios: Their ids.
+        groups: Their groups.
+        builds: Engine builds.
+        releases: Of these builds.
+        fixes: What a label switches.
+        faults: What a label plants.
+        metrics: Ids of those that are measured everywhere, and of those that a scenario expects.
+        searchable: Of these, what a search can look for; and whether the engine lives.
+        runs: Ids of the stored runs.
+        verdicts: Ids of the stored verdicts.
+    """
+
+    scenarios: frozenset[str]
+    groups: frozenset[str]
+    builds: frozenset[str]
+    releases: frozenset[str]
+    fixes: frozenset[str]
+    faults: frozenset[str]
+    metrics: frozenset[str]
+    searchable: frozenset[str]
+    runs: frozenset[str]
+    verdicts: frozenset[str]
+
+
+def vocabulary_of(results: Path) -> Vocabulary:
+    """Read what there is.
+
+    Args:
+        results: The results folder.
+
+    Raises:
+        HybridwatchError: A file that names something cannot be read.
+    """
+    scenarios = survey(home() / "scenarios").scenarios
+    expected = {name for one in scenarios for name in (*one.expect.exactly, *one.expect.at_least)}
+    metrics = {metric_of(name) for name in expected | {metric.id for metric in METRICS}}
+    specs = load_builds()
+    words = label_words()
+    searched = {metric.id for metric in metrics if metric.kind is not Kind.PROPORTION}
+    return Vocabulary(
+        scenarios=frozenset(one.id for one in scenarios),
+        groups=frozenset(one.id.partition("/")[0] for one in scenarios),
+        builds=frozenset(specs),
+        releases=frozenset(spec.release for spec in specs.values()),
+        fixes=frozenset(words.fixes),
+        faults=frozenset(words.faults),
+        metrics=frozenset(metric.id for metric in metrics),
+        searchable=frozenset(searched | {STARTS, ALIVE}),
+        runs=frozenset(map(run_id_of, list_records(results))),
+        verdicts=frozenset(map(run_id_of, list_verdicts(results))),
+    )

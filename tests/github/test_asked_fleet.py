@@ -1,0 +1,147 @@
+"""What people ask for where a fleet measures: into its queue, and its answers into our comment."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.cli import answer_queue
+from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.main import cli
+from hybridwatch.errors import FleetError
+from hybridwatch.fleet.asked import asked_jobs, night_of
+from hybridwatch.fleet.matrix import read_matrix
+from hybridwatch.github.asked import Asked, State, queue_in
+from tests.github.asking_hub import AskingHub
+from tests.github.hub import NUMBER, REPOSITORY, TOKEN
+from tests.unit.cli.test_fleet import pretend
+
+__all__ = ["pretend"]
+
+RUN = "@hybridwatch run smoke/padded-graph-rows smoke/dummy-run --trials 9"
+MATRIX = """
+[[testbed]]
+name = "epyc"
+labels = { kind = "epyc" }
+[[measure]]
+scenarios = ["smoke"]
+builds = [["cpu-0.27.1"]]
+testbeds = ["epyc"]
+[ask]
+testbed = "epyc"
+minutes = 20
+"""
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, people) -> Callable[..., Any]:
+    """Call a verb of ``answer`` where the home has a queue."""
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv("GITHUB_API_URL", people.base)
+    (tmp_path / "fleet.toml").write_text(MATRIX)
+    monkeypatch.setattr(answer_queue, "MATRIX_FILE", tmp_path / "fleet.toml")
+
+    def run(*words: str) -> Any:
+        place = ["--repo", REPOSITORY, "--results", str(tmp_path / "results")]
+        done = CliRunner().invoke(cli, ["answer", *words, *place], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done
+
+    return run
+
+
+@pytest.fixture
+def ask(call, tmp_path, people) -> Callable[[str], None]:
+    def asked(body: str) -> None:
+        (tmp_path / "event.json").write_text(json.dumps(people.asks(body)))
+        call("comment", str(tmp_path / "event.json"))
+
+    return asked
+
+
+def entries(people: AskingHub) -> list[Asked]:
+    (body,) = people.bodies()
+    return list(queue_in(body).asked)
+
+
+def test_what_is_asked_is_queued_measured_and_told(
+    people, call, ask, pretend, tmp_path, monkeypatch
+) -> None:
+    ask(RUN)
+    (entry,) = entries(people)
+    assert (entry.state, entry.note) == (State.QUEUED, "2 jobs in the queue")
+    ledger = queue_of(tmp_path / "results")
+    (jobs,) = asked_jobs(ledger, REPOSITORY)
+    assert (jobs.pull_request, jobs.comment, len(jobs.states)) == (NUMBER, entry.comment, 2)
+    waiting = ledger.queue(()).waiting
+    assert {(job.builds, job.testbed, job.wish.minutes, job.wish.trials) for job in waiting} == {
+        (("cpu-0.27.1", "cpu-0.27.1"), "epyc", 20, 9)
+    }
+    call("refresh")
+    assert entries(people)[0].note == "2 waiting"
+
+    monkeypatch.setenv("PYTHONPATH", ".")
+    drained = ["fleet", "run", "--label", "kind=epyc", "--patience", "0"]
+    CliRunner().invoke(cli, [*drained, "--results", str(tmp_path / "results")])
+    assert "done" in call("refresh").output
+    (entry,) = entries(people)
+    assert (entry.state, entry.note) == (State.DONE, "2 done")
+    (body,) = people.bodies()
+    result = body.partition("<!-- hybridwatch result -->\n")[2]
+    assert result.count("\n- <code>") == 2
+    before = people.bodies()
+    assert call("refresh").output == ""
+    assert people.bodies() == before
+
+
+def test_what_was_cancelled_is_told_as_failed(people, call, ask, tmp_path) -> None:
+    ask(RUN)
+    ledger = queue_of(tmp_path / "results")
+    ledger.cancel([job.key for job in ledger.queue(()).waiting])
+    call("refresh")
+    (entry,) = entries(people)
+    assert (entry.state, entry.note) == (State.FAILED, "2 cancelled")
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        (
+            "@hybridwatch bisect smoke/dummy-run --good 0.27.1 --bad 0.32.0",
+            "this is not measured here",
+        ),
+        ("@hybridwatch run smoke --known-bad", "this is not measured here"),
+        ("@hybridwatch run gpu --build cpu-0.27.1", "ask.builds[0]: expected builds that can"),
+    ],
+)
+def test_what_the_queue_does_not_take_is_refused(people, ask, tmp_path, body, note) -> None:
+    ask(body)
+    (entry,) = entries(people)
+    assert entry.state is State.REFUSED
+    assert entry.note.startswith(note)
+    assert not queue_of(tmp_path / "results").is_made()
+
+
+def test_the_same_comment_again_adds_no_job(people, call, ask, tmp_path) -> None:
+    """Also when our comment was lost in between: a job has its night in its name."""
+    ask(RUN)
+    people.comments[:] = [one for one in people.comments if one["user"]["login"] == "ada"]
+    call("comment", str(tmp_path / "event.json"))
+    assert len(queue_of(tmp_path / "results").queue(()).waiting) == 2
+
+
+def test_jobs_of_another_repository_are_not_ours(tmp_path, people, ask) -> None:
+    ask(RUN)
+    ledger = queue_of(tmp_path / "results")
+    assert list(asked_jobs(ledger, "octo/engine2")) == []
+    assert list(asked_jobs(ledger, "octo/%")) == []
+    assert night_of(REPOSITORY, 7, 9) == "octo/engine#7 comment 9"
+
+
+def test_a_matrix_that_asks_an_unknown_testbed_is_wrong(tmp_path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(MATRIX.replace('[ask]\ntestbed = "epyc"', '[ask]\ntestbed = "epic"'))
+    with pytest.raises(FleetError, match='"epic" is no testbed; did you mean'):
+        read_matrix(file)

@@ -1,0 +1,530 @@
+"""``hybridwatch answer``: from a comment on a pull request to the queue, over real HTTP."""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, Phase, given, settings
+
+from hybridwatch.cli import answer as verb
+from hybridwatch.cli.main import cli
+from hybridwatch.github import answering, asker, our_comment
+from hybridwatch.github import asked as ledger
+from hybridwatch.github.asked import MOST_OPEN, Asked, Queue, State, queue_in
+from hybridwatch.github.claim import Claim
+from hybridwatch.github.door import Access
+from hybridwatch.github.our_comment import OurComment, read_comment, write_comment
+from hybridwatch.github.pull_request import PullRequest
+from hybridwatch.report.pull_request import LIMIT
+from hybridwatch.store import write_run
+from tests.builders import LATELY, a_comparison
+from tests.github.asking_hub import AskingHub
+from tests.github.hub import BOT, HEAD, NUMBER, REPOSITORY, TOKEN
+from tests.unit.github.test_grammar import HOSTILE, KNOWN
+
+PADDED = "contract.padded_rows_prefilling"
+RUN = "@hybridwatch run smoke/padded-graph-rows"
+ARGUMENTS = ["run", "smoke/padded-graph-rows", "--build", "cpu-0.27.1", "--build", "cpu-0.27.1"]
+
+
+@pytest.fixture
+def bot(tmp_path, monkeypatch) -> Callable[..., Any]:
+    """Call the verb with an event; gives what was left for the other job."""
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.test")
+    monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
+    monkeypatch.setenv("GITHUB_RUN_ID", "42")
+
+    def run(hub: AskingHub, event: dict[str, Any], *more: str) -> dict[str, Any] | None:
+        monkeypatch.setenv("GITHUB_API_URL", hub.base)
+        file, job = tmp_path / "event.json", tmp_path / "job.txt"
+        file.write_text(json.dumps(event))
+        job.unlink(missing_ok=True)
+        words = ["answer", "comment", str(file), "--repo", REPOSITORY, "--job", str(job), *more]
+        done = CliRunner().invoke(cli, words, catch_exceptions=False)
+        assert TOKEN not in done.output
+        assert done.exit_code == 0, done.output
+        if not job.exists():
+            return None
+        lines = dict(line.split("=", 1) for line in job.read_text().splitlines())
+        return {**lines, "arguments": json.loads(lines["arguments"])}
+
+    return run
+
+
+def calls(hub: AskingHub) -> set[str]:
+    return {f"{method} {re.sub('[0-9]+', 'N', path)}" for method, path, _ in hub.requests}
+
+
+def states(hub: AskingHub) -> list[tuple[str, State]]:
+    (body,) = hub.bodies()
+    return [(one.words, one.state) for one in queue_in(body).asked]
+
+
+def test_who_may_write_asks_and_another_job_measures(described, bot) -> None:
+    assert bot(described, described.asks(RUN)) == {
+        "arguments": ARGUMENTS,
+        "head": HEAD,
+    }
+    (body,) = described.bodies()
+    assert body.startswith("<!-- hybridwatch asked -->\n**Asked here**\n")
+    assert "| <code>run smoke/padded-graph-rows --build " in body
+    assert "| ada | 2011-04-14 16:00 UTC | [running](https://github.test/octo/engine/" in body
+    assert states(described) == [(" ".join(ARGUMENTS), State.RUNNING)]
+
+
+@pytest.mark.parametrize(("login", "may"), [("ada", True), ("grace", True), ("mallory", False)])
+def test_the_answer_of_the_published_interface_decides_who_may(described, bot, login, may) -> None:
+    assert (bot(described, described.asks(RUN, login)) is not None) is may
+    home = f"/repos/{REPOSITORY}"
+    asked = {f"GET {home}/issues/comments/N", f"GET {home}/collaborators/{login}/permission"}
+    assert asked <= calls(described) if may else asked == calls(described)
+
+
+# Whoever may not write gets nothing: no answer, no trace, and two questions to GitHub.
+
+
+@pytest.mark.parametrize("login", ["mallory", "eve", "nobody"])
+@pytest.mark.parametrize(
+    "body", [RUN, "@hybridwatch help", "@hybridwatch nonsense", f"{RUN}\n{RUN}"]
+)
+def test_others_get_no_answer_at_all(people, bot, login, body) -> None:
+    assert bot(people, people.asks(body, login)) is None
+    assert people.bodies() == []
+    assert [method for method, _, _ in people.requests] == ["GET", "GET"]
+
+
+@pytest.mark.parametrize(
+    "body", ["Looks good", f"> {RUN}", f"```\n{RUN}\n```", "@hybridwatch2 run smoke", f"cc {RUN}"]
+)
+def test_what_speaks_to_nobody_costs_not_even_a_question(people, bot, body) -> None:
+    assert bot(people, people.asks(body)) is None
+    assert people.requests == []
+
+
+def test_a_right_that_is_not_people_for_would_be_given_to_all(people, bot, monkeypatch) -> None:
+    """Planted: the check of rights left out."""
+    monkeypatch.setattr(asker, "_may_write", lambda *_: True)
+    assert bot(people, people.asks(RUN, "mallory")) is not None
+    assert len(people.bodies()) == 1
+
+
+def hostile(hub: AskingHub, login: str) -> None:
+    """Let hypothesis make comments up, and look at what each of them makes the bot do."""
+    door = Access(TOKEN, hub.base)
+
+    @settings(
+        max_examples=500, deadline=None, database=None, derandomize=True,
+        phases=[Phase.generate], suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(HOSTILE)
+    def ask(body: str) -> None:
+        hub.comments.clear()
+        comment = hub.add(body, login, "User")
+        claim = Claim(
+            comment=comment["id"], pull_request=NUMBER, author=comment["user"]["id"], body=body
+        )
+        assert answering.take(door, REPOSITORY, claim, lambda: KNOWN, ()) is None
+        assert all(method == "GET" for method, _, _ in hub.requests)
+
+    ask()
+
+
+def test_500_hostile_comments_by_strangers_change_nothing(people) -> None:
+    hostile(people, "mallory")
+    assert {path.rpartition("/")[2] for _, path, _ in people.requests} > {"permission"}
+
+
+def test_a_bot_that_lets_strangers_in_would_be_seen(people, monkeypatch) -> None:
+    """Planted: the same comments, and everybody may."""
+    monkeypatch.setattr(asker, "_may_write", lambda *_: True)
+    with pytest.raises(AssertionError):
+        hostile(people, "mallory")
+
+
+# The event is a claim.
+
+
+def test_an_edited_comment_does_not_run_with_its_authors_rights(people, bot) -> None:
+    event = people.asks("Looks good")
+    people.comments[0]["body"] = RUN
+    event["comment"]["body"] = RUN
+    event["action"] = "edited"
+    assert bot(people, event) is None
+    assert people.requests == []
+
+
+def test_a_comment_that_was_edited_since_is_not_run(people, bot) -> None:
+    event = people.asks("@hybridwatch help")
+    people.comments[0]["body"] = RUN
+    assert bot(people, event) is None
+    event["comment"]["body"] = f"{RUN} --known-bad"
+    assert bot(people, event) is None
+    assert people.bodies() == []
+
+
+def test_a_claim_that_is_not_held_against_the_comment_would_be_run(
+    people, bot, monkeypatch
+) -> None:
+    """Planted: the event is believed."""
+    event = people.asks("@hybridwatch help")
+    event["comment"]["body"] = RUN
+    monkeypatch.setattr(asker, "_is_as_claimed", lambda *_: True)
+    assert bot(people, event) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda event: event["comment"]["user"].update(id=4711),
+        lambda event: event["issue"].update(number=NUMBER + 1),
+        lambda event: event["comment"].update(id=99),
+        lambda event: event["issue"].pop("pull_request"),
+    ],
+    ids=["author", "pull request", "comment", "an issue"],
+)
+def test_an_event_that_says_otherwise_than_github_runs_nothing(people, bot, change) -> None:
+    event = people.asks(RUN)
+    change(event)
+    assert bot(people, event) is None
+    assert people.bodies() == []
+
+
+def test_a_name_that_changed_hands_does_not_bring_its_rights(people, bot) -> None:
+    """Between the two questions somebody else took the name of the author."""
+    event = people.asks(RUN)
+    people.numbers["ada"] = 4711
+    assert bot(people, event) is None
+    assert people.bodies() == []
+
+
+def test_bots_are_not_answered_and_so_never_answer_each_other(people, bot) -> None:
+    people.rights[BOT] = people.rights["other[bot]"] = "admin"
+    for login in (BOT, "other[bot]"):
+        assert bot(people, people.event(people.add(RUN, login, "Bot"))) is None
+    assert len(people.comments) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"no JSON", "file: expected an event issue_comment"),
+        (b'{"action": "created"}', "comment: expected an event issue_comment"),
+        (b"\xff", "file: expected an event issue_comment"),
+    ],
+)
+def test_a_file_that_is_no_event_is_a_wrong_call(tmp_path, monkeypatch, content, told) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    file = tmp_path / "event.json"
+    file.write_bytes(content)
+    done = CliRunner().invoke(cli, ["answer", "comment", str(file), "--repo", REPOSITORY])
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_an_event_of_another_repository_is_a_wrong_call(people, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    event = people.asks(RUN) | {"repository": {"full_name": "mallory/engine"}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    words = ["answer", "comment", str(tmp_path / "event.json"), "--repo", REPOSITORY]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 2
+    assert "repository.full_name: expected octo/engine, found 'mallory/engine'" in done.stderr
+    assert people.requests == []
+
+
+# The queue.
+
+
+def test_a_comment_that_comes_twice_is_one_command(people, bot) -> None:
+    event = people.asks(RUN)
+    assert bot(people, event) is not None
+    assert bot(people, event) is None
+    assert len(states(people)) == 1
+
+
+def test_a_bot_without_a_memory_would_measure_twice(people, bot, monkeypatch) -> None:
+    """Planted: what was asked before is not looked at."""
+    monkeypatch.setattr(answering, "read_comment", lambda _: read_comment(None))
+    event = people.asks(RUN)
+    assert bot(people, event) is not None
+    assert bot(people, event) is not None
+
+
+def test_what_was_not_understood_is_one_line_with_the_closest_match(people, bot) -> None:
+    assert bot(people, people.asks("@hybridwatch run smoke/padded-graph-row")) is None
+    assert bot(people, people.asks(f"{RUN}\n{RUN}")) is None
+    (body,) = people.bodies()
+    assert states(people)[0] == ("run smoke/padded-graph-row", State.REFUSED)
+    assert "did you mean smoke/padded-graph-rows?" in body
+    assert "refused: expected one command in a comment, found 2" in body
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("pushed_at", "2011-04-14T16:00:49Z", "the branch was pushed to after the comment"),
+        ("pushed_at", None, "the branch was pushed to after the comment"),
+        ("has_branch", False, "the branch was pushed to after the comment"),
+        ("state", "closed", "the pull request is closed"),
+    ],
+)
+def test_code_that_the_person_may_not_have_seen_is_not_measured(
+    people, bot, name, value, told
+) -> None:
+    setattr(people, name, value)
+    assert bot(people, people.asks(RUN)) is None
+    assert told in people.bodies()[0]
+    assert states(people)[0][1] is State.REFUSED
+
+
+def test_so_many_wait_and_no_more(people, bot) -> None:
+    given_on = [bot(people, people.asks(RUN)) for _ in range(MOST_OPEN + 1)]
+    assert [one is None for one in given_on] == [False] * MOST_OPEN + [True]
+    assert states(people)[-1][1] is State.REFUSED
+    assert f"{MOST_OPEN} commands wait or run already" in people.bodies()[0]
+
+
+def test_a_job_that_never_told_its_end_holds_no_place_for_ever() -> None:
+    queue = Queue()
+    for number in range(1, MOST_OPEN + 1):
+        entry = Asked(comment=number, words="run", who="ada", at=LATELY, state=State.RUNNING)
+        queue = queue.having(entry)
+    assert queue.is_full(LATELY + timedelta(hours=23))
+    assert not queue.is_full(LATELY + timedelta(hours=24))
+
+
+def test_a_guard_that_is_left_out_would_run_what_nobody_saw(people, bot, monkeypatch) -> None:
+    """Planted: hindrances are not looked for."""
+    people.pushed_at = "2011-04-14T16:00:49Z"
+    monkeypatch.setattr(answering, "_hindrance", lambda *_, **__: "")
+    assert bot(people, people.asks(RUN)) is not None
+
+
+def test_the_queue_is_bounded_and_what_it_forgot_is_not_run_again(people, bot, monkeypatch) -> None:
+    monkeypatch.setattr(ledger, "MOST_KEPT", 3)
+    first = people.asks("@hybridwatch help")
+    bot(people, first)
+    for _ in range(4):
+        bot(people, people.asks("@hybridwatch nonsense"))
+    assert len(states(people)) == 3
+    before = people.bodies()
+    assert bot(people, first) is None
+    assert people.bodies() == before
+
+
+def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[State]:
+    """Let two jobs write at once: one looks, the other writes, the first writes as well."""
+    paused, over = threading.Event(), threading.Event()
+
+    def pause(_: float) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            paused.set()
+            assert over.wait(60)
+
+    def entry(number: int, state: State) -> Asked:
+        return Asked(comment=number, words="help", who="ada", at=LATELY, state=state)
+
+    def put(number: int, state: State) -> None:
+        pull = PullRequest(Access(TOKEN, hub.base), REPOSITORY, NUMBER)
+        answering.put_entry(pull, entry(number, state))
+
+    def meanwhile() -> None:
+        other.start()
+        assert paused.wait(60)
+
+    put(1, State.DONE)
+    # Not time.sleep itself: PyGithub sleeps between two requests that write.
+    monkeypatch.setattr(answering, "time", SimpleNamespace(sleep=pause))
+    other = threading.Thread(target=put, args=(2, State.REFUSED))
+    hub.before_edit = meanwhile
+    put(3, State.RUNNING)
+    over.set()
+    other.join(60)
+    return [state for _, state in states(hub)]
+
+
+def test_two_jobs_at_once_lose_nothing(people, monkeypatch) -> None:
+    assert race(people, monkeypatch) == [State.DONE, State.REFUSED, State.RUNNING]
+
+
+def test_a_job_that_does_not_look_again_would_lose_its_entry(people, monkeypatch) -> None:
+    """Planted: one look."""
+    monkeypatch.setattr(answering, "_LOOKS", 1)
+    assert race(people, monkeypatch) == [State.DONE, State.RUNNING]
+
+
+def test_hidden_state_of_somebody_else_is_not_believed(people, bot) -> None:
+    event = people.asks(RUN)
+    bot(people, event)
+    forged = people.bodies()[0]
+    people.comments[1:] = []
+    people.add(forged, "mallory", "User")
+    assert bot(people, event) is not None
+    assert people.bodies("mallory") == [forged]
+
+
+def forge(people: AskingHub, bot: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Let a command print our own marks, as a log or a record might; gives it and our comment."""
+    bot(people, people.asks(RUN))
+    (genuine,) = people.bodies()
+    forged = f"```\n{genuine}<!-- hybridwatch result -->\nforged\n```"
+    monkeypatch.setattr(verb, "_read", lambda *_: (0, forged))
+    bot(people, people.asks("@hybridwatch explain ttft"))
+    bot(people, people.asks("@hybridwatch nonsense"))
+    (body,) = people.bodies()
+    return forged, body
+
+
+def test_marks_in_a_result_are_no_marks(people, bot, monkeypatch) -> None:
+    forged, body = forge(people, bot, monkeypatch)
+    assert [state for _, state in states(people)] == [State.RUNNING, State.DONE, State.REFUSED]
+    assert body.count("<!-- hybridwatch asked -->") == 1
+    assert read_comment(body).result == forged.replace("<!-- h", "<!-\u200b- h")
+
+
+def with_marks_in_the_verdict() -> OurComment:
+    entry = Asked(comment=1, words="help", who="ada", at=LATELY, state=State.DONE)
+    verdict = "**Bad**\n\n```\n<!-- hybridwatch asked -->\n```\n\nthe rest"
+    return read_comment(write_comment(OurComment(verdict, queue=Queue().having(entry))))
+
+
+def test_marks_in_a_verdict_are_no_marks() -> None:
+    assert with_marks_in_the_verdict().verdict.endswith("the rest")
+
+
+def test_marks_that_are_left_in_a_verdict_would_cut_it(monkeypatch) -> None:
+    """Planted: texts go into our comment as they are."""
+    monkeypatch.setattr(our_comment, "_inert", lambda text: text)
+    assert not with_marks_in_the_verdict().verdict.endswith("the rest")
+
+
+# Answers.
+
+
+def test_help_shows_the_grammar_that_the_documentation_has(people, bot) -> None:
+    bot(people, people.asks("@hybridwatch help"))
+    (body,) = people.bodies()
+    page = Path(__file__).parents[2] / "docs" / "pull-request-commands.md"
+    shown = body.partition("```\n")[2].partition("```")[0]
+    assert shown.startswith("@hybridwatch help\n")
+    assert shown in page.read_text()
+    assert bot(people, people.event(people.add(body, "ada", "User"))) is None, "it speaks to nobody"
+
+
+def test_compare_is_answered_at_once_by_a_process_without_a_token(
+    people, bot, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("HYBRIDWATCH_OTHER", "kept")
+    results = tmp_path / "results"
+    run = a_comparison({PADDED: (0.0,)}, {PADDED: (4.0,)}, started_at=LATELY)
+    write_run(results, run)
+    seen: list[dict[str, str]] = []
+    kept = verb._environment
+
+    def environment(inherited: Mapping[str, str]) -> dict[str, str]:
+        seen.append(kept(inherited))
+        return seen[-1]
+
+    monkeypatch.setattr(verb, "_environment", environment)
+    assert (
+        bot(people, people.asks(f"@hybridwatch compare {run.id}"), "--results", str(results))
+        is None
+    )
+    (body,) = people.bodies()
+    assert states(people) == [(f"compare {run.id}", State.DONE)]
+    assert "padded_rows_prefilling" in body
+    assert "regression" in body.lower()
+    assert not any(TOKEN in value for value in seen[0].values())
+    assert seen[0]["HYBRIDWATCH_OTHER"] == "kept"
+
+
+def test_a_reading_that_fails_is_told(people, bot, tmp_path) -> None:
+    bot(people, people.asks("@hybridwatch explain ttft"), "--results", str(tmp_path / "none"))
+    assert states(people) == [("explain latest ttft", State.FAILED)]
+
+
+def test_nothing_is_measured_where_no_other_job_waits(people, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv("GITHUB_API_URL", people.base)
+    (tmp_path / "event.json").write_text(json.dumps(people.asks(RUN)))
+    words = ["answer", "comment", str(tmp_path / "event.json"), "--repo", REPOSITORY]
+    assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
+    assert states(people)[0][1] is State.REFUSED
+
+
+# The result, and the verdict that `hybridwatch comment` writes.
+
+
+def close(hub: AskingHub, *more: str) -> Any:
+    words = ["answer", "result", "--repo", REPOSITORY, "--pr", str(NUMBER), *more]
+    return CliRunner().invoke(cli, words, catch_exceptions=False)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    run = a_comparison({PADDED: (0.0,)}, {PADDED: (4.0,)}, started_at=LATELY)
+    write_run(tmp_path / "records", run)
+    return tmp_path / "records"
+
+
+def test_the_result_stands_below_the_queue(described, bot, records) -> None:
+    event = described.asks(RUN)
+    bot(described, event)
+    number = str(event["comment"]["id"])
+    done = close(described, "--comment", number, "--state", "done", "--records", str(records))
+    assert done.exit_code == 0, done.output
+    (body,) = described.bodies()
+    assert states(described) == [(" ".join(ARGUMENTS), State.DONE)]
+    result = body.partition("<!-- hybridwatch result -->\n")[2]
+    assert "A contract broke" in result.split("\n")[2]
+    assert "not judged: missing" not in result, "what the policy expects does not matter here"
+    assert described.checks == []
+
+
+def test_a_result_of_nobodys_command_is_an_error(people, bot) -> None:
+    bot(people, people.asks(RUN))
+    done = close(people, "--comment", "4711", "--state", "done")
+    assert done.exit_code == 2
+    assert "expected a command asked in comment 4711, found none" in done.stderr
+
+
+def test_verdict_and_queue_live_in_one_comment(people, bot, records, tmp_path) -> None:
+    policy = tmp_path / "gate.toml"
+    policy.write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
+    judge = ["comment", "--repo", REPOSITORY, "--pr", str(NUMBER), "--policy", str(policy)]
+    event = people.asks(RUN)
+    bot(people, event)
+    for what in ("edited", "unchanged"):
+        done = CliRunner().invoke(cli, [*judge, "--results", str(records)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        assert f"comment: {what}" in done.output
+    close(
+        people, "--comment", str(event["comment"]["id"]), "--state", "failed", "--note", "it died"
+    )
+    bot(people, people.asks("@hybridwatch help"))
+    (body,) = people.bodies()
+    assert body.startswith("**A contract broke")
+    assert states(people) == [(" ".join(ARGUMENTS), State.FAILED), ("help", State.DONE)]
+    assert "failed](https://github.test/octo/engine/actions/runs/42): it died" in body
+    assert body.endswith("<!-- hybridwatch: bad -->\n")
+
+
+def test_too_long_a_comment_loses_its_result_first(people, bot, monkeypatch) -> None:
+    bot(people, people.asks("@hybridwatch help"))
+    ours = next(one for one in people.comments if one["user"]["login"] == BOT)
+    now = read_comment(ours["body"])
+    long = replace(now, verdict="**Verdict**\n" + "x" * (LIMIT - 2000), result="y" * 9000)
+    ours["body"] = verdict = write_comment(long)
+    assert "yyy" not in verdict
+    assert len(verdict.encode()) <= LIMIT
+    longer = replace(now, verdict="**Verdict**\n" + "x" * LIMIT)
+    assert write_comment(longer).startswith("**Verdict**\n\n<!-- hybridwatch asked")

@@ -1,0 +1,252 @@
+"""The workflow and the scripts of a command in a comment: who decides, who measures, who tells."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hybridwatch.cli.main import VERBS
+from hybridwatch.github.asked import State, queue_in
+from hybridwatch.store import write_run
+from tests.builders import LATELY, a_comparison
+from tests.github.asking_hub import AskingHub
+from tests.github.hub import HEAD, NUMBER, REPOSITORY, TOKEN
+from tests.github.test_asking import ARGUMENTS, RUN
+from tests.github.test_scripts import BAD, GH, GOOD, ROOT, WORKFLOWS, ZIZMOR, bundle_of
+from tests.github.test_suspects import answer
+
+Script = Callable[..., "subprocess.CompletedProcess[str]"]
+
+TEXT: Final = (WORKFLOWS / "command.yml").read_text()
+DECIDE, MEASURE, TELL = (
+    f"  {name}:{TEXT.partition(f'  {name}:')[2].partition(f'{chr(10)}  {following}:')[0]}"
+    for name, following in (("decide", "measure"), ("measure", "tell"), ("tell", "none"))
+)
+
+
+@pytest.fixture
+def script(people: AskingHub, tmp_path: Path) -> Script:
+    """Run a script of ci/ with nothing but what its workflow gives it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "gh").write_text(GH)
+    (folder / "gh").chmod(0o755)
+
+    def run(name: str, **given: str) -> "subprocess.CompletedProcess[str]":
+        inherited = {key: os.environ[key] for key in ("HOME", "PATH") if key in os.environ}
+        environment = {
+            **inherited,
+            "PATH": f"{folder}:{inherited['PATH']}",
+            "GITHUB_API_URL": people.base,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_TOKEN": TOKEN,
+            "TMPDIR": str(tmp_path),
+        }
+        done = subprocess.run(
+            [ROOT / "ci" / name],
+            env=environment | given, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert TOKEN not in done.stdout + done.stderr
+        assert not list(tmp_path.glob("tmp.*")), "it cleans up"
+        return done
+
+    return run
+
+
+def decide(people: AskingHub, script: Script, tmp_path: Path, event: dict[str, Any]) -> str:
+    """Run ci/command.sh on an event; gives what it left for the other jobs."""
+    file, job = tmp_path / "event.json", tmp_path / "output"
+    file.write_text(json.dumps(event))
+    job.write_text("")
+    done = script("command.sh", GITHUB_EVENT_PATH=str(file), GITHUB_OUTPUT=str(job))
+    assert done.returncode == 0, done.stderr
+    return job.read_text()
+
+
+def test_who_may_write_starts_a_measurement(people, script, tmp_path) -> None:
+    left = decide(people, script, tmp_path, people.asks(RUN))
+    assert left == f"arguments={json.dumps(ARGUMENTS)}\nhead={HEAD}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "login"),
+    [
+        (RUN, "mallory"),
+        ("@hybridwatch run $(touch pwned)", "ada"),
+        ("@hybridwatch run smoke\nhead=main", "mallory"),
+        (f"> {RUN}", "ada"),
+    ],
+)
+def test_nothing_else_starts_one(people, script, tmp_path, body, login) -> None:
+    assert decide(people, script, tmp_path, people.asks(body, login)) == ""
+    assert not (ROOT / "pwned").exists()
+
+
+MEASURING: Final = """#!{python}
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from hybridwatch.store import write_run
+from tests.builders import LATELY, a_comparison
+Path("said.txt").write_text("\\n".join(sys.argv[1:]))
+write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=LATELY))
+print("{{}}")
+sys.exit({status})
+"""
+
+
+def measure(tmp_path: Path, arguments: list[str], status: int) -> int:
+    """Run ci/asked.sh in a copy whose engine is a script that stores a record."""
+    (tmp_path / "ci").mkdir()
+    shutil.copy(ROOT / "ci" / "asked.sh", tmp_path / "ci")
+    verb = tmp_path / ".venv" / "bin" / "hybridwatch"
+    verb.parent.mkdir(parents=True)
+    facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}
+    verb.write_text(MEASURING.format(status=status, **facts))
+    verb.chmod(0o755)
+    wanted = {"PULL_REQUEST": "7", "ARGUMENTS": json.dumps(arguments)}
+    done = subprocess.run(
+        [tmp_path / "ci" / "asked.sh"],
+        env=os.environ | wanted, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return done.returncode
+
+
+@pytest.mark.parametrize(("status", "ends"), [(0, 0), (1, 0), (2, 1)])
+def test_a_run_leaves_records(tmp_path, status, ends) -> None:
+    assert measure(tmp_path, [*ARGUMENTS, "a b; c"], status) == ends
+    said = (tmp_path / "said.txt").read_text().split("\n")
+    assert said == [*ARGUMENTS, "a b; c", "--results", "bundle"], "each word is a word"
+    assert (tmp_path / "bundle" / "pull-request.txt").read_text() == "7\n"
+    assert len(list((tmp_path / "bundle" / "records").rglob("*.json"))) == 1
+    assert not (tmp_path / "bundle" / "bisect.json").exists()
+
+
+def test_a_search_leaves_its_answer_too(tmp_path) -> None:
+    words = ["bisect", "smoke/dummy-run", "--good", "0.27.1", "--bad", "0.32.0"]
+    assert measure(tmp_path, words, 1) == 0
+    assert (tmp_path / "bundle" / "bisect.json").read_text() == "{}\n"
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS.keys() - {"run", "bisect"}))
+def test_no_other_verb_is_run(tmp_path, verb) -> None:
+    assert measure(tmp_path, [verb], 0) == 2
+    assert not (tmp_path / "said.txt").exists()
+
+
+@pytest.fixture
+def told(people, script, tmp_path) -> Callable[..., tuple[State, str]]:
+    """Ask, and run ci/told.sh on a bundle; gives how the command stands and the comment."""
+    event = people.asks(RUN)
+    decide(people, script, tmp_path, event)
+
+    def tell(bundle: Path, **changes: str) -> tuple[State, str]:
+        given = {
+            "RUN": "42",
+            "COMMENT": str(event["comment"]["id"]),
+            "PULL_REQUEST": str(NUMBER),
+            "OUTCOME": "success",
+            "BUNDLE": str(bundle),
+        }
+        done = script("told.sh", **given | changes)
+        assert done.returncode == 0, done.stderr
+        (body,) = people.bodies()
+        (one,) = queue_in(body).asked
+        return one.state, body
+
+    return tell
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    write_run(tmp_path / "bundle", a_comparison(GOOD, BAD, started_at=LATELY))
+    return tmp_path / "bundle"
+
+
+def test_what_was_measured_is_told_below_the_queue(told, measured) -> None:
+    state, body = told(bundle_of(measured))
+    assert state is State.DONE
+    assert "A contract broke" in body
+    state, body = told(bundle_of(measured), OUTCOME="failure")
+    assert state is State.FAILED
+    assert "it did not come to its end: see its log" in body
+
+
+def test_what_a_search_found_is_told(told, measured) -> None:
+    (measured / "bisect.json").write_text(json.dumps(answer()))
+    bundle = bundle_of(measured)
+    with zipfile.ZipFile(bundle, "a") as packed:
+        packed.write(measured / "bisect.json", "bisect.json")
+    state, body = told(bundle)
+    assert state is State.DONE
+    assert "became worse (-8.1%; with 95 % between -9.5% and -6.7%) with " in body
+
+
+def test_what_the_untrusted_half_left_is_not_trusted(told, measured, tmp_path) -> None:
+    other = bundle_of(measured, number=8)
+    assert told(other)[0] is State.FAILED
+    with zipfile.ZipFile(other, "a") as packed:
+        packed.writestr("../../.venv/bin/hybridwatch", "#!/bin/sh\n")
+    state, body = told(other)
+    assert state is State.FAILED
+    assert "what it left is not what a measurement leaves" in body
+    state, body = told(tmp_path / "none", RUN="43")
+    assert (state, "it left nothing" in body) == (State.FAILED, True)
+
+
+# The workflow.
+
+
+def test_the_job_that_runs_the_pull_requests_code_has_no_right_and_no_secret() -> None:
+    assert "ref: ${{ needs.decide.outputs.head }}" in MEASURE
+    assert "write" not in MEASURE
+    assert "token" not in MEASURE.lower()
+    assert "secrets." not in TEXT
+    assert "actions/cache" not in TEXT
+    for trusted in (DECIDE, TELL):
+        assert "ref:" not in trusted, "the default branch is what it checks out"
+        assert "make bot" in trusted
+    assert "types: [created]" in TEXT
+
+
+def test_no_text_of_a_comment_is_put_into_a_script() -> None:
+    where = [line.strip() for line in TEXT.splitlines() if "comment.body" in line]
+    assert len(where) == 1
+    assert where[0].startswith("if: ")
+    assert "run: ${{" not in TEXT
+
+
+def test_no_job_that_may_write_takes_what_another_left_in_a_cache() -> None:
+    """A command's job runs beside the default branch, so strange code may fill its caches."""
+    for workflow in WORKFLOWS.glob("*.yml"):
+        text = workflow.read_text()
+        assert not ("actions/cache" in text and ": write" in text), workflow.name
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "finding"),
+    [
+        ("run: ci/command.sh", "run: echo ${{ github.event.comment.body }}", "template-injection"),
+        ("run: ci/asked.sh", "run: echo ${{ needs.decide.outputs.arguments }}", "template"),
+        ("permissions: {}", "permissions: write-all", "excessive-permissions"),
+        (" # zizmor: ignore[dangerous-triggers]", "", "dangerous-triggers"),
+        ("        with:\n          persist-credentials: false\n", "", "artipacked"),
+    ],
+)
+def test_an_unsafe_command_workflow_would_be_seen(tmp_path, old, new, finding) -> None:
+    """Planted, one at a time."""
+    assert old in TEXT
+    (tmp_path / "planted.yml").write_text(TEXT.replace(old, new))
+    done = subprocess.run(
+        [*ZIZMOR, "--persona", "pedantic", tmp_path / "planted.yml"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert finding in done.stdout

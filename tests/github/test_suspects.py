@@ -1,0 +1,202 @@
+"""``hybridwatch suspects``: the author of a change hears once what it did."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from cmarkgfm import github_flavored_markdown_to_html
+
+from hybridwatch.cli.main import cli
+from hybridwatch.github import suspicion
+from hybridwatch.github.our_comment import read_comment
+from tests.github.asking_hub import AskingHub
+from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
+from tests.situations import HOSTILE
+
+MERGED = {"number": NUMBER, "merged_at": "2026-11-20T10:00:00Z"}
+OURS = {"base": {"repo": {"full_name": REPOSITORY}}}
+
+
+def commit(sha: str, title: str = "A change") -> dict[str, Any]:
+    return {"name": sha, "author": "Ada", "title": title, "pull_request": None, "paths": []}
+
+
+def answer(**changes: Any) -> dict[str, Any]:
+    """What ``bisect --json`` prints, as far as it is read."""
+    timed = {
+        "metric": "output_throughput",
+        "find": "regression",
+        "effect": -0.0812,
+        "interval": [-0.0951, -0.0671],
+        "certainty": 0.994,
+        "good": EARLIER,
+        "bad": HEAD,
+        "culprit": commit(HEAD),
+        "suspects": [commit(HEAD)],
+    }
+    return {
+        "schema_version": 1,
+        "scenario": "smoke/dummy-run",
+        "found": True,
+        "confirmed": True,
+        "minutes": 9.0,
+        "searches": [],
+        "answer": timed | changes.pop("answer", {}),
+        "confirmation": {"holds": True, "seen": "-8.0% in 20 blocks", "builds": [], "record": None},
+        "files": None,
+        "fixes": [],
+        "notes": [],
+        "repeat": f"hybridwatch bisect smoke/dummy-run --good {EARLIER} --bad {HEAD} --anew",
+        **changes,
+    }
+
+
+@pytest.fixture
+def tell(tmp_path, monkeypatch) -> Callable[..., list[dict[str, Any]]]:
+    """Call the verb with an answer; gives the rows that it prints."""
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+
+    def told(hub: AskingHub, found: dict[str, Any], *more: str) -> list[dict[str, Any]]:
+        monkeypatch.setenv("GITHUB_API_URL", hub.base)
+        file = tmp_path / "answer.json"
+        file.write_text(json.dumps(found))
+        words = ["suspects", str(file), "--repo", REPOSITORY, "--json", *more]
+        done = CliRunner().invoke(cli, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        rows: list[dict[str, Any]] = json.loads(done.stdout)["suspects"]
+        return rows
+
+    return told
+
+
+def merged(hub: AskingHub, **more: Any) -> dict[str, Any]:
+    (simple,) = hub.examples["pull-request-simple-items"]["value"]
+    base = simple["base"] | {"repo": simple["base"]["repo"] | {"full_name": REPOSITORY}}
+    return {**MERGED, "base": base, **more}
+
+
+def test_the_pull_request_of_the_commit_hears_it_once(described, tell) -> None:
+    hub = described
+    hub.pulls_of[HEAD] = [merged(hub)]
+    (row,) = tell(hub, answer())
+    assert (row["commit"], row["pull_request"], row["done"]) == (HEAD, NUMBER, "posted")
+    (body,) = hub.bodies()
+    first, *rest = body.splitlines()
+    assert first == (
+        f"**<code>output\\_throughput</code> became worse (-8.1%; with 95 % between -9.5% and "
+        f"-6.7%) in <code>smoke/dummy-run</code> with this: <code>{HEAD[:10]}</code> A change.**"
+    )
+    assert "- how sure: 99.4%, by all sessions of the search" in rest
+    assert "confirmed: -8.0% in 20 blocks" in body
+    assert f"hybridwatch bisect smoke/dummy-run --good {EARLIER} --bad {HEAD} --anew" in body
+    for _ in range(2):
+        assert tell(hub, answer(scenario="smoke/other"))[0]["done"] == "silent"
+    assert hub.bodies() == [body]
+
+
+def test_a_bot_that_does_not_know_its_comment_would_write_again(people, tell, monkeypatch) -> None:
+    """Planted: the mark is never found."""
+    people.pulls_of[HEAD] = [merged(people)]
+    monkeypatch.setattr(suspicion, "_MARKER", re.compile("(never)(seen)"))
+    for _ in range(2):
+        tell(people, answer())
+    assert len(people.bodies()) == 2
+
+
+def test_a_copied_mark_does_not_keep_it_from_the_author(people, tell) -> None:
+    people.pulls_of[HEAD] = [merged(people)]
+    people.add(f"<!-- hybridwatch suspect: {HEAD} one -->", "mallory", "User")
+    assert tell(people, answer())[0]["done"] == "posted"
+
+
+def test_it_is_no_part_of_the_comment_with_the_verdict(people, tell) -> None:
+    people.add("**Verdict**\n\n<!-- hybridwatch: bad -->")
+    people.pulls_of[HEAD] = [merged(people)]
+    tell(people, answer())
+    verdict, suspected = people.bodies()
+    assert read_comment(verdict).verdict == "**Verdict**"
+    assert "became worse" in suspected
+
+
+def test_a_few_suspects_are_each_told_and_the_one_again(people, tell) -> None:
+    people.pulls_of = {HEAD: [merged(people)], EARLIER: []}
+    few = {"culprit": None, "suspects": [commit(EARLIER, "Earlier"), commit(HEAD)]}
+    rows = tell(people, answer(answer=few, confirmed=False))
+    assert [row["done"] for row in rows] == ["no merged pull request has this commit", "posted"]
+    (body,) = people.bodies()
+    assert "with one of 2 commits, of which this is one" in body
+    assert "- not told apart: " in body
+    assert f"<code>{EARLIER[:10]}</code> Earlier" in body
+    assert tell(people, answer())[0]["done"] == "edited"
+    assert tell(people, answer(answer=few))[-1]["done"] == "silent"
+    assert len(people.bodies()) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"answer": {"find": "fix"}}, "it was a fix that was looked for"),
+        ({"answer": None}, "nothing was confirmed"),
+        ({"confirmation": None}, "nothing was confirmed"),
+        ({"confirmation": {"holds": False, "seen": "x"}}, "nothing was confirmed"),
+        ({"answer": {"culprit": {"name": "cpu-0.32.0"}}}, "it names a release, not a commit"),
+        (
+            {"answer": {"culprit": None, "suspects": [commit(f"{n:040x}") for n in range(4)]}},
+            "4 commits could not be told apart; at most 3 are told",
+        ),
+    ],
+)
+def test_what_is_not_a_confirmed_commit_is_told_to_nobody(people, tell, changes, why) -> None:
+    found = answer() | {"answer": None} if changes == {"answer": None} else answer(**changes)
+    (row,) = tell(people, found)
+    assert row["done"].startswith(f"nobody is told: {why}")
+    assert people.requests == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"merged_at": None}, {"base": {"repo": {"full_name": "mallory/engine"}}}]
+)
+def test_only_a_merged_pull_request_of_this_repository_is_told(people, tell, change) -> None:
+    base = merged(people)["base"]
+    if "base" in change:
+        change = {"base": base | {"repo": base["repo"] | change["base"]["repo"]}}
+    people.pulls_of[HEAD] = [merged(people) | change]
+    assert tell(people, answer())[0]["done"] == "no merged pull request has this commit"
+    assert people.bodies() == []
+
+
+def test_a_dry_run_asks_nobody(people, tell) -> None:
+    (row,) = tell(people, answer(), "--dry-run")
+    assert row["done"] == "would be told"
+    assert people.requests == []
+
+
+def test_hostile_titles_are_told_harmlessly(people, tell) -> None:
+    people.pulls_of[HEAD] = [merged(people)]
+    tell(people, answer(answer={"culprit": commit(HEAD, HOSTILE), "metric": HOSTILE}))
+    (body,) = people.bodies(BOT)
+    html = github_flavored_markdown_to_html(body.partition("```")[0])
+    assert "<script" not in html
+    assert "<a " not in html
+    assert "@everyone" not in body.partition("```")[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("nothing", "file: expected what bisect --json prints"),
+        ('{"schema_version": 2}', "schema_version: expected what bisect --json prints"),
+        (json.dumps(answer(scenario="x" * 3000)), "scenario: expected what bisect"),
+        (json.dumps(answer(answer={"effect": float("nan")})), "answer.effect: expected what"),
+    ],
+)
+def test_a_file_that_is_no_answer_is_a_wrong_call(tmp_path: Path, content, told) -> None:
+    file = tmp_path / "answer.json"
+    file.write_text(content)
+    done = CliRunner().invoke(cli, ["suspects", str(file), "--repo", REPOSITORY, "--dry-run"])
+    assert done.exit_code == 2
+    assert told in done.stderr
