@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hybridwatch.cli import answer as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.github import answering, asker, our_comment
-from hybridwatch.github import asked as ledger
-from hybridwatch.github.asked import MOST_OPEN, Asked, Queue, State, queue_in
+from hybridwatch.github import requests as ledger
 from hybridwatch.github.claim import Claim
 from hybridwatch.github.door import Access
 from hybridwatch.github.our_comment import OurComment, read_comment, write_comment
 from hybridwatch.github.pull_request import PullRequest
+from hybridwatch.github.requests import MOST_OPEN, Queue, Request, State, queue_in
 from hybridwatch.report.pull_request import LIMIT
 from hybridwatch.store import write_run
 from tests.builders import LATELY, a_comparison
@@ -75,7 +75,7 @@ def test_who_may_write_asks_and_another_job_measures(described, bot) -> None:
         "head": HEAD,
     }
     (body,) = described.bodies()
-    assert body.startswith("<!-- hybridwatch asked -->\n**Asked here**\n")
+    assert body.startswith("<!-- hybridwatch asked -->\n**Requested here**\n")
     assert "| <code>run smoke/padded-graph-rows --build " in body
     assert "| ada | 2011-04-14 16:00 UTC | [running](https://github.test/octo/engine/" in body
     assert states(described) == [(" ".join(ARGUMENTS), State.RUNNING)]
@@ -296,7 +296,7 @@ def test_so_many_wait_and_no_more(people, bot) -> None:
 def test_a_job_that_never_told_its_end_holds_no_place_for_ever() -> None:
     queue = Queue()
     for number in range(1, MOST_OPEN + 1):
-        entry = Asked(comment=number, words="run", who="ada", at=LATELY, state=State.RUNNING)
+        entry = Request(comment=number, words="run", who="ada", at=LATELY, state=State.RUNNING)
         queue = queue.having(entry)
     assert queue.is_full(LATELY + timedelta(hours=23))
     assert not queue.is_full(LATELY + timedelta(hours=24))
@@ -330,8 +330,8 @@ def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[State]:
             paused.set()
             assert over.wait(60)
 
-    def entry(number: int, state: State) -> Asked:
-        return Asked(comment=number, words="help", who="ada", at=LATELY, state=state)
+    def entry(number: int, state: State) -> Request:
+        return Request(comment=number, words="help", who="ada", at=LATELY, state=state)
 
     def put(number: int, state: State) -> None:
         pull = PullRequest(Access(TOKEN, hub.base), REPOSITORY, NUMBER)
@@ -392,7 +392,7 @@ def test_marks_in_a_result_are_no_marks(people, bot, monkeypatch) -> None:
 
 
 def with_marks_in_the_verdict() -> OurComment:
-    entry = Asked(comment=1, words="help", who="ada", at=LATELY, state=State.DONE)
+    entry = Request(comment=1, words="help", who="ada", at=LATELY, state=State.DONE)
     verdict = "**Bad**\n\n```\n<!-- hybridwatch asked -->\n```\n\nthe rest"
     return read_comment(write_comment(OurComment(verdict, queue=Queue().having(entry))))
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from hybridwatch.cli.main import VERBS
-from hybridwatch.github.asked import State, queue_in
+from hybridwatch.github.requests import State, queue_in
 from hybridwatch.store import write_run
 from tests.builders import LATELY, a_comparison
 from tests.github.asking_hub import AskingHub
@@ -103,9 +103,9 @@ sys.exit({status})
 
 
 def measure(tmp_path: Path, arguments: list[str], status: int) -> int:
-    """Run ci/asked.sh in a copy whose engine is a script that stores a record."""
+    """Run ci/measure-command.sh in a copy whose engine is a script that stores a record."""
     (tmp_path / "ci").mkdir()
-    shutil.copy(ROOT / "ci" / "asked.sh", tmp_path / "ci")
+    shutil.copy(ROOT / "ci" / "measure-command.sh", tmp_path / "ci")
     verb = tmp_path / ".venv" / "bin" / "hybridwatch"
     verb.parent.mkdir(parents=True)
     facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}
@@ -113,7 +113,7 @@ def measure(tmp_path: Path, arguments: list[str], status: int) -> int:
     verb.chmod(0o755)
     wanted = {"PULL_REQUEST": "7", "ARGUMENTS": json.dumps(arguments)}
     done = subprocess.run(
-        [tmp_path / "ci" / "asked.sh"],
+        [tmp_path / "ci" / "measure-command.sh"],
         env=os.environ | wanted, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     return done.returncode
@@ -143,7 +143,7 @@ def test_no_other_verb_is_run(tmp_path, verb) -> None:
 
 @pytest.fixture
 def told(people, script, tmp_path) -> Callable[..., tuple[State, str]]:
-    """Ask, and run ci/told.sh on a bundle; gives how the command stands and the comment."""
+    """Ask, and run ci/show-answer.sh on a bundle; gives how the command stands and the comment."""
     event = people.asks(RUN)
     decide(people, script, tmp_path, event)
 
@@ -155,7 +155,7 @@ def told(people, script, tmp_path) -> Callable[..., tuple[State, str]]:
             "OUTCOME": "success",
             "BUNDLE": str(bundle),
         }
-        done = script("told.sh", **given | changes)
+        done = script("show-answer.sh", **given | changes)
         assert done.returncode == 0, done.stderr
         (body,) = people.bodies()
         (one,) = queue_in(body).asked
@@ -234,7 +234,11 @@ def test_no_job_that_may_write_takes_what_another_left_in_a_cache() -> None:
     ("old", "new", "finding"),
     [
         ("run: ci/command.sh", "run: echo ${{ github.event.comment.body }}", "template-injection"),
-        ("run: ci/asked.sh", "run: echo ${{ needs.decide.outputs.arguments }}", "template"),
+        (
+            "run: ci/measure-command.sh",
+            "run: echo ${{ needs.decide.outputs.arguments }}",
+            "template",
+        ),
         ("permissions: {}", "permissions: write-all", "excessive-permissions"),
         (" # zizmor: ignore[dangerous-triggers]", "", "dangerous-triggers"),
         ("        with:\n          persist-credentials: false\n", "", "artipacked"),

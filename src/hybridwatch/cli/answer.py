@@ -27,8 +27,8 @@ from hybridwatch.watch.policy import takes_policy
 
 if TYPE_CHECKING:
     from hybridwatch.github.answering import Order
-    from hybridwatch.github.asked import Asked
     from hybridwatch.github.grammar import Bisect, Measure
+    from hybridwatch.github.requests import Request
 
 _RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 _KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "VIRTUAL_ENV")
@@ -98,9 +98,9 @@ def comment_command(
 
 def _answer(order: "Order", repo: str, results: Path, job: Path | None) -> None:
     from hybridwatch.github.answering import put_entry
-    from hybridwatch.github.asked import State
     from hybridwatch.github.grammar import Bisect, Compare, Explain, Help, Measure, arguments
     from hybridwatch.github.help_text import HELP
+    from hybridwatch.github.requests import State
 
     entry, result = order.asked, ""
     match order.command:
@@ -126,10 +126,10 @@ def _to_be_measured(
     results: Path,
     *,
     can_hand_on: bool,
-) -> "Asked":
+) -> "Request":
     """Put a command into the queue of the home's fleet, if it takes it, or leave it to a job."""
-    from hybridwatch.github.asked import State
     from hybridwatch.github.grammar import Measure
+    from hybridwatch.github.requests import State
 
     matrix, entry = matrix_that_asks(), order.asked
     change: dict[str, object] = {"state": State.RUNNING, "link": _link()}
@@ -219,8 +219,8 @@ def result_command(
     """
     pull = pull_request("answer", repo, pr, writes=True)
     from hybridwatch.github.answering import is_ours, put_entry
-    from hybridwatch.github.asked import State
     from hybridwatch.github.our_comment import read_comment
+    from hybridwatch.github.requests import State
 
     entry = read_comment(pull.our_comment(is_ours)).queue.find(asked)
     if entry is None:

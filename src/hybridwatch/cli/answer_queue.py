@@ -13,10 +13,10 @@ from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.errors import FleetError, HybridwatchError
-from hybridwatch.fleet.asked import AskedJobs, asked_jobs, night_of
 from hybridwatch.fleet.job import State as JobState
 from hybridwatch.fleet.ledger import utc_now
 from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
+from hybridwatch.fleet.requested_jobs import RequestedJobs, night_of, requested_jobs
 from hybridwatch.home import home
 from hybridwatch.report.escape import as_code, escape
 from hybridwatch.report.pull_request import title_of
@@ -24,8 +24,8 @@ from hybridwatch.report.sentence import plural
 from hybridwatch.watch.policy import takes_policy
 
 if TYPE_CHECKING:
-    from hybridwatch.github.asked import Asked
     from hybridwatch.github.grammar import Measure
+    from hybridwatch.github.requests import Request
 
 
 def matrix_that_asks() -> Matrix | None:
@@ -55,7 +55,7 @@ def put_into_queue(
     """
     night, now = night_of(*place), utc_now()
     asked = wanted.scenarios, wanted.builds, wanted.trials
-    jobs = matrix.asked_jobs(home() / "scenarios", asked, night, now)
+    jobs = matrix.requested_jobs(home() / "scenarios", asked, night, now)
     results.mkdir(parents=True, exist_ok=True)
     ledger = queue_of(results)
     ledger.make()
@@ -82,7 +82,7 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
     from hybridwatch.github.our_comment import read_comment
     from hybridwatch.github.pull_request import PullRequest
 
-    for jobs in asked_jobs(ledger, repo):
+    for jobs in requested_jobs(ledger, repo):
         pull = PullRequest(door, repo, jobs.pull_request)
         entry = read_comment(pull.our_comment(is_ours)).queue.find(jobs.comment)
         if entry is None or not entry.is_open:
@@ -95,8 +95,8 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
         say(f"answer: {repo}#{jobs.pull_request}: {entry.words}: {changed.state.value}")
 
 
-def _as_it_stands(entry: "Asked", jobs: AskedJobs) -> "Asked":
-    from hybridwatch.github.asked import State
+def _as_it_stands(entry: "Request", jobs: RequestedJobs) -> "Request":
+    from hybridwatch.github.requests import State
 
     counts = Counter(state.value for state in jobs.states)
     note = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
@@ -108,7 +108,7 @@ def _as_it_stands(entry: "Asked", jobs: AskedJobs) -> "Asked":
     return entry.model_copy(update={"state": state, "note": note})
 
 
-def _result(entry: "Asked", jobs: AskedJobs, results: Path, policy: Policy) -> str:
+def _result(entry: "Request", jobs: RequestedJobs, results: Path, policy: Policy) -> str:
     """Say of each record in a line what it shows; ``compare`` has the rest."""
     lines = []
     for record in jobs.records:

@@ -148,7 +148,7 @@ class Matrix:
                     found[job.key] = job
         return list(found.values())
 
-    def asked_jobs(
+    def requested_jobs(
         self,
         scenarios: Path,
         wanted: tuple[Sequence[str], Sequence[str], int | None],

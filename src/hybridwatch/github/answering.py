@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hybridwatch.github.asked import MOST_OPEN, Asked, State
 from hybridwatch.github.asker import Asker, asker_of
 from hybridwatch.github.claim import Claim
 from hybridwatch.github.door import Access
@@ -13,6 +12,7 @@ from hybridwatch.github.grammar import Bisect, Command, Measure, Misread, argume
 from hybridwatch.github.mention import addressed_to_us
 from hybridwatch.github.our_comment import read_comment, write_comment
 from hybridwatch.github.pull_request import PullRequest
+from hybridwatch.github.requests import MOST_OPEN, Request, State
 from hybridwatch.github.vocabulary import Vocabulary
 from hybridwatch.report.pull_request import news_in
 
@@ -33,7 +33,7 @@ class Order:
         pull: The pull request.
     """
 
-    asked: Asked
+    asked: Request
     command: Command | None
     pull: PullRequest
 
@@ -85,7 +85,7 @@ def take(
     return Order(entry, read, pull)
 
 
-def put_entry(pull: PullRequest, entry: Asked, result: str = "") -> None:
+def put_entry(pull: PullRequest, entry: Request, result: str = "") -> None:
     """Write how a command stands into our comment.
 
     Two jobs may write at once, and GitHub keeps the later text. So we look again, when whoever had
@@ -145,7 +145,7 @@ def _refused(claim: Claim, asker: Asker, pull: PullRequest, words: str, why: str
     return Order(_entry(claim, asker, shown, State.REFUSED, why), None, pull)
 
 
-def _entry(claim: Claim, asker: Asker, words: str, state: State, note: str = "") -> Asked:
-    return Asked(
+def _entry(claim: Claim, asker: Asker, words: str, state: State, note: str = "") -> Request:
+    return Request(
         comment=claim.comment, words=words, who=asker.login, at=asker.at, state=state, note=note
     )

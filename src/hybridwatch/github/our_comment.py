@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import Final
 
-from hybridwatch.github.asked import Asked, Queue, queue_in, state_line
+from hybridwatch.github.requests import Queue, Request, queue_in, state_line
 from hybridwatch.report.escape import as_code, escape
 from hybridwatch.report.pull_request import LIMIT, News, news_in
 
@@ -96,7 +96,7 @@ def _inert(text: str) -> str:
 
 
 def _table(queue: Queue) -> str:
-    head = ["**Asked here**", "", "| command | by | when | state |", "|---|---|---|---|"]
+    head = ["**Requested here**", "", "| command | by | when | state |", "|---|---|---|---|"]
     return "\n".join([*head, *_rows(queue), "", ""])
 
 
@@ -106,6 +106,6 @@ def _rows(queue: Queue) -> Iterator[str]:
         yield f"| {as_code(one.words)} | {escape(one.who)} | {when} | {_state(one)} |"
 
 
-def _state(one: Asked) -> str:
+def _state(one: Request) -> str:
     word = f"[{one.state.value}]({one.link})" if one.link else one.state.value
     return f"{word}: {escape(one.note)}" if one.note else word

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from hybridwatch.bisect.answer_file import SearchAnswer
-from hybridwatch.github.asked import Asked, Queue, State
 from hybridwatch.github.culprit_text import answer_text, suspicion_text
 from hybridwatch.github.help_text import HELP
 from hybridwatch.github.our_comment import OurComment, read_comment, write_comment
+from hybridwatch.github.requests import Queue, Request, State
 from hybridwatch.report.pull_request import News
 
 AT = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
@@ -36,8 +36,8 @@ FOUND = {
 }
 
 
-def entry(number: int, words: str, state: State, note: str = "", link: str = "") -> Asked:
-    return Asked(comment=number, words=words, who="ada", at=AT, state=state, note=note, link=link)
+def entry(number: int, words: str, state: State, note: str = "", link: str = "") -> Request:
+    return Request(comment=number, words=words, who="ada", at=AT, state=state, note=note, link=link)
 
 
 def test_a_queue_beside_a_verdict_reads_as_reviewed(golden) -> None:
@@ -50,14 +50,14 @@ def test_a_queue_beside_a_verdict_reads_as_reviewed(golden) -> None:
     ):
         queue = queue.having(one)
     text = write_comment(OurComment("**Slower: by 8 %.**\n\nMore.", HELP, queue, News.BAD))
-    golden.check("asked/queue.md", text)
+    golden.check("requests/queue.md", text)
     assert read_comment(text).queue == queue
 
 
 def test_what_a_search_found_reads_as_reviewed(golden) -> None:
     found = SearchAnswer.model_validate_json(json.dumps(FOUND))
-    golden.check("asked/search.md", f"{answer_text(found)}\n")
+    golden.check("requests/search.md", f"{answer_text(found)}\n")
     text = suspicion_text(found, found.suspects[1])
-    golden.check("asked/suspect.md", f"{text.replace(version('hybridwatch'), 'VERSION')}\n")
+    golden.check("requests/suspect.md", f"{text.replace(version('hybridwatch'), 'VERSION')}\n")
     unchanged = found.model_copy(update={"answer": None})
     assert answer_text(unchanged).startswith("The change is not there")

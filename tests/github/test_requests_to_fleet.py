@@ -11,9 +11,9 @@ from hybridwatch.cli import answer_queue
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import FleetError
-from hybridwatch.fleet.asked import asked_jobs, night_of
 from hybridwatch.fleet.matrix import read_matrix
-from hybridwatch.github.asked import Asked, State, queue_in
+from hybridwatch.fleet.requested_jobs import night_of, requested_jobs
+from hybridwatch.github.requests import Request, State, queue_in
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import NUMBER, REPOSITORY, TOKEN
 from tests.unit.cli.test_fleet import pretend
@@ -61,7 +61,7 @@ def ask(call, tmp_path, people) -> Callable[[str], None]:
     return asked
 
 
-def entries(people: AskingHub) -> list[Asked]:
+def entries(people: AskingHub) -> list[Request]:
     (body,) = people.bodies()
     return list(queue_in(body).asked)
 
@@ -73,7 +73,7 @@ def test_what_is_asked_is_queued_measured_and_told(
     (entry,) = entries(people)
     assert (entry.state, entry.note) == (State.QUEUED, "2 jobs in the queue")
     ledger = queue_of(tmp_path / "results")
-    (jobs,) = asked_jobs(ledger, REPOSITORY)
+    (jobs,) = requested_jobs(ledger, REPOSITORY)
     assert (jobs.pull_request, jobs.comment, len(jobs.states)) == (NUMBER, entry.comment, 2)
     waiting = ledger.queue(()).waiting
     assert {(job.builds, job.testbed, job.wish.minutes, job.wish.trials) for job in waiting} == {
@@ -135,8 +135,8 @@ def test_the_same_comment_again_adds_no_job(people, call, ask, tmp_path) -> None
 def test_jobs_of_another_repository_are_not_ours(tmp_path, people, ask) -> None:
     ask(RUN)
     ledger = queue_of(tmp_path / "results")
-    assert list(asked_jobs(ledger, "octo/engine2")) == []
-    assert list(asked_jobs(ledger, "octo/%")) == []
+    assert list(requested_jobs(ledger, "octo/engine2")) == []
+    assert list(requested_jobs(ledger, "octo/%")) == []
     assert night_of(REPOSITORY, 7, 9) == "octo/engine#7 comment 9"
 
 

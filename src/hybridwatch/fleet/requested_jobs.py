@@ -15,7 +15,7 @@ _NIGHT: Final = re.compile(r"(\S+)#(\d+) comment (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class AskedJobs:
+class RequestedJobs:
     """The jobs of one comment.
 
     Attributes:
@@ -46,7 +46,7 @@ def night_of(repository: str, pull_request: int, comment: int) -> str:
     return f"{repository}#{pull_request} comment {comment}"
 
 
-def asked_jobs(ledger: Ledger, repository: str) -> Iterator[AskedJobs]:
+def requested_jobs(ledger: Ledger, repository: str) -> Iterator[RequestedJobs]:
     """Give what was asked on the pull requests of a repository, the oldest comment first."""
     begin = f"{repository}#"
     wanted = select(JOB.c.night, JOB.c.state, JOB.c.record).where(
@@ -57,7 +57,7 @@ def asked_jobs(ledger: Ledger, repository: str) -> Iterator[AskedJobs]:
     for night in dict.fromkeys(row.night for row in rows):
         if found := _NIGHT.fullmatch(night):
             mine = [row for row in rows if row.night == night]
-            yield AskedJobs(
+            yield RequestedJobs(
                 int(found[2]),
                 int(found[3]),
                 tuple(State(row.state) for row in mine),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The trusted half again: takes the bundle of ci/asked.sh, refuses what is not records, and shows in our
+# The trusted half again: takes the bundle of ci/measure-command.sh, refuses what is not records, and shows in our
 # comment what became of the command.
 #
 #   GITHUB_TOKEN       actions: read, pull-requests: write

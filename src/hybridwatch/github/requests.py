@@ -41,7 +41,7 @@ _Text = Annotated[str, Field(max_length=_LONGEST)]
 _Link = Annotated[str, Field(max_length=_LONGEST, pattern=r"^(https?://[A-Za-z0-9._:/-]+)?$")]
 
 
-class Asked(BaseModel):
+class Request(BaseModel):
     """One command.
 
     Attributes:
@@ -85,7 +85,7 @@ class Queue(BaseModel):
 
     version: Literal[1] = 1
     floor: Annotated[int, Field(ge=0)] = 0
-    asked: Annotated[tuple[Asked, ...], Field(max_length=MOST_KEPT + MOST_OPEN)] = ()
+    asked: Annotated[tuple[Request, ...], Field(max_length=MOST_KEPT + MOST_OPEN)] = ()
 
     def is_full(self, now: datetime) -> bool:
         """Whether no other command may wait; a job without an end counts for a day."""
@@ -96,7 +96,7 @@ class Queue(BaseModel):
         """Whether a comment was answered before: webhooks come twice."""
         return comment <= self.floor or any(one.comment == comment for one in self.asked)
 
-    def having(self, new: Asked) -> Self:
+    def having(self, new: Request) -> Self:
         """Add a command, or put it in the place of what was known of it.
 
         The oldest that are over make room.
@@ -108,7 +108,7 @@ class Queue(BaseModel):
         kept = tuple(one for one in asked if one.comment not in gone)
         return self.model_copy(update={"floor": max([self.floor, *gone]), "asked": kept})
 
-    def find(self, comment: int) -> Asked | None:
+    def find(self, comment: int) -> Request | None:
         """Give a command by the comment that asked."""
         return next((one for one in self.asked if one.comment == comment), None)
 
