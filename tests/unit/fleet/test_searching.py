@@ -106,13 +106,12 @@ def test_several_hosts_take_fewer_rounds_than_one(make_world, plant) -> None:
 
 def test_a_host_that_dies_takes_no_answer_with_it(make_world, plant) -> None:
     world = make_world(3)
-    usual = world.cluster.ended
+    usual, killed = world.cluster.ended, []
 
     def ended(wait_s: float):
-        if len(world.cluster.done) == 3:
-            busy = next((host for host in world.cluster.busy), "")
-            if busy:
-                world.cluster.machines[busy].away = True
+        if len(world.cluster.done) == 2 and world.cluster.busy and not killed:
+            killed.extend(world.cluster.busy)
+            world.cluster.machines[killed[0]].away = True
         return usual(wait_s)
 
     world.cluster.ended = ended
