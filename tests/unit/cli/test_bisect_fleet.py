@@ -124,9 +124,9 @@ def test_commits_are_jobs_that_say_how_a_host_makes_them(home, tmp_path) -> None
         jobs = [job_of(row) for row in connection.execute(select(JOB))]
     job = next(job for job in jobs if job.builds == (f"bisect-{shas[0][:10]}",))
     install, add = (words[4:] for words in measurement_of(job, "h0", "h0").prepare)
-    assert install == ("tiny-1.0",)
+    assert install == ("install", "tiny-1.0")
     assert add == (
-        *(job.builds[0], "--source", str(clone), "--commit", shas[0]),
+        *("add", job.builds[0], "--source", str(clone), "--commit", shas[0]),
         *("--base", "tiny-1.0"),
     )
 
