@@ -89,9 +89,8 @@ def test_it_is_a_fleet(manifest) -> None:
 )
 def test_a_defect_is_named(manifest, place, value, problem) -> None:
     bad = deepcopy(manifest)
-    *way, last = ("spec", *place)
-    spot: Any = bad
-    for key in way:
+    spot: Any = bad["spec"]
+    for key in place[:-1]:
         spot = spot[key]
-    spot[last] = value
+    spot[place[-1]] = value
     assert problems(bad) == [problem]

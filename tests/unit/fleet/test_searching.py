@@ -106,7 +106,8 @@ def test_several_hosts_take_fewer_rounds_than_one(make_world, plant) -> None:
 
 def test_a_host_that_dies_takes_no_answer_with_it(make_world, plant) -> None:
     world = make_world(3)
-    usual, killed = world.cluster.ended, []
+    usual = world.cluster.ended
+    killed: list[str] = []
 
     def ended(wait_s: float):
         if len(world.cluster.done) == 2 and world.cluster.busy and not killed:
