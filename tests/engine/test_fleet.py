@@ -111,7 +111,8 @@ def test_they_took_turns(drained) -> None:
     assert all(earlier.ended_at <= later.started_at for earlier, later in pairwise(rows))
 
 
-def test_a_search_is_answered_by_hosts(sides, tmp_path) -> None:
+@pytest.mark.parametrize("hosts", [in_one_process, on_ray], ids=lambda one: one.__name__)
+def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
     """The contracts of both ends are two jobs, measured by whoever drains the queue."""
     (scenario,) = find(home() / "scenarios", (SCENARIO,))
     database = Database(url_of(tmp_path))
@@ -120,7 +121,7 @@ def test_a_search_is_answered_by_hosts(sides, tmp_path) -> None:
     journal = journal_of(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, anew=False)
 
     def drain() -> None:
-        with in_one_process() as cluster:
+        with hosts() as cluster:
             means = Means(ledger, Roll(database, utc_now), cluster, tmp_path, print, measurement)
             Driver(means, Terms(patience_s=0.0)).drain()
 
