@@ -16,6 +16,7 @@
      +- DatabaseError           the database of what records gave cannot be read or written
      +- TriageError             what people decided cannot be read or kept, or is not allowed
      +- FleetError              a fleet's file, queue or cluster cannot be used
+     |   +- LostProbeError      a search's measurement does not come: what is known stands
      +- CampaignError           a campaign's plan or folder cannot be used
      +- NotifyError             a file of channels is wrong, or news cannot be sent or kept
      +- GithubError             GitHub refused, or what came from there is not to be trusted
@@ -53,6 +54,10 @@ class CampaignError(HybridwatchError):
 
 class FleetError(HybridwatchError):
     """A fleet's file says something we do not understand, or its queue or hosts cannot be used."""
+
+
+class LostProbeError(FleetError):
+    """A measurement that a search waits for does not come; what it knows already stands."""
 
 
 class RecordError(HybridwatchError):

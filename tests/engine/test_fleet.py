@@ -6,22 +6,32 @@ The hosts are threads of one process, or nodes of a Ray cluster.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 from sqlalchemy import select
 
 from hybridwatch.analysis.report import report_of
+from hybridwatch.bisect.hunt import Hunt, Wish
+from hybridwatch.bisect.journal import journal_of
+from hybridwatch.bisect.question import Wanted
+from hybridwatch.bisect.rungs import builds_of
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import ATTEMPT
 from hybridwatch.database.url import url_of
 from hybridwatch.fleet.cluster import Cluster, Measurement, Result, Work
 from hybridwatch.fleet.draining import Driver, Means, Terms
-from hybridwatch.fleet.job import End, Testbed, Wish
+from hybridwatch.fleet.homecoming import PROBES
+from hybridwatch.fleet.job import End, Testbed
+from hybridwatch.fleet.job import Wish as JobWish
 from hybridwatch.fleet.ledger import Ledger, utc_now
 from hybridwatch.fleet.local_cluster import LocalCluster
 from hybridwatch.fleet.measuring import measurement_of, perform
 from hybridwatch.fleet.roll import Node, Roll
+from hybridwatch.fleet.searching import Errand, FleetMeter, FleetWorkshop, night_of
+from hybridwatch.home import home
+from hybridwatch.scenario.load import find
 from hybridwatch.store import list_records, read_run
 from tests.unit.fleet.on_ray import Nodes
 from tests.unit.fleet.pretended import STEADY, a_job
@@ -74,7 +84,7 @@ def drained(request, sides, tmp_path_factory):
     database = Database(url_of(results))
     ledger = Ledger(database)
     ledger.make()
-    wish = Wish(30.0, trials=7)
+    wish = JobWish(30.0, trials=7)
     beds = [Testbed(name, {"own": name}) for name in HOSTS]
     jobs = [
         a_job(scenario=SCENARIO, builds=BUILDS, testbed=bed.name, wish=wish, now=utc_now())
@@ -99,6 +109,41 @@ def test_they_took_turns(drained) -> None:
     with database.reading() as connection:
         rows = connection.execute(select(ATTEMPT).order_by(ATTEMPT.c.started_at)).fetchall()
     assert all(earlier.ended_at <= later.started_at for earlier, later in pairwise(rows))
+
+
+@pytest.mark.parametrize("hosts", [in_one_process, on_ray], ids=lambda one: one.__name__)
+def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
+    """The contracts of both ends are two jobs, measured by whoever drains the queue."""
+    (scenario,) = find(home() / "scenarios", (SCENARIO,))
+    database = Database(url_of(tmp_path))
+    ledger = Ledger(database)
+    ledger.make()
+    journal = journal_of(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, anew=False)
+
+    def drain() -> None:
+        with hosts() as cluster:
+            means = Means(ledger, Roll(database, utc_now), cluster, tmp_path, print, measurement)
+            Driver(means, Terms(patience_s=0.0)).drain()
+
+    errand = Errand(
+        ledger=ledger,
+        results=tmp_path,
+        testbed=Testbed("any", {}),
+        per_day=10,
+        night=night_of(journal.name()),
+        until=utc_now() + timedelta(hours=1),
+        read=journal.runs(),
+        say=print,
+        pause=drain,
+    )
+    meter = FleetMeter(scenario, home() / "models", print, errand)
+    hunt = Hunt(Wish(Wanted.REGRESSION, "", ()), meter, journal, print, 3600.0)
+    workshop = FleetWorkshop(home(), None, "", False, print)
+    found = hunt.search(builds_of(workshop, *BUILDS))
+    assert found.is_found
+    assert found.question is not None
+    assert found.question.metric == "contract.padded_rows_prefilling"
+    assert len(list_records(tmp_path / PROBES)) == 2
 
 
 def test_each_verdict_is_that_of_a_run_by_hand(drained) -> None:

@@ -17,17 +17,18 @@ from hybridwatch.bisect.outcome_words import (
     unchanged_words,
 )
 from hybridwatch.bisect.question import Question, Wanted, exact_question, is_exact
-from hybridwatch.errors import BuildError
+from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.metric import metric_of
 from hybridwatch.process import require_wanted
 from hybridwatch.search.belief import CONFIDENCE, Belief
-from hybridwatch.search.exact import Answer, Place, find_exact
+from hybridwatch.search.exact import Answer, Place, find_exact, next_positions
 from hybridwatch.search.timed import Choice, Costs, Effect, effect_of, find_timed
 
 END_BLOCKS: Final = 20
 """Blocks by which two builds are compared that the whole search rests on."""
 _END_SESSIONS: Final = 3
 """Sessions after which ends that do not differ beyond noise are called the same."""
+_CONTRACTS: Final = "contracts"
 _MINUTE: Final = 60.0
 _VERDICTS: Final = {Wanted.REGRESSION: Verdict.REGRESSION, Wanted.FIX: Verdict.IMPROVEMENT}
 
@@ -131,6 +132,7 @@ class Hunt:
         say: Gets a line about what was found.
         seconds: For all of it.
         clock: Seconds.
+        lost: Why nothing can be measured any more; empty as long as something can.
     """
 
     wish: Wish
@@ -139,14 +141,15 @@ class Hunt:
     say: Callable[[str], None]
     seconds: float
     clock: Callable[[], float] = time.monotonic
+    lost: str = ""
     _begun: float = field(init=False)
 
     def __post_init__(self) -> None:
         self._begun = self.clock()
 
     def may_go_on(self) -> bool:
-        """Whether there is time for another measurement."""
-        return self.clock() - self._begun < self.seconds
+        """Whether there is time for another measurement, and somebody to make it."""
+        return not self.lost and self.clock() - self._begun < self.seconds
 
     @property
     def minutes(self) -> float:
@@ -158,11 +161,13 @@ class Hunt:
 
         Raises:
             BuildError: An end cannot be had.
+            LostProbeError: An end will not be measured.
             KeyboardInterrupt: A stop was requested; what was measured is kept.
         """
         first, last = rung.candidates[0], rung.candidates[-1]
         metric = self.wish.metric
         if not metric or is_exact(metric):
+            self._expect((first, last))
             ends = self.contracts(first), self.contracts(last)
             for candidate, outcome in zip((first, last), ends, strict=True):
                 _require_had(candidate, outcome)
@@ -180,7 +185,12 @@ class Hunt:
 
     def contracts(self, candidate: Candidate) -> Outcome:
         """Measure the contracts of a candidate."""
-        return self._measure(candidate, "contracts", self.meter.contracts)
+        return self._measure(candidate, _CONTRACTS, self.meter.contracts)
+
+    def _expect(self, candidates: Sequence[Candidate]) -> None:
+        """Let contracts that will or may be asked for be measured meanwhile."""
+        fresh = [one for one in candidates if not self.journal.has(f"{one.key} {_CONTRACTS}")]
+        self.meter.expect([one.make for one in fresh])
 
     def times(self, first: Candidate, candidate: Candidate, metric: str, blocks: int) -> Outcome:
         """Time a candidate beside the first one."""
@@ -218,7 +228,11 @@ class Hunt:
             except BuildError as error:
                 outcome = Outcome(state=State.NOT_HAD, reason=str(error).strip()[:2000])
             else:
-                outcome = measure(label)
+                try:
+                    outcome = measure(label)
+                except LostProbeError as error:
+                    self.lost = str(error)
+                    raise
                 # An engine that was ended by request has failed nothing.
                 require_wanted()
             minutes = round((self.clock() - begun) / _MINUTE, 3)
@@ -238,8 +252,12 @@ class Hunt:
             self.say(f"  {candidate.title}: {exact_words(question, outcome, answer)}")
             return answer
 
+        def expect(place: Place) -> None:
+            ahead = next_positions(place, self.meter.at_once)
+            self._expect([rung.candidates[at] for at in ahead])
+
         self.say(f"{question.metric}: {question.first:g} -> {question.last:g} between the ends")
-        place = find_exact(rung.last, ask, self.may_go_on)
+        place = find_exact(rung.last, ask, self.may_go_on, expect)
         return Finding(rung, question, place, tuple(made))
 
     def _timed_question(self, first: Candidate, last: Candidate) -> TimedQuestion | None:

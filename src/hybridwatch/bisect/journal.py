@@ -5,6 +5,7 @@ The search itself is a function of what was measured, so nothing else is kept.
 
 import hashlib
 import json
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     question: dict[str, str]
+    name: str = ""
     outcomes: dict[str, list[Outcome]] = Field(default_factory=dict)
 
 
@@ -65,6 +67,22 @@ class Journal:
             self._write()
         self.asked[key] = number + 1
         return kept[number]
+
+    def has(self, key: str) -> bool:
+        """Whether something was measured."""
+        return bool(self._file.outcomes.get(key))
+
+    def name(self) -> str:
+        """Give the search a name that is as old as its file."""
+        if not self._file.name:
+            self._file.name = secrets.token_hex(_DIGITS // 2)
+            self._write()
+        return self._file.name
+
+    def runs(self) -> set[str]:
+        """Give the ids of the runs that its measurements were read from."""
+        every = (one for outcomes in self._file.outcomes.values() for one in outcomes)
+        return {one.run for one in every if one.run}
 
     @property
     def kept(self) -> int:

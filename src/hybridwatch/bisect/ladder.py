@@ -21,7 +21,7 @@ from hybridwatch.bisect.rungs import (
 )
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.commits import PACKAGE, common_ancestor
-from hybridwatch.errors import BuildError
+from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.record.run import Run
 from hybridwatch.search.exact import Answer
 
@@ -110,9 +110,20 @@ class Ladder:
 
         Raises:
             BuildError: An end cannot be had.
+            LostProbeError: An end will not be measured.
             KeyboardInterrupt: A stop was requested.
         """
         found = Descent()
+        try:
+            self._descend(found)
+        except LostProbeError:
+            if not found.findings:
+                raise
+        if self.hunt.lost:
+            found.notes.append(f"the search ended early: {self.hunt.lost}")
+        return found
+
+    def _descend(self, found: Descent) -> None:
         for rung in self._rungs(found):
             self.say(f"{rung.name}: {rung.last} between {_span(rung)}")
             try:
@@ -127,12 +138,11 @@ class Ladder:
             found.findings.append(finding)
         answer = found.answer
         if answer.question is None or not answer.is_exhausted:
-            return found
+            return
         first, last = answer.pair
         found.confirmation = confirm(self.hunt, answer.question, (first, last), self.keep)
         if found.confirmation.holds and self.hunt.may_go_on():
             self._look_closer(found, answer.question, first, last)
-        return found
 
     def _rungs(self, found: Descent) -> Iterator[Rung]:
         """Give the first list, then the commits between two releases if there is a clone."""
@@ -162,6 +172,9 @@ class Ladder:
         last: Candidate,
     ) -> None:
         """Look which file, and which fix, of the pair it is."""
+        if not self.workshop.has_code:
+            found.notes.append("files and fixes were not looked at: the builds are on other hosts")
+            return
         try:
             rung = files_between(self.workshop, first, last)
             if rung is not None:

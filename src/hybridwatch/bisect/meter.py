@@ -1,7 +1,7 @@
 """Measures a candidate: its contracts alone, or its times beside another build in turn."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -44,6 +44,18 @@ class Meter:
     models: Path
     tell: Tell
 
+    @property
+    def at_once(self) -> int:
+        """How many candidates' contracts can be measured at a time."""
+        return 1
+
+    def expect(self, makers: Sequence[Callable[[], str]]) -> None:
+        """Learn whose contracts are asked for next, or may be; here they wait for their turn.
+
+        Args:
+            makers: Make the builds, and give their labels.
+        """
+
     def contracts(self, label: str) -> Outcome:
         """Count the broken contracts of one build."""
         return self._read(
@@ -67,7 +79,8 @@ class Meter:
         def read(run: Run, minutes: float) -> Outcome:
             metric = _clearest(run, verdict)
             if metric is None:
-                return Outcome(state=State.MEASURED, label=run.builds[1].label, minutes=minutes)
+                label = run.builds[1].label
+                return Outcome(state=State.MEASURED, label=label, run=run.id, minutes=minutes)
             return timed_outcome(run, metric, minutes)
 
         return self._timed((first, label), Phase.PERFORMANCE, blocks, read)
@@ -124,12 +137,12 @@ def outcome_of(run: Run, side: int, minutes: float) -> Outcome:
         assert first is not None  # noqa: S101 - that is what failed means
         state = State.DIES if first.engine_died else State.NO_VALUE
         reason = (root_of(first.log_tail) if first.engine_died else None) or first.reason
-        return Outcome(state=state, reason=_line(reason), label=label, minutes=minutes)
+        return Outcome(state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes)
     counts: dict[str, float] = {}
     for trial in run.measured(side):
         for sample in trial.samples:
             counts[sample.metric] = max(*sample.values, counts.get(sample.metric, 0.0))
-    return Outcome(state=State.MEASURED, label=label, counts=counts, minutes=minutes)
+    return Outcome(state=State.MEASURED, label=label, run=run.id, counts=counts, minutes=minutes)
 
 
 def timed_outcome(run: Run, metric: Metric, minutes: float) -> Outcome:
@@ -142,12 +155,13 @@ def timed_outcome(run: Run, metric: Metric, minutes: float) -> Outcome:
         reason = reasons[0] if reasons else f"no {metric.id} in {_FEWEST_BLOCKS} blocks or more"
         died = any(trial.failure.engine_died for trial in failed if trial.failure)
         state = State.DIES if died else State.NO_VALUE
-        return Outcome(state=state, reason=_line(reason), label=label, minutes=minutes)
+        return Outcome(state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes)
     phase = phase_of(metric)
     timed = [trial.duration_s for trial in run.trials if trial.phase is phase and not trial.warmup]
     return Outcome(
         state=State.MEASURED,
         label=label,
+        run=run.id,
         metric=metric.id,
         ratios=blocks.log_ratios,
         minutes=minutes,

@@ -26,6 +26,7 @@ class Outcome(BaseModel):
         state: How it ended.
         reason: Why there is none, in a line.
         label: The build, as its engine reported it.
+        run: Id of the run that it was read from; empty when there is none.
         counts: Worst trial of each exact metric.
         metric: Of a timed one, what was timed.
         ratios: Of that, the log ratio of each block against the first candidate.
@@ -39,6 +40,7 @@ class Outcome(BaseModel):
     state: State
     reason: str = ""
     label: str = ""
+    run: str = ""
     counts: dict[str, float] = Field(default_factory=dict)
     metric: str = ""
     ratios: tuple[float, ...] = ()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from packaging.version import InvalidVersion, Version
 
@@ -54,6 +54,9 @@ class Workshop:
         made: Names of the builds that it added.
     """
 
+    has_code: ClassVar[bool] = True
+    """Whether the builds' code is on this machine, to tell their files and fixes apart."""
+
     home: Path
     repo: Path | None
     base: str
@@ -84,15 +87,20 @@ class Workshop:
             BuildError: It cannot be laid over a release, or its Python cannot be read.
         """
         assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
-        for path, text in python_changes(self.repo, good, sha).items():
-            _require_syntax(path, text)
-        name = f"{_PREFIX}-{sha[:_SHORT]}"
+        name = self.named(sha, good)
         known = load_builds(self.home).get(name)
         if known is None or state(known) is not State.INSTALLED:
             build = add_source(self.home, name, self.repo, self.base, sha)
             self.base = self.base or build.base  # all over the same one
         self.made.append(name)
         return name
+
+    def named(self, sha: str, good: str) -> str:
+        """Name the build of a commit, whose Python has to be readable."""
+        assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
+        for path, text in python_changes(self.repo, good, sha).items():
+            _require_syntax(path, text)
+        return f"{_PREFIX}-{sha[:_SHORT]}"
 
     def files(self, first: BuildSpec, last: BuildSpec, paths: Sequence[Path]) -> str:
         """Make the build that is ``first`` but for some files, which are as ``last`` has them."""

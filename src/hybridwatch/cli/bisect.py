@@ -12,13 +12,14 @@ from rich.console import Console
 
 from hybridwatch.bisect.ends import Ends, ends_of
 from hybridwatch.bisect.hunt import Hunt, Wish
-from hybridwatch.bisect.journal import journal_of
+from hybridwatch.bisect.journal import Journal, journal_of
 from hybridwatch.bisect.ladder import Descent, Ladder
 from hybridwatch.bisect.meter import Meter
 from hybridwatch.bisect.question import Wanted, require_metric
 from hybridwatch.bisect.rungs import Workshop
 from hybridwatch.bisect.words import result_lines, to_json
 from hybridwatch.cli import completion
+from hybridwatch.cli.bisect_fleet import errand_of, require_askable
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import keep
 from hybridwatch.cli.program import program, with_results
@@ -26,14 +27,18 @@ from hybridwatch.cli.progress import progress
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_base
 from hybridwatch.errors import ScenarioError
+from hybridwatch.fleet.searching import FleetMeter, FleetWorkshop
 from hybridwatch.home import home
+from hybridwatch.measure.session import Tell
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.process import stoppable
+from hybridwatch.record.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable
+from hybridwatch.store.layout import folder_of
 
 _MAX_MINUTES: Final = 120.0
 _MINUTE: Final = 60.0
@@ -53,6 +58,7 @@ class _Options:
         install: Whether releases are installed that are not.
         max_minutes: For all of it.
         anew: Whether to forget what was measured before.
+        fleet: The testbed whose hosts measure; empty for this machine.
     """
 
     good: str
@@ -64,6 +70,7 @@ class _Options:
     install: bool
     max_minutes: float
     anew: bool
+    fleet: str
 
     @property
     def wanted(self) -> Wanted:
@@ -77,6 +84,7 @@ class _Options:
         "hybridwatch bisect smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0",
         "hybridwatch bisect reported/i39273-draftless-step --bad 0.27.1 --good 0.32.0 --find fix",
         "hybridwatch bisect smoke/padded-graph-rows --good v0.27.1 --bad main --repo ~/vllm",
+        "hybridwatch bisect smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0 --fleet epyc",
     ),
 )
 @click.argument("scenario", shell_complete=completion.scenarios)
@@ -117,6 +125,13 @@ class _Options:
     help="After which no other measurement begins.",
 )
 @click.option("--anew", is_flag=True, help="Forget what an earlier call measured for it.")
+@click.option(
+    "--fleet",
+    default="",
+    metavar="TESTBED",
+    help="Measure on hosts of this testbed of the home's fleet.toml: through the queue, by whoever "
+    "drains it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @takes_results("Folder that gets the record, and keeps what was measured.")
 @click.pass_context
@@ -133,6 +148,8 @@ def command(
     options = _Options(**wish)
     if options.metric:
         require_metric(options.metric)
+    if options.fleet:
+        require_askable(options.metric, options.repo, options.base, installs=options.install)
     check_writable(results)
     subject = _one(scenario)
     accelerator = subject.accelerator or "cpu"
@@ -143,18 +160,17 @@ def command(
         console.print(as_text(text), soft_wrap=True)
 
     with stoppable(), progress(console) as tell:
-        workshop = Workshop(home(), options.repo, options.base, options.install, say)
-        hunt = Hunt(
-            Wish(options.wanted, options.metric, tuple(subject.expect.exactly)),
-            Meter(subject, home() / "models", tell),
-            journal_of(results, subject.id, _question(subject, options, ends), anew=options.anew),
-            say,
-            options.max_minutes * _MINUTE,
-        )
-        if hunt.journal.kept:
-            say(f"going on with {hunt.journal.kept} measurements of {hunt.journal.path}")
+        question = _question(subject, options, ends)
+        journal = journal_of(results, subject.id, question, anew=options.anew)
+        if journal.kept:
+            say(f"going on with {journal.kept} measurements of {journal.path}")
+        meter, workshop = _means(subject, options, journal, results, tell, say)
+        looked_for = Wish(options.wanted, options.metric, tuple(subject.expect.exactly))
+        hunt = Hunt(looked_for, meter, journal, say, options.max_minutes * _MINUTE)
         ladder = Ladder(ends, workshop, hunt, _keeper(subject, results), say)
         found = _descend(ladder)
+        if isinstance(meter, FleetMeter):
+            meter.errand.drop()
     repeat = _repeat(subject, options, found, results)
     for line in result_lines(found, repeat):
         say(line)
@@ -180,13 +196,33 @@ def _question(scenario: Scenario, options: _Options, ends: Ends) -> dict[str, st
         "metric": options.metric,
         "find": options.find,
         "base": options.base,
-        "testbed": probe_testbed(()).id,
+        "testbed": f"fleet {options.fleet}" if options.fleet else probe_testbed(()).id,
     }
+
+
+def _means(
+    scenario: Scenario,
+    options: _Options,
+    journal: Journal,
+    results: Path,
+    tell: Tell,
+    say: Callable[[str], None],
+) -> tuple[Meter, Workshop]:
+    """Give what measures and what makes builds: of this machine, or of a fleet."""
+    models, made = home() / "models", (home(), options.repo, options.base, options.install, say)
+    if not options.fleet:
+        return Meter(scenario, models, tell), Workshop(*made)
+    errand = errand_of(options.fleet, results, journal, options.max_minutes, say)
+    errand.clone = str(options.repo.resolve()) if options.repo else ""
+    errand.base = options.base
+    return FleetMeter(scenario, models, tell, errand), FleetWorkshop(*made, commits=errand.commits)
 
 
 def _keeper(scenario: Scenario, results: Path) -> Callable[[Run], Path]:
     def kept(run: Run) -> Path:
-        return keep(scenario, run, results).path
+        # A fleet's queue remembers the confirmation of a search that is repeated.
+        there = folder_of(results, run) / (stem_of(run) + RECORD_SUFFIX)
+        return there if there.exists() else keep(scenario, run, results).path
 
     return kept
 
@@ -213,6 +249,7 @@ def _repeat(scenario: Scenario, options: _Options, found: Descent, results: Path
         ("--find", options.find if options.wanted is Wanted.FIX else ""),
         ("--repo", str(options.repo) if found.answer.rung.name == "commits" else ""),
         ("--base", options.base),
+        ("--fleet", options.fleet),
     ):
         words += [name, shlex.quote(value)] if value else []
     return " ".join(words) + with_results(results)

@@ -102,7 +102,7 @@ def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
     alerts = find_alerts(results, open_index(results), checkout_here(), now)
     known = known_pairs(ledger)
     wanted = asked(alerts, known, matrix.confirm.order, now)
-    jobs = wanted[: left_today(known, matrix.confirm.per_day, now)]
+    jobs = wanted[: left_today(ledger, matrix.confirm.per_day)]
     _put(matrix, jobs, results, as_json=as_json)
     if len(jobs) < len(wanted):
         say(f"{plural(len(wanted) - len(jobs), 'job')} more when the day is over", err=as_json)

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import func, or_, select
 
 from hybridwatch.database.schema import JOB
-from hybridwatch.fleet.job import Job, Purpose, job_of, key_of
+from hybridwatch.fleet.job import Job, Purpose, State, job_of, key_of
 from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.store.layout import run_id_of
 from hybridwatch.triage import Alert, Status
@@ -31,8 +31,8 @@ class Known:
 
 
 def known_pairs(ledger: Ledger) -> list[Known]:
-    """Give every job of two builds that is no A/A."""
-    wanted = select(JOB).where(JOB.c.purpose != Purpose.A_A.value)
+    """Give every job of two builds that is no A/A and no search's."""
+    wanted = select(JOB).where(JOB.c.purpose.not_in([Purpose.A_A.value, Purpose.PROBE.value]))
     with ledger.database.reading() as connection:
         rows = connection.execute(wanted.order_by(JOB.c.planned_at)).fetchall()
     found = [Known(job_of(row), run_id_of(Path(row.record)) if row.record else "") for row in rows]
@@ -70,14 +70,17 @@ def asked(
     return jobs
 
 
-def left_today(known: Sequence[Known], per_day: int, now: datetime) -> int:
-    """How many more may be asked for, of those that a day has."""
-    lately = [
-        one
-        for one in known
-        if one.job.purpose is Purpose.CONFIRM and now - one.job.planned_at < _DAY
-    ]
-    return max(0, per_day - len(lately))
+def left_today(ledger: Ledger, per_day: int) -> int:
+    """How many more jobs may be asked for by alerts and searches, of those that a day has.
+
+    What was cancelled before it began does not count.
+    """
+    asked_for = JOB.c.purpose.in_([Purpose.CONFIRM.value, Purpose.PROBE.value])
+    lately = JOB.c.planned_at > ledger.clock() - _DAY
+    counts = or_(JOB.c.attempt > 0, JOB.c.state != State.CANCELLED.value)
+    wanted = select(func.count()).select_from(JOB).where(asked_for, lately, counts)
+    with ledger.database.reading() as connection:
+        return max(0, per_day - int(connection.scalar(wanted) or 0))
 
 
 def _next(

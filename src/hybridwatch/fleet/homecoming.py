@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hybridwatch.errors import FleetError, RecordError
 from hybridwatch.fleet.cluster import Brought
-from hybridwatch.fleet.job import Job
+from hybridwatch.fleet.job import Job, Purpose
 from hybridwatch.fleet.ledger import Attempt, Ledger
 from hybridwatch.record.codec import Encoded, decode
 from hybridwatch.record.naming import RECORD_SUFFIX, stem_of
@@ -19,6 +19,8 @@ from hybridwatch.store.layout import folder_of
 
 LOGS = Path("fleet") / "logs"
 """Below the results folder."""
+PROBES = Path("bisect") / "probes"
+"""Below the results folder, a store of its own: what a search measures on its way is no history."""
 
 
 def bring_home(ledger: Ledger, results: Path, attempt: Attempt, brought: Brought) -> Run | None:
@@ -32,17 +34,18 @@ def bring_home(ledger: Ledger, results: Path, attempt: Attempt, brought: Brought
         FleetError: It is of another job.
         DatabaseError: The queue cannot be reached; asking again does the rest.
     """
+    store = results / PROBES if attempt.job.purpose is Purpose.PROBE else results
     run = decode(brought.record, brought.bulk)
     _check(attempt.job, run)
     encoded = Encoded(stem_of(run), brought.record, brought.bulk)
-    record = folder_of(results, run) / (encoded.stem + RECORD_SUFFIX)
+    record = folder_of(store, run) / (encoded.stem + RECORD_SUFFIX)
     log = keep_log(results, attempt, brought.log)
     if not ledger.name_record(attempt, record.relative_to(results).as_posix()):
         return None
 
     def write() -> None:
         try:
-            write_all(results, [(run, encoded)])
+            write_all(store, [(run, encoded)])
         except RecordError:
             if not record.exists() or record.read_bytes() != brought.record:
                 raise

@@ -3,10 +3,12 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, Self
+
+from hybridwatch.record.run import Phase
 
 KEY_DIGITS: Final = 16
 
@@ -19,6 +21,8 @@ class Purpose(Enum):
     """Shows that a host gives one build the same numbers twice; goes before what else it does."""
     CONFIRM = "confirm"
     """Measures again what seemed to have changed."""
+    PROBE = "probe"
+    """Measures a candidate of a search, which waits for it."""
 
 
 class State(Enum):
@@ -99,12 +103,20 @@ class Wish:
         stand_in: Whether another host may measure it while its own cannot, as another series.
         trials: Timed trials a side; ``None`` as the scenario counts.
         host: The one host that may measure it; empty for any.
+        phases: Which phases; every one when there is none.
+        commits: Builds that the host makes of its clone: by name, the commit.
+        clone: Folder of that clone.
+        base: The build over which it lays them.
     """
 
     minutes: float
     stand_in: bool = False
     trials: int | None = None
     host: str = ""
+    phases: tuple[str, ...] = ()
+    commits: Mapping[str, str] = field(default_factory=dict)
+    clone: str = ""
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +151,11 @@ class Job:
     def series(self) -> str:
         """Whatever has to be measured on one host, since people compare it.
 
-        All builds of a scenario are, on one kind of host; an A/A is about its host alone.
+        All builds of a scenario are, on one kind of host; an A/A is about its host alone. Empty of
+        contracts alone: what breaks one breaks it on every host of a kind.
         """
+        if tuple(self.wish.phases) == (Phase.CONTRACT.value,):
+            return ""
         words = (self.testbed, self.scenario, self.wish.host)
         return " ".join(filter(None, words))
 
@@ -182,6 +197,8 @@ def row_of(job: Job) -> dict[str, Any]:
 
 def job_of(row: Any) -> Job:
     """Read a row back."""
+    wish = json.loads(row.wish)
+    wish["phases"] = tuple(wish.get("phases", ()))
     return Job(
         key=row.key,
         night=row.night,
@@ -189,7 +206,7 @@ def job_of(row: Any) -> Job:
         scenario=row.scenario,
         builds=tuple(json.loads(row.builds)),
         testbed=row.testbed,
-        wish=Wish(**json.loads(row.wish)),
+        wish=Wish(**wish),
         priority=row.priority,
         planned_at=row.planned_at,
         until=row.until,

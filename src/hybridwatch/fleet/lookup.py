@@ -103,10 +103,18 @@ def story_of(ledger: Ledger, key: str) -> Story:
     Raises:
         FleetError: There is no job of this key.
     """
+    story = find_story(ledger, key)
+    if story is None:
+        raise FleetError(f"job {key!r}: expected the key of a job, found none of it")
+    return story
+
+
+def find_story(ledger: Ledger, key: str) -> Story | None:
+    """Tell all of a job; ``None`` when nobody planned it."""
     with ledger.database.reading() as connection:
         row = connection.execute(select(JOB).where(JOB.c.key == key)).first()
         if row is None:
-            raise FleetError(f"job {key!r}: expected the key of a job, found none of it")
+            return None
         mine = select(ATTEMPT).where(ATTEMPT.c.job == key).order_by(ATTEMPT.c.number)
         attempts = tuple(
             Tried(

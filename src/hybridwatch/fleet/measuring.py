@@ -5,7 +5,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,20 +36,35 @@ _MINUTE: Final = 60.0
 def measurement_of(job: Job, host: str, machine: str) -> Measurement:
     """Say how a job is measured: by ``hybridwatch run``, as a person would."""
     us = (sys.executable, "-m", "hybridwatch")
-    names = dict.fromkeys(parse_label(label).spec.name for label in job.builds)
     words = [*us, "run", job.scenario, "--results", RESULTS_WORD]
     for label in job.builds:
         words += ["--build", label]
     if job.wish.trials is not None:
         words += ["--trials", str(job.wish.trials)]
+    if job.wish.phases:
+        words += ["--phases", ",".join(job.wish.phases)]
     return Measurement(
-        prepare=tuple((*us, "engine", "install", name) for name in names),
+        prepare=tuple((*us, "engine", *how) for how in _preparations(job)),
         command=tuple(words),
         prepare_s=_PREPARE_S,
         measure_s=job.wish.minutes * _MINUTE,
         machine=machine,
         testbed_host=host,
     )
+
+
+def _preparations(job: Job) -> Iterator[tuple[str, ...]]:
+    """Say how the engines of a job are had: a release is installed, a commit laid over one."""
+    wish = job.wish
+    names = [one if one in wish.commits else parse_label(one).spec.name for one in job.builds]
+    if wish.commits:
+        yield "install", wish.base
+    for name in dict.fromkeys(names):
+        if name not in wish.commits:
+            yield "install", name
+            continue
+        source = "--source", wish.clone, "--commit", wish.commits[name], "--base", wish.base
+        yield "add", name, *source
 
 
 def always() -> bool:

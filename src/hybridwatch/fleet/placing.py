@@ -129,7 +129,8 @@ def place(jobs: Sequence[Job], fleet: Fleet) -> list[Start]:
         if host is None:
             continue
         starts.append(Start(job, host.name))
-        taken.setdefault(job.series, host.name)
+        if job.series:
+            taken.setdefault(job.series, host.name)
         load[host.name] += 1
         idle = {name: one for name, one in idle.items() if one.machine != host.machine}
     return starts

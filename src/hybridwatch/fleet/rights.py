@@ -23,8 +23,13 @@ def is_free(connection: Connection, name: str, *standings: Standing) -> bool:
 
 
 def is_kept_there(connection: Connection, start: Start, now: datetime) -> bool:
-    """Whether a series may be measured on a host, which becomes its keeper if it has none."""
+    """Whether a series may be measured on a host, which becomes its keeper if it has none.
+
+    What belongs to no series may be measured anywhere.
+    """
     series = start.job.series
+    if not series:
+        return True
     keepers = _keepers(connection, series)
     if start.host in keepers:
         return True

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from hybridwatch.errors import LostProbeError
+
 
 class Answer(Enum):
     """On which side of the change a position lies."""
@@ -62,20 +64,55 @@ def next_position(place: Place) -> int | None:
     return place.open[len(place.open) // 2] if place.open else None
 
 
+def next_positions(place: Place, most: int) -> tuple[int, ...]:
+    """Give the position to ask next, then those that may come after it, whatever it answers.
+
+    Args:
+        place: What is known.
+        most: How many can be measured at a time.
+
+    Returns:
+        At most so many; those that are certain to be worth more come first.
+    """
+    found: list[int] = []
+    level = [place]
+    while level and len(found) < most:
+        asked = [(one, at) for one in level if (at := next_position(one)) is not None]
+        found += [at for _, at in asked]
+        level = [one.after(at, side) for one, at in asked for side in _SIDES]
+    return tuple(found[:most])
+
+
+_SIDES = (Answer.CHANGED, Answer.UNCHANGED)
+
+
+def _one_at_a_time(_: Place) -> None:
+    """Measure nothing ahead."""
+
+
 def find_exact(
-    last: int, ask: Callable[[int], Answer], may_go_on: Callable[[], bool] = lambda: True
+    last: int,
+    ask: Callable[[int], Answer],
+    may_go_on: Callable[[], bool] = lambda: True,
+    expect: Callable[[Place], None] = _one_at_a_time,
 ) -> Place:
     """Find a change between position 0, which is unchanged, and the last one, which is changed.
 
     Args:
         last: The bad end; 1 or more.
-        ask: Measures a position.
+        ask: Measures a position; raises ``LostProbeError`` when nothing can be measured any more.
         may_go_on: Whether there is time for another one.
+        expect: Told what is known before each position is asked for, so that what may come next
+            can be measured meanwhile.
 
     Returns:
         Where the change is: one position, or more if what lies between gave no answer.
     """
     place = Place(0, last)
     while (at := next_position(place)) is not None and may_go_on():
-        place = place.after(at, ask(at))
+        try:
+            expect(place)
+            place = place.after(at, ask(at))
+        except LostProbeError:
+            break
     return place

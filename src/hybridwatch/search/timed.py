@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from scipy import special
 
+from hybridwatch.errors import LostProbeError
 from hybridwatch.search.belief import CONFIDENCE, Array, Belief, belief_of
 
 FREEDOM: Final = 4
@@ -165,14 +166,17 @@ def find_timed(
         effect: What the ends showed.
         costs: What measurements take.
         ask: Measures; gives the blocks' log ratios, or ``None`` of a position that cannot be
-            measured.
+            measured; raises ``LostProbeError`` when nothing can be measured any more.
         may_go_on: Whether there is time for another one.
     """
     for _ in range(_MOST_MEASUREMENTS):
         choice = next_choice(belief, effect, costs)
         if belief.best().mass >= CONFIDENCE or choice is None or not may_go_on():
             break
-        found = ask(choice)
+        try:
+            found = ask(choice)
+        except LostProbeError:
+            break
         if found:
             belief = belief.after(choice.at, *effect.log_likelihoods(found))
         else:

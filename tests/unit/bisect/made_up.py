@@ -39,6 +39,11 @@ class MadeUpMeter:
         self.asked: list[str] = []
         self._rng = np.random.default_rng(5)
 
+    at_once = 1
+
+    def expect(self, makers) -> None:
+        """Measures nothing ahead."""
+
     def contracts(self, label: str) -> Outcome:
         self.asked.append(label)
         return self.outcomes.get(label, GOOD)

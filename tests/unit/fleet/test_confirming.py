@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridwatch.fleet.confirming import Known, asked, left_today
+from hybridwatch.fleet.confirming import Known, asked, known_pairs, left_today
 from hybridwatch.fleet.job import Purpose
 from hybridwatch.triage import Status
 from tests.unit.fleet.pretended import NOW, a_job
@@ -86,8 +86,19 @@ def test_builds_whose_order_is_unknown_are_only_confirmed() -> None:
     assert asked([alert("second")], known, ["v5"], NOW) == []
 
 
-def test_a_day_has_a_budget() -> None:
-    known = [again("v5", ""), Known(JOB, "first")]
-    assert left_today(known, 3, NOW) == 2
-    assert left_today(known, 1, NOW) == 0
-    assert left_today(known, 3, NOW + timedelta(days=1)) == 3
+def test_a_day_has_a_budget_for_alerts_and_searches(make_world) -> None:
+    world = make_world()
+    purposes = (Purpose.MEASURE, Purpose.CONFIRM, Purpose.PROBE, Purpose.PROBE)
+    jobs = [a_job(number, purpose=one) for number, one in enumerate(purposes)]
+    world.plan(jobs)
+    world.ledger.cancel([jobs[-1].key])  # never begun: it has cost nothing
+    assert left_today(world.ledger, 3) == 1
+    assert left_today(world.ledger, 1) == 0
+    world.cluster.now += timedelta(days=1)
+    assert left_today(world.ledger, 3) == 3
+
+
+def test_what_a_search_measures_is_no_pair_that_an_alert_asks_for_again(make_world) -> None:
+    world = make_world()
+    world.plan([a_job(1), a_job(2, purpose=Purpose.PROBE), a_job(3, purpose=Purpose.A_A)])
+    assert [one.job for one in known_pairs(world.ledger)] == [a_job(1)]

@@ -5,7 +5,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridwatch.search.exact import Answer, Place, find_exact, next_position
+from hybridwatch.errors import LostProbeError
+from hybridwatch.search.exact import Answer, Place, find_exact, next_position, next_positions
 
 
 @st.composite
@@ -62,6 +63,34 @@ def test_sixty_four_positions_take_six_answers():
         place, asked = search(64, change, frozenset())
         assert (place.good, place.bad, place.is_found) == (change - 1, change, True)
         assert len(asked) == 6
+
+
+def test_what_may_come_next_is_both_next_middles() -> None:
+    assert next_positions(Place(0, 16), 3) == (8, 4, 12)
+    assert next_positions(Place(0, 16), 1) == (8,)
+    assert next_positions(Place(0, 2), 3) == (1,)
+    assert next_positions(Place(0, 1), 3) == ()
+
+
+@given(histories())
+def test_whatever_is_asked_next_was_expected(history):
+    last, change, dumb = history
+    place = Place(0, last)
+    while (at := next_position(place)) is not None:
+        expected = next_positions(place, 3)
+        side = Answer.CHANGED if at >= change else Answer.UNCHANGED
+        place = place.after(at, Answer.SKIPPED if at in dumb else side)
+        following = next_position(place)
+        assert at in dumb or following in (*expected[1:], None)
+
+
+def test_a_search_that_loses_a_measurement_keeps_what_it_knows() -> None:
+    def ask(at):
+        if at == 4:
+            raise LostProbeError("gone")
+        return Answer.CHANGED
+
+    assert find_exact(16, ask) == Place(0, 8)
 
 
 def test_of_two_in_the_middle_the_later_one_is_asked():

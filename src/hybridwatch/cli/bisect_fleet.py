@@ -1,0 +1,69 @@
+"""What ``hybridwatch bisect --fleet`` needs of the home's ``fleet.toml`` and of the queue."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from hybridwatch.bisect.journal import Journal
+from hybridwatch.bisect.question import STARTS
+from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.errors import FleetError
+from hybridwatch.fleet.matrix import MATRIX_FILE, read_matrix
+from hybridwatch.fleet.searching import Errand, night_of
+from hybridwatch.home import home
+
+
+def require_askable(metric: str, repo: Path | None, base: str, *, installs: bool) -> None:
+    """Refuse what hosts cannot be asked for.
+
+    Raises:
+        UsageError: It is no use together with ``--fleet``.
+    """
+    if metric == STARTS:
+        raise click.UsageError(
+            f"--metric {STARTS}: not with --fleet, where an engine that does not come up leaves no "
+            "record."
+        )
+    if installs:
+        raise click.UsageError("--install: not with --fleet, whose hosts install what is needed.")
+    if repo is not None and not base:
+        raise click.UsageError("--repo with --fleet: needs --base, a build that every host has.")
+
+
+def errand_of(
+    testbed: str, results: Path, journal: Journal, minutes: float, say: Callable[[str], None]
+) -> Errand:
+    """Open the queue for a search.
+
+    Args:
+        testbed: Its name in the matrix.
+        results: The results folder.
+        journal: Of the search.
+        minutes: After which no probe begins.
+        say: Gets a line.
+
+    Raises:
+        FleetError: The matrix has no such testbed, or does not say how much a day has.
+    """
+    matrix = read_matrix(home() / MATRIX_FILE)
+    kinds = {one.name: one for one in matrix.testbeds}
+    if testbed not in kinds:
+        names = ", ".join(kinds)
+        raise FleetError(f"--fleet {testbed}: expected a testbed of {matrix.path}: {names}")
+    if matrix.confirm is None:
+        raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
+    results.mkdir(parents=True, exist_ok=True)
+    ledger = queue_of(results)
+    ledger.make()
+    return Errand(
+        ledger=ledger,
+        results=results,
+        testbed=kinds[testbed],
+        per_day=matrix.confirm.per_day,
+        night=night_of(journal.name()),
+        until=ledger.clock() + timedelta(minutes=minutes),
+        read=journal.runs(),
+        say=say,
+    )
