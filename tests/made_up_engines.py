@@ -66,6 +66,9 @@ class Machine:
                 return Measured((Sample("tpot", (0.01 * value,)),))
             case Phase.HOST_SYNC:
                 return Measured((Sample("metadata_build_time", (1e-4 * value,)),))
+            case Phase.DUET:
+                station.meet()
+                return Measured((Sample("duet_cpu_time", (0.01 * value,)),))
 
 
 class ControlBench(MadeUpBench):

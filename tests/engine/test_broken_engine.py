@@ -41,7 +41,7 @@ def trial(bench, scenario, sides, tmp_path, monkeypatch):
     """Makes one contract trial of the healthy side, as a session does, with short patience."""
     monkeypatch.setattr(phase, "LOAD_TIMEOUT_S", 15.0)
     session = Session(SessionRequest(scenario, sides, bench.models, lambda _: None), tmp_path)
-    return lambda: session._trial(bench, PlannedTrial(Phase.CONTRACT, HEALTHY))
+    return lambda: session._trials(bench, [PlannedTrial(Phase.CONTRACT, HEALTHY)])[0]
 
 
 def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, monkeypatch):
