@@ -56,10 +56,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("model", help="folder of the target")
     parser.add_argument("--mode", choices=("none", "align", "all", "off"), default="all")
     parser.add_argument(
-        "--method", choices=("ngram", "eagle", "draft_model", "none"), default="ngram"
+        "--method", choices=("ngram", "eagle", "mtp", "draft_model", "none"), default="ngram"
     )
     parser.add_argument("--runner", choices=tuple(_WISHES), default="v1")
-    parser.add_argument("--draft", help="folder of the head or model that drafts")
+    parser.add_argument(
+        "--draft", help="folder of the head or model that drafts; an MTP head is in the target's"
+    )
     parser.add_argument("--drafts", type=int, default=3, help="tokens proposed in a step")
     parser.add_argument("--requests", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
@@ -218,7 +220,7 @@ def _chosen(setup: argparse.Namespace) -> dict[str, Any]:
     drafting: dict[str, Any] = {"method": setup.method, "num_speculative_tokens": setup.drafts}
     if setup.method == "ngram":
         drafting |= {"prompt_lookup_min": 1, "prompt_lookup_max": 3}
-    else:
+    elif setup.method != "mtp":
         drafting["model"] = setup.draft
     return {**chosen, "speculative_config": drafting}
 
