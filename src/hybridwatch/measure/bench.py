@@ -265,6 +265,11 @@ class Bench:
             slot.engine.stop()
             slot.engine = None
 
+    def retire(self, side: int) -> None:
+        """End the engine of a side, of which the next trial is to have a new one."""
+        self.discard(side)
+        self._slots[self._place(side)].starts = 0
+
     def _start(self, name: str, slot: _Slot) -> Server:
         if slot.starts >= MAX_STARTS and self.scenario.harm != "death":
             raise EngineError(f"engine {name} was started {slot.starts} times and died again")

@@ -4,6 +4,10 @@ Trials that follow one another meet other seconds of the machine, and on a busy 
 more than most changes. Two engines that take turns on one processor every few milliseconds meet the
 same caches, clocks and neighbours (Bulej et al., "Duet Benchmarking: Improving Measurement Accuracy
 in the Cloud", ICPE 2020). Waiting for the processor is no part of what each of them works.
+
+What is left is how each start lays an engine out in memory: beside busy neighbours two engines of
+one build differ by percents, for as long as they live. So each block has engines of its own, and is
+a draw of that as well (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013).
 """
 
 import os

@@ -44,7 +44,7 @@ def plan(
 
     Right before fast: contracts, then accuracy, then times. Sides alternate as A B B A, so that a
     machine that drifts steadily slows both by the same amount. Each phase that is timed begins
-    with a warm-up of each side.
+    with a warm-up of each side, but for a duet, each trial of which is an engine's first.
 
     Args:
         counts: Trials of each phase and side.
@@ -58,7 +58,6 @@ def plan(
         *_alternating(Phase.PERFORMANCE, sides, counts.performance),
         *_warmups(Phase.HOST_SYNC, sides),
         *_alternating(Phase.HOST_SYNC, sides, counts.host_sync),
-        *_warmups(Phase.DUET, sides),
         *_alternating(Phase.DUET, sides, counts.performance),
     )
     return tuple(
@@ -82,7 +81,8 @@ def plan_start(
     """
     whole = (
         *_untimed(counts, sides),
-        *(trial for phase in TIMED_PHASES for trial in _warmups(phase, sides)),
+        *_warmups(Phase.PERFORMANCE, sides),
+        *_warmups(Phase.HOST_SYNC, sides),
     )
     return tuple(trial for trial in whole if trial.phase in phases)
 

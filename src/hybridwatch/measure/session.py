@@ -318,6 +318,8 @@ class Session:
 
             with ThreadPoolExecutor(len(group)) as threads:
                 made = list(threads.map(make, group, begun))
+            for planned in group:
+                bench.retire(planned.side)
         # An engine that was ended by request has failed nothing.
         require_wanted()
         self._done += len(group)

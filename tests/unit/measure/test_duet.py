@@ -26,6 +26,7 @@ class PretendedBench:
 
     def __init__(self, broken=None):
         self.broken = broken
+        self.retired = []
 
     def make_ready(self, side):
         if side == self.broken:
@@ -36,6 +37,9 @@ class PretendedBench:
 
     def discard(self, side):
         pass
+
+    def retire(self, side):
+        self.retired.append(side)
 
 
 @pytest.fixture
@@ -60,7 +64,9 @@ def both(number=0):
 # One after the other they would wait for each other until the limit of the test.
 @pytest.mark.timeout(60)
 def test_both_sides_are_loaded_at_the_same_time(session):
-    first, second = session._trials(PretendedBench(), both())
+    bench = PretendedBench()
+    first, second = session._trials(bench, both())
+    assert bench.retired == [0, 1], "the next block has engines of its own"
     assert (first.index, second.index) == (0, 1)
     assert [one.samples[0].values for one in (first, second)] == [(0.004,), (1.004,)]
     assert first.surroundings is second.surroundings is None
@@ -84,7 +90,7 @@ def test_the_plan_pairs_each_trial_of_a_duet_and_no_other(session):
     duets = [group for group in groups if group[0].phase is Phase.DUET]
     assert {len(group) for group in contracts} == {1}
     assert {tuple(sorted(one.side for one in group)) for group in duets} == {(0, 1)}
-    assert len(duets) == counts.performance + 1  # and a warm-up
+    assert len(duets) == counts.performance
     # Who begins changes from block to block.
     assert {group[0].side for group in duets if not group[0].warmup} == {0, 1}
 
