@@ -33,6 +33,7 @@ FOR_ENGINES = {
     "engine",
     "oracle",
     "dashboard",
+    "serve",
 }
 FOR_OTHERS_FILES = {"FILE.csv", "WORKLOAD.yaml", "FOLDER"}
 

@@ -9,12 +9,13 @@ from typing import Final
 
 import click
 
+from hybridwatch.cli.allowed_hosts import takes_hosts
 from hybridwatch.cli.options import ResultsFolder, default_results, examples
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.home import HOME_VARIABLE, home
 from hybridwatch.shipped import shipped
 from hybridwatch.watch.access import LOGIN, PASSWORD, Access, is_loopback, read_access
-from hybridwatch.watch.hosts import HOSTS, NAME
+from hybridwatch.watch.hosts import HOSTS
 
 _PORT: Final = 8501
 _LOOPBACK: Final = "127.0.0.1"
@@ -24,13 +25,6 @@ _SERVER: Final = "server.py"
 
 class DashboardError(HybridwatchError):
     """The dashboard cannot be started."""
-
-
-def _checked(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if not NAME.fullmatch(name):
-            raise click.BadParameter(f"expected a name without scheme and port, found {name!r}")
-    return names
 
 
 @click.command(
@@ -50,22 +44,9 @@ def _checked(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> t
 @click.option(
     "--port", type=click.IntRange(1, 65535), default=_PORT, show_default=True, help="TCP port."
 )
-@click.option(
-    "--host",
-    default=_LOOPBACK,
-    show_default=True,
-    help="Address to listen on. Unless it is loopback, everyone who can reach it sees the records, "
-    f"except where {PASSWORD} or a login is set (docs/dashboard.md, 'Who may look').",
-)
-@click.option(
-    "--allow-host",
-    "names",
-    multiple=True,
-    callback=_checked,
-    metavar="NAME",
-    help="Also answer under this name, such as that of a proxy in front; may be repeated. Loopback "
-    "and --host are always allowed. If --host means every address, so are any address and this "
-    "machine's name.",
+@takes_hosts(
+    "everyone who can reach it sees the records, "
+    f"except where {PASSWORD} or a login is set (docs/dashboard.md, 'Who may look')."
 )
 def command(results: Path, port: int, host: str, names: tuple[str, ...]) -> None:
     """Show the records in a browser until Ctrl-C.

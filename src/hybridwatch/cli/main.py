@@ -52,6 +52,7 @@ VERBS: Final[Mapping[str, str]] = {
     "sql": "Answer a question in SQL from the database of the records.",
     "index": "Read new records, so that the dashboard opens at once.",
     "dashboard": "Show the records in a browser.",
+    "serve": "Give stored runs to other programs, over HTTP.",
     "findings": "Write the page of figures measured on GPUs.",
     "page": "Write a page of the dashboard as one HTML file.",
 }

@@ -2,8 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
@@ -21,9 +20,9 @@ from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.record.seal import NO_DIGEST
 from hybridwatch.record.side_names import side_names
+from hybridwatch.report.record_list import ALONE, RunFilter, records_to_json
 from hybridwatch.store import Stored, list_records, read_run
 
-_SCHEMA: Final = 1
 _NAMED: Final = 4
 """Records without a digest that are named."""
 _SHOWN: Final = 20
@@ -33,33 +32,6 @@ _ROLES: Final = {
     Role.PLANTED: "planted fault",
 }
 """Runs of which the baseline says it all: the other side is like it but for the role."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ListOptions:
-    """Which runs are wanted; what is not given leaves all in.
-
-    Attributes:
-        scenario: Id or group.
-        build: Label of a side, or its beginning.
-        testbed: Id, or its beginning.
-        role: What the run is for.
-    """
-
-    scenario: str | None
-    build: str | None
-    testbed: str | None
-    role: str | None
-
-    def fits(self, run: Run) -> bool:
-        """Whether a run is wanted."""
-        group = f"{self.scenario}/"
-        return (
-            (self.scenario in {None, run.scenario.id} or run.scenario.id.startswith(group))
-            and run.testbed.id.startswith(self.testbed or "")
-            and any(build.label.startswith(self.build or "") for build in run.builds)
-            and self.role in {None, _role(run)}
-        )
 
 
 @click.command(
@@ -85,7 +57,7 @@ class _ListOptions:
 @click.option("--testbed", help="Only this machine; the beginning of its id is enough.")
 @click.option(
     "--role",
-    type=click.Choice([*(role.value for role in Role), "alone"]),
+    type=click.Choice([*(role.value for role in Role), ALONE]),
     help="Only runs with this purpose; alone means a run of one build.",
 )
 @takes_results("Folder whose records are listed.")
@@ -99,7 +71,8 @@ def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> N
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder; name one with --results")
     broken: dict[str, str] = {}
-    found = _read(results, _ListOptions(**wish).fits, broken)
+    wanted = RunFilter(**{name: value or "" for name, value in wish.items()})
+    found = _read(results, wanted.fits_run, broken)
     shown = list(found if everything else itertools.islice(found, _SHOWN + 1))
     more = not everything and len(shown) > _SHOWN
     shown = shown if everything else shown[:_SHOWN]
@@ -117,18 +90,6 @@ def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> N
         say(f"{path}: {why}", err=True)
 
 
-def records_to_json(
-    shown: Sequence[Stored], broken: Mapping[str, str], *, more: bool
-) -> dict[str, Any]:
-    """Turn a list of runs into plain values; fields as in ``docs/json.md``."""
-    return {
-        "schema_version": _SCHEMA,
-        "records": [_to_json(stored) for stored in shown],
-        "more": more,
-        "unreadable": [{"record": path, "reason": why} for path, why in broken.items()],
-    }
-
-
 def _read(results: Path, fits: Callable[[Run], bool], broken: dict[str, str]) -> Iterator[Stored]:
     """Read the wanted runs, the newest first, and note what cannot be read on the way."""
     for path in reversed(list_records(results)):
@@ -139,10 +100,6 @@ def _read(results: Path, fits: Callable[[Run], bool], broken: dict[str, str]) ->
         else:
             if fits(run):
                 yield Stored(path, run)
-
-
-def _role(run: Run) -> str:
-    return role_of(*run.builds).value if len(run.builds) == 2 else "alone"
 
 
 def _table(shown: Sequence[Stored]) -> Table:
@@ -173,18 +130,3 @@ def _builds(run: Run) -> str:
     if role in _ROLES:
         return f"{_ROLES[role]}, {run.builds[0].name}"
     return " \u2192 ".join(side_names(labels))
-
-
-def _to_json(stored: Stored) -> dict[str, Any]:
-    run = stored.run
-    return {
-        "run_id": run.id,
-        "record": str(stored.path),
-        "started_at": run.started_at.isoformat(),
-        "scenario": run.scenario.id,
-        "testbed": run.testbed.id,
-        "builds": [build.label for build in run.builds],
-        "role": _role(run),
-        "failed_trials": sum(trial.failure is not None for trial in run.trials),
-        "sha256": run.sha256,
-    }

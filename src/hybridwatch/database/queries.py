@@ -1,7 +1,8 @@
 """The questions that screens ask, each answered by the database for what it is about."""
 
+import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
@@ -97,6 +98,12 @@ class Index:
         except DatabaseError:
             return False  # whoever opens it anew says what is wrong
         return list_stamped(self.results) == self._listed
+
+    @cached_property
+    def stamp(self) -> str:
+        """A digest that changes with the records, and with the rules by which they are judged."""
+        lines = [f"{name} {astuple(one.stamp)}" for name, one in self._listed.items()]
+        return hashlib.sha256("\n".join([self._rules, *lines]).encode()).hexdigest()
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -307,14 +314,20 @@ class Index:
         return Series(points=points, levels=_shown(levels))
 
     def levels(
-        self, scenario: str, version: int, testbed: str
+        self, scenario: str, version: int, testbed: str, *metric: str
     ) -> Mapping[tuple[str, str], pd.DataFrame]:
         """Give the levels of every series of a scenario on a testbed, asked for at once.
+
+        Args:
+            scenario: Id.
+            version: Of the scenario.
+            testbed: Id.
+            metric: A metric and its statistic, when no others are wanted.
 
         Returns:
             By metric and statistic, as ``Series.levels``.
         """
-        here = zip(CELL, (scenario, int(version), testbed), strict=False)
+        here = zip(CELL, (scenario, int(version), testbed, *metric), strict=False)
         of_scenario = (SERIES.c[name] == value for name, value in here)
         found = self._frame(every_level(self._last, *of_scenario))
         series = found["series"].to_numpy(np.int64)

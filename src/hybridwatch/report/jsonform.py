@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
-from hybridwatch.analysis.cause import Cause, causes_in
+from hybridwatch.analysis.cause import Cause, Part, causes_in
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control
 from hybridwatch.analysis.death import Death, death_of
@@ -29,7 +29,9 @@ from hybridwatch.analysis.verdict import (
 )
 from hybridwatch.record.identity import EngineBuild, Testbed
 from hybridwatch.record.run import Answer, Looks
+from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.cause_text import cause_sentence
+from hybridwatch.triage import Alert
 
 REPORT_SCHEMA: Final = 1
 
@@ -107,6 +109,33 @@ def findings_to_json(result: GateResult, findings: ChangeReview) -> dict[str, An
     }
 
 
+def alert_to_json(alert: Alert) -> dict[str, Any]:
+    """Turn an alert and what people did about it into plain values."""
+    text = alert_text(alert)
+    return {
+        **_fields(alert.matter, "key", "scenario", "area", "testbed", "baseline", "contender"),
+        "status": alert.status.value,
+        "action": alert.rank.value,
+        **_fields(text, "what", "detail"),
+        "parts": [_part(part) for part in alert.cause.parts],
+        "run_id": alert.bad.run_id,
+        "newest_run_id": alert.newest.run_id,
+        "opened_at": _plain(alert.opened_by.started_at),
+        "muted_until": _plain(alert.muted_until),
+        "decisions": [
+            {
+                **_fields(entry, "number", "at", "who"),
+                **_fields(entry.act, "deed", "text", "until"),
+            }
+            for entry in alert.decisions.all
+        ],
+    }
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return _fields(part, "metric", "statistic", "verdict", "effect", "action")
+
+
 def _aged(report: Report, findings: ChangeReview) -> dict[str, Any]:
     age = _hours(findings.age_of(report))
     return {**comparison_to_json(report, findings.policy), "age_hours": age}
@@ -119,10 +148,7 @@ def _cause(cause: Cause, report: Report) -> dict[str, Any]:
         "better": cause.is_better,
         "action": cause.action.value,
         "sentence": cause_sentence(cause, report),
-        "parts": [
-            _fields(part, "metric", "statistic", "verdict", "effect", "action")
-            for part in cause.parts
-        ],
+        "parts": [_part(part) for part in cause.parts],
         "failure": None if death is None else _failure(death),
     }
 

@@ -27,7 +27,6 @@ from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
 from hybridwatch.cli.notify import notify_to_json
 from hybridwatch.cli.prune import plan_to_json
-from hybridwatch.cli.records import records_to_json
 from hybridwatch.cli.store import store_check_to_json
 from hybridwatch.database.update import open_index
 from hybridwatch.engine.commits import Commit
@@ -47,6 +46,7 @@ from hybridwatch.report.jsonform import (
     known_bad_to_json,
     to_json,
 )
+from hybridwatch.report.record_list import records_to_json
 from hybridwatch.report.replay import replay_to_json
 from hybridwatch.search.exact import Answer, Place
 from hybridwatch.store import Intake, Stored

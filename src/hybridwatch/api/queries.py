@@ -1,0 +1,109 @@
+"""What may be asked: the parameters of each question, checked before anything is looked up."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from hybridwatch.api.problem import wrong
+from hybridwatch.record.role import Role
+from hybridwatch.report.record_list import ALONE
+from hybridwatch.triage import Status
+
+MOST: Final = 200
+"""Entries of a page."""
+_USUAL: Final = 50
+_ROLES: Final = (*(role.value for role in Role), ALONE)
+_STATUSES: Final = tuple(status.value for status in Status)
+
+_Asked = TypeVar("_Asked", bound="Nothing")
+
+
+def _whole(value: Any) -> Any:
+    """Refuse what Python would take for a number and nobody else, such as 1_0."""
+    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+        raise ValueError("a whole number")
+    return value
+
+
+def _one_of(*allowed: str) -> Any:
+    def check(value: str) -> str:
+        if value and value not in allowed:
+            raise ValueError(f"one of {', '.join(allowed)}")
+        return value
+
+    return Annotated[str, AfterValidator(check), Field(json_schema_extra={"enum": [*allowed]})]
+
+
+class Nothing(BaseModel):
+    """A question without parameters."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PageQuery(Nothing):
+    """Which part of a list is wanted."""
+
+    limit: Annotated[int, BeforeValidator(_whole)] = Field(
+        _USUAL, ge=1, le=MOST, description="Entries of a page."
+    )
+    cursor: str = Field(
+        "",
+        max_length=400,
+        pattern=r"^[A-Za-z0-9_-]*$",
+        description="`next` of the page before.",
+    )
+
+
+class RunsQuery(PageQuery):
+    """Which runs are wanted, as ``hybridwatch records`` takes it."""
+
+    scenario: str = Field("", max_length=MOST, description="Only this scenario, or this group.")
+    build: str = Field("", max_length=MOST, description="Label of a side, or its beginning.")
+    testbed: str = Field("", max_length=MOST, description="Id of a machine, or its beginning.")
+    role: _one_of(*_ROLES) = Field("", description="What the run is for.")  # type: ignore[valid-type]
+
+
+class SeriesQuery(PageQuery):
+    """Which series are wanted."""
+
+    scenario: str = Field("", max_length=MOST, description="Only this scenario, or this group.")
+    testbed: str = Field("", max_length=MOST, description="Id of a machine, or its beginning.")
+    metric: str = Field("", max_length=MOST, description="Only this metric.")
+    statistic: str = Field("", max_length=MOST, description="Only this statistic.")
+
+
+class LevelsQuery(PageQuery):
+    """Which points of a series are wanted."""
+
+    build: str = Field("", max_length=MOST, description="Only builds whose label begins so.")
+
+
+class AlertsQuery(PageQuery):
+    """Which alerts are wanted."""
+
+    status: _one_of(*_STATUSES) = Field("", description="How it stands.")  # type: ignore[valid-type]
+    scenario: str = Field("", max_length=MOST, description="Only this scenario, or this group.")
+
+
+def parsed(model: type[_Asked], pairs: Sequence[tuple[str, str]]) -> _Asked:
+    """Read the parameters of a question.
+
+    Raises:
+        ProblemError: One of them is unknown, stands there twice, or is not what it should be.
+    """
+    given = dict(pairs)
+    if len(given) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in given if names.count(name) > 1)
+        raise wrong(twice, "it once", f"{names.count(twice)} times")
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(model.model_fields) or "no parameters"
+            raise wrong(name, f"one of {known}", name) from None
+        expected = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        raise wrong(name, expected, given.get(name, "")) from None

@@ -1,0 +1,48 @@
+"""``hybridwatch serve``: give stored runs to other programs, over HTTP."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+import uvicorn
+
+from hybridwatch.api.app import make_app
+from hybridwatch.api.view import Place, StoreView
+from hybridwatch.cli.allowed_hosts import takes_hosts
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.database.decisions import TRIAGE_VARIABLE
+from hybridwatch.errors import RecordError
+from hybridwatch.watch.access import is_loopback
+from hybridwatch.watch.checkout import checkout_here
+from hybridwatch.watch.hosts import read_hosts
+
+_PORT: Final = 8502
+
+
+@click.command(
+    "serve",
+    epilog=examples("hybridwatch serve --api", "hybridwatch serve --api --port 8600"),
+)
+@click.option("--api", is_flag=True, required=True, help="Serve the HTTP API (docs/api.md).")
+@takes_results("Folder whose records are served.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=_PORT, show_default=True, help="TCP port."
+)
+@takes_hosts("everyone who can reach it reads the records.")
+def command(*, api: bool, results: Path, port: int, host: str, names: tuple[str, ...]) -> None:  # noqa: ARG001
+    """Answer other programs over HTTP until Ctrl-C.
+
+    Runs, verdicts, series and alerts, as the verbs' --json tells them; /openapi.json describes
+    every question and answer. Needs the extra "api", but neither vLLM nor torch.
+    """
+    if not results.is_dir():
+        raise RecordError(f"--results {results}: expected a folder of records")
+    if not is_loopback(host):
+        click.echo(f"warning: everyone who can reach {host}:{port} reads every record", err=True)
+    view = StoreView(Place(results, checkout_here, os.environ.get(TRIAGE_VARIABLE, "")))
+    view.now()  # what is new is read before anybody waits for it
+    click.echo(f"hybridwatch serve: http://{host}:{port}/openapi.json (Ctrl-C ends it)")
+    app = make_app(view, read_hosts(" ".join((host, *names))).allow)
+    # Who asks is who connects: a header that says otherwise is a stranger's.
+    uvicorn.run(app, host=host, port=port, log_level="warning", proxy_headers=False)

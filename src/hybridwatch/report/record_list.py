@@ -1,0 +1,76 @@
+"""A list of stored runs as JSON, and which of them somebody wants to see."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hybridwatch.record.role import role_of
+from hybridwatch.record.run import Run
+from hybridwatch.store import Stored
+
+ALONE: Final = "alone"
+"""Stands for a role where a run has one build only."""
+_SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are wanted; what is empty leaves all in.
+
+    Attributes:
+        scenario: Id or group.
+        build: Label of a side, or its beginning.
+        testbed: Id, or its beginning.
+        role: What the run is for (``Role``), or ``alone``.
+    """
+
+    scenario: str = ""
+    build: str = ""
+    testbed: str = ""
+    role: str = ""
+
+    def fits(self, scenario: str, testbed: str, builds: Sequence[str], role: str) -> bool:
+        """Whether a run of this scenario, testbed, labels of builds and role is wanted."""
+        return (
+            (self.scenario in {"", scenario} or scenario.startswith(f"{self.scenario}/"))
+            and testbed.startswith(self.testbed)
+            and any(label.startswith(self.build) for label in builds)
+            and self.role in {"", role}
+        )
+
+    def fits_run(self, run: Run) -> bool:
+        """Whether a run is wanted."""
+        labels = [build.label for build in run.builds]
+        return self.fits(run.scenario.id, run.testbed.id, labels, _role(run))
+
+
+def records_to_json(
+    shown: Sequence[Stored], broken: Mapping[str, str], *, more: bool
+) -> dict[str, Any]:
+    """Turn a list of runs into plain values; fields as in ``docs/json.md``."""
+    return {
+        "schema_version": _SCHEMA,
+        "records": [record_to_json(stored) for stored in shown],
+        "more": more,
+        "unreadable": [{"record": path, "reason": why} for path, why in broken.items()],
+    }
+
+
+def record_to_json(stored: Stored) -> dict[str, Any]:
+    """Turn one run of a list into plain values."""
+    run = stored.run
+    return {
+        "run_id": run.id,
+        "record": str(stored.path),
+        "started_at": run.started_at.isoformat(),
+        "scenario": run.scenario.id,
+        "testbed": run.testbed.id,
+        "builds": [build.label for build in run.builds],
+        "role": _role(run),
+        "failed_trials": sum(trial.failure is not None for trial in run.trials),
+        "sha256": run.sha256,
+    }
+
+
+def _role(run: Run) -> str:
+    return role_of(*run.builds).value if len(run.builds) == 2 else ALONE

@@ -1,0 +1,42 @@
+"""A server over a store with a regression that somebody has answered."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.update import open_index
+from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.store import write_run
+from hybridwatch.triage.act import acknowledge
+from tests.builders import BASELINE, NEWER, a_run
+from tests.unit.api.serving import app_over, serving
+from tests.unit.database.stores import add
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+ALONE = "aaaaaaaa"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four comparisons, of which the last is slower, and a run of one build."""
+    results: Path = tmp_path_factory.mktemp("store")
+    for number in range(1, 4):
+        add(results, number, builds=(BASELINE, NEWER))
+    add(results, 4, slower=1.3, builds=(BASELINE, NEWER))
+    write_run(results, replace(a_run({"output_throughput": (10.0, 11.0)}), id=ALONE))
+    alerts = find_alerts(results, open_index(results), Checkout(), NOW)
+    with open_triage(results) as triage:
+        triage.decide(alerts[0], acknowledge("known since 0.28"), "ada", NOW)
+    return results
+
+
+@pytest.fixture(scope="module")
+def client(store: Path) -> Iterator[httpx.Client]:
+    with serving(app_over(store)) as speaking:
+        yield speaking

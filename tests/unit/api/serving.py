@@ -1,0 +1,56 @@
+"""The API's own server, in a thread of the test, on a port that is free."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+
+from hybridwatch.api.app import make_app
+from hybridwatch.api.view import Place, StoreView
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.watch.hosts import read_hosts
+
+_STARTING_S: Final = 30
+
+
+def app_over(results: Path) -> Starlette:
+    """Make the server of a store, as ``hybridwatch serve`` does."""
+    return make_app(StoreView(Place(results, Checkout)), read_hosts("127.0.0.1").allow)
+
+
+@contextmanager
+def serving(app: Starlette) -> Iterator[httpx.Client]:
+    """Serve and give what speaks to it; always ends it.
+
+    Raises:
+        TimeoutError: It did not start.
+    """
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(app, log_level="warning", proxy_headers=False, lifespan="off")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            _wait(server)
+            address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            with httpx.Client(base_url=address, timeout=60) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _wait(server: uvicorn.Server) -> None:
+    deadline = time.monotonic() + _STARTING_S
+    while not server.started:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no server within {_STARTING_S} s")
+        time.sleep(0.01)

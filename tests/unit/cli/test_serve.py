@@ -1,0 +1,51 @@
+"""``hybridwatch serve``: a process of its own that answers, and what it refuses to begin."""
+
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+from click.testing import CliRunner
+
+from hybridwatch.cli.main import cli
+from tests.unit.database.stores import add
+
+PROGRAM = (sys.executable, "-c", "from hybridwatch.cli.main import main; main()")
+PATIENCE_S = 60
+
+
+def once_up(address: str, process: subprocess.Popen[bytes]) -> httpx.Response:
+    deadline = time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            return httpx.get(address, timeout=PATIENCE_S)
+        except httpx.ConnectError:
+            time.sleep(0.1)
+    raise TimeoutError(address)
+
+
+def test_it_answers_on_loopback_under_a_name_that_was_given(tmp_path: Path) -> None:
+    add(tmp_path, 1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["serve", "--api", "--results", str(tmp_path), "--port", str(port)]
+    with subprocess.Popen([*PROGRAM, *words, "--allow-host", "bench.example"]) as process:
+        try:
+            address = f"http://127.0.0.1:{port}/v1/runs"
+            assert len(once_up(address, process).json()["items"]) == 1
+            for name, status in (("bench.example", 200), ("evil.example", 421)):
+                assert httpx.get(address, headers={"host": name}).status_code == status
+        finally:
+            process.terminate()
+
+
+def test_it_needs_a_folder_and_to_be_told_what_to_serve(tmp_path: Path) -> None:
+    nowhere = CliRunner().invoke(cli, ["serve", "--api", "--results", str(tmp_path / "none")])
+    assert nowhere.exit_code == 2
+    assert "expected a folder of records" in nowhere.output
+    untold = CliRunner().invoke(cli, ["serve", "--results", str(tmp_path)])
+    assert untold.exit_code == 2
+    assert "--api" in untold.output
