@@ -16,7 +16,7 @@ TIMED = (Phase.PERFORMANCE, Phase.HOST_SYNC)
 class MadeUpBench:
     """Stands for ``Bench``: engines that are always there."""
 
-    def __init__(self, scenario: Scenario, *_: object, **__: object) -> None:
+    def __init__(self, scenario: Scenario, *_: object) -> None:
         self.scenario = scenario
         self.engine = lambda _side: None
 

@@ -162,7 +162,7 @@ class Session:
             self._say,
             cuda_numbers(self._gpus.devices),
             lm_eval,
-            apart=self._is_duet,
+            self._is_duet,
         )
 
     def __enter__(self) -> Self:
