@@ -128,6 +128,23 @@ def test_phases_choose_what_is_measured_and_what_is_expected(checkout, monkeypat
     assert "accuracy" not in result.output
 
 
+def test_a_duet_is_a_run_of_pairs_that_is_compared(checkout, monkeypatch):
+    machine = Machine(slower=0.2)
+    result = call(checkout, machine, *TWO, "--phases", "duet", monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    trials = record_of(checkout).trials
+    assert [trial.side for trial in trials[:4]] == [0, 1, 1, 0]
+    assert {trial.phase for trial in trials} == {Phase.DUET}
+    assert "duet_cpu_time" in result.output
+
+
+def test_a_duet_of_one_is_refused(checkout, monkeypatch):
+    words = ("--build", "tiny-1.0", "--phases", "duet")
+    result = call(checkout, Machine(), *words, monkeypatch=monkeypatch)
+    assert "expected two builds that compute on a CPU, found tiny-1.0 (cpu)" in result.output
+    assert result.exit_code == 2
+
+
 def test_trials_set_the_first_look(checkout, monkeypatch):
     words = (*TWO, "--until-decided", "--trials", "20")
     call(checkout, Machine(), *words, monkeypatch=monkeypatch)
@@ -224,7 +241,7 @@ def test_a_trial_that_fails_leaves_no_watch_behind(checkout, monkeypatch):
         ),
         (
             (*TWO, "--phases", "contracts"),
-            "expected contract, accuracy, performance, host-sync, found",
+            "expected contract, accuracy, performance, host-sync, duet, found",
         ),
         ((*TWO, "--until-decided", "--max-minutes", "0"), "0.0 is not in the range x>0"),
     ],
