@@ -17,7 +17,7 @@ from hybridwatch.store import write_run
 from tests.builders import a_comparison, noisy, with_failures
 from tests.situations import HOSTILE
 
-# In no lock: with this package alone Ray takes OpenTelemetry for installed, and its head does not start.
+# In no lock: with this package alone Ray takes OpenTelemetry for installed, and does not start.
 pytest.importorskip(
     "opentelemetry.proto.trace.v1.trace_pb2", reason="needs `pip install opentelemetry-proto`"
 )
