@@ -24,6 +24,8 @@ def load(dtype):
     same = layer.weight.shape == weight.shape and torch.equal(layer.weight, weight)
     return "as it was" if same else "packed"
 
+if not hasattr(torch.ops._C, "causal_conv1d_weight_pack"):
+    raise SystemExit("told:,no packer")
 told = [load(torch.float32)]
 unpacked_conv_weights().install()
 print("told:", *told, load(torch.float32), load(torch.bfloat16), sep=",")
@@ -35,6 +37,8 @@ def test_only_what_the_packer_knows_is_packed(sides):
         [str(sides[0].spec.interpreter), "-c", LOAD],
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
+    if done.stderr.endswith("told:,no packer\n"):
+        pytest.skip("what is compiled for this processor (no AVX-512) packs no weights")
     assert done.returncode == 0, done.stderr[-3000:]
     # The first is the fault itself.
     assert done.stdout.splitlines()[-1] == "told:,refused,as it was,packed"
