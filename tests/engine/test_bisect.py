@@ -89,7 +89,7 @@ def test_commit_among_64_is_found_whatever_does_not_start(tmp_path, package, res
 def test_slower_commit_among_64_is_in_what_is_named(tmp_path, package, results, seed):
     (tmp_path / "repo").mkdir()
     history = a_history(tmp_path / "repo", package, SLOW_STEP, seed=seed)
-    words = ("--metric", "engine_cpu_time", "--max-minutes", "90")
+    words = ("--metric", "duet_cpu_time", "--max-minutes", "90")
     said = bisected(history, results, *words, found=False)
     named = {one["name"] for one in said["answer"]["suspects"]}
     assert history.culprit in named

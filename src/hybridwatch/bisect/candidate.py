@@ -38,6 +38,11 @@ class Rung:
     candidates: tuple[Candidate, ...]
 
     @property
+    def ends(self) -> tuple[Candidate, Candidate]:
+        """The earlier and the later end."""
+        return self.candidates[0], self.candidates[-1]
+
+    @property
     def last(self) -> int:
         """Position of the later end."""
         return len(self.candidates) - 1

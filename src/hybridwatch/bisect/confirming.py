@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.bisect.candidate import Candidate
-from hybridwatch.bisect.hunt import END_BLOCKS, Hunt, TimedQuestion
+from hybridwatch.bisect.hunt import Hunt, TimedQuestion, end_blocks
 from hybridwatch.bisect.meter import outcome_of, timed_outcome
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.outcome_words import timed_words, value_words
@@ -28,12 +28,14 @@ class Confirmation:
         text: What was seen.
         labels: The builds, as their engines reported them.
         record: Where the run is; empty of an engine that gave none.
+        ratios: Log ratios of its blocks; of times.
     """
 
     holds: bool
     text: str
     labels: tuple[str, str]
     record: str
+    ratios: tuple[float, ...] = ()
 
 
 def confirm(
@@ -85,14 +87,14 @@ def _of_times(
     hunt: Hunt, question: TimedQuestion, labels: tuple[str, str], keep: Callable[[Run], Path]
 ) -> Confirmation:
     metric = metric_of(question.metric)
-    run = hunt.meter.session(labels, {phase_of(metric)}, END_BLOCKS)
+    run = hunt.meter.session(labels, {phase_of(metric)}, end_blocks(metric.id))
     outcome = timed_outcome(run, metric, 0.0)
     record = str(keep(run))
     named = run.builds[0].label, run.builds[1].label
     if outcome.state is not State.MEASURED:
         return Confirmation(False, outcome.reason, named, record)
     holds = question.effect.is_changed(outcome.ratios)
-    return Confirmation(holds, timed_words(outcome), named, record)
+    return Confirmation(holds, timed_words(outcome), named, record, outcome.ratios)
 
 
 def _confirmed(

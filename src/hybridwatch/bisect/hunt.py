@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.bisect.candidate import Candidate, Rung
 from hybridwatch.bisect.journal import Journal
@@ -20,17 +21,27 @@ from hybridwatch.bisect.question import Question, Wanted, exact_question, is_exa
 from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.metric import metric_of
 from hybridwatch.process import require_wanted
+from hybridwatch.record.run import Phase
 from hybridwatch.search.belief import CONFIDENCE, Belief
 from hybridwatch.search.exact import Answer, Place, find_exact, next_positions
 from hybridwatch.search.timed import Choice, Costs, Effect, effect_of, find_timed
 
 END_BLOCKS: Final = 20
 """Blocks by which two builds are compared that the whole search rests on."""
-_END_SESSIONS: Final = 3
+_END_DUETS: Final = 4
+"""The same where each block starts both engines anew: it is worth as much as a session."""
+_FEWEST_END_SESSIONS: Final = 2
+"""Of half as many blocks each: one session does not show how far two of them lie apart."""
+_MOST_END_SESSIONS: Final = 6
 """Sessions after which ends that do not differ beyond noise are called the same."""
 _CONTRACTS: Final = "contracts"
 _MINUTE: Final = 60.0
 _VERDICTS: Final = {Wanted.REGRESSION: Verdict.REGRESSION, Wanted.FIX: Verdict.IMPROVEMENT}
+
+
+def end_blocks(metric: str) -> int:
+    """Give the number of blocks by which ends are compared."""
+    return _END_DUETS if phase_of(metric_of(metric)) is Phase.DUET else END_BLOCKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +175,7 @@ class Hunt:
             LostProbeError: An end will not be measured.
             KeyboardInterrupt: A stop was requested; what was measured is kept.
         """
-        first, last = rung.candidates[0], rung.candidates[-1]
+        first, last = rung.ends
         metric = self.wish.metric
         if not metric or is_exact(metric):
             self._expect((first, last))
@@ -206,7 +217,7 @@ class Hunt:
         """Say on which side of the change a candidate is by one measurement."""
         if isinstance(question, Question):
             return question.answer(self.contracts(candidate))
-        outcome = self.times(first, candidate, question.metric, END_BLOCKS)
+        outcome = self.times(first, candidate, question.metric, end_blocks(question.metric))
         if outcome.state is not State.MEASURED:
             return Answer.SKIPPED
         is_changed = question.effect.is_changed(outcome.ratios)
@@ -267,14 +278,14 @@ class Hunt:
             metric = self._clearest(first, last)
             if not metric:
                 return None
-        ratios: list[float] = []
-        for _ in range(_END_SESSIONS):
-            outcome = self.times(first, last, metric, END_BLOCKS)
+        sessions: list[Sequence[float]] = []
+        while len(sessions) < _MOST_END_SESSIONS:
+            outcome = self.times(first, last, metric, end_blocks(metric) // 2)
             if outcome.state is not State.MEASURED:
                 raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
-            ratios += outcome.ratios
-            effect = effect_of(ratios)
-            if effect.is_clear:
+            sessions.append(outcome.ratios)
+            effect = effect_of(sessions)
+            if effect.is_clear and len(sessions) >= _FEWEST_END_SESSIONS:
                 break
         else:
             return None
@@ -298,7 +309,28 @@ class Hunt:
         return outcome.metric
 
     def _search_timed(self, rung: Rung, question: TimedQuestion) -> Finding:
-        made: list[Measurement] = []
+        self.say(f"{question.metric}: {change_words(question.effect.size)} between the ends")
+        weights = [candidate.weight for candidate in rung.candidates[1:]]
+        return self._go_on(rung, question, question.effect.belief(weights), ())
+
+    def reconsider(self, finding: Finding, ratios: Sequence[float]) -> Finding:
+        """Learn what the pair that a search by times named gave side by side, and go on.
+
+        Args:
+            finding: What the search named.
+            ratios: Log ratios of the pair's blocks.
+        """
+        question, belief, place = finding.question, finding.belief, finding.place
+        if not isinstance(question, TimedQuestion) or belief is None:
+            raise TypeError("only a search by times can be wrong")
+        likelihoods = question.effect.log_likelihoods(ratios)
+        belief = belief.after(place.bad, *likelihoods, beside=place.good)
+        return self._go_on(finding.rung, question, belief, finding.measured)
+
+    def _go_on(
+        self, rung: Rung, question: TimedQuestion, begin: Belief, before: tuple[Measurement, ...]
+    ) -> Finding:
+        made = list(before)
         first = rung.candidates[0]
 
         def ask(choice: Choice) -> Sequence[float] | None:
@@ -308,9 +340,6 @@ class Hunt:
             self.say(f"  {candidate.title}: {timed_words(outcome)}")
             return outcome.ratios if outcome.state is State.MEASURED else None
 
-        self.say(f"{question.metric}: {change_words(question.effect.size)} between the ends")
-        weights = [candidate.weight for candidate in rung.candidates[1:]]
-        begin = question.effect.belief(weights)
         belief = find_timed(begin, question.effect, question.costs, ask, self.may_go_on)
         best = belief.best()
         found = best if best.mass >= CONFIDENCE else belief.credible()

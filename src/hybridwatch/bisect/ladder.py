@@ -125,7 +125,7 @@ class Ladder:
 
     def _descend(self, found: Descent) -> None:
         for rung in self._rungs(found):
-            self.say(f"{rung.name}: {rung.last} between {_span(rung)}")
+            self.say(f"{rung.name}: {rung.last} between {_span(rung.ends)}")
             try:
                 finding = self.hunt.search(rung)
             except BuildError as error:
@@ -134,15 +134,25 @@ class Ladder:
                 found.notes.append(f"no {rung.name} were searched: {error}")
                 continue
             if found.findings and finding.question is None:
-                found.notes.append(f"{rung.name} between {_span(rung)}: {finding.why_not}")
+                found.notes.append(f"{rung.name} between {_span(rung.ends)}: {finding.why_not}")
             found.findings.append(finding)
-        answer = found.answer
-        if answer.question is None or not answer.is_exhausted:
-            return
-        first, last = answer.pair
-        found.confirmation = confirm(self.hunt, answer.question, (first, last), self.keep)
-        if found.confirmation.holds and self.hunt.may_go_on():
-            self._look_closer(found, answer.question, first, last)
+        self._confirm(found)
+        question = found.answer.question
+        is_sure = found.confirmation is not None and found.confirmation.holds
+        if question is not None and is_sure and self.hunt.may_go_on():
+            self._look_closer(found, question, *found.answer.pair)
+
+    def _confirm(self, found: Descent) -> None:
+        """Measure the pair side by side; by times search on while it does not hold."""
+        while (answer := found.answer).question is not None and answer.is_exhausted:
+            sure = confirm(self.hunt, answer.question, answer.pair, self.keep)
+            found.confirmation = sure
+            if sure.holds or not sure.ratios or not self.hunt.may_go_on():
+                return
+            self.say(f"  {_span(answer.pair)}, side by side: {sure.text}; the search goes on")
+            at = found.findings.index(answer)
+            found.findings[at] = self.hunt.reconsider(answer, sure.ratios)
+        found.confirmation = None
 
     def _rungs(self, found: Descent) -> Iterator[Rung]:
         """Give the first list, then the commits between two releases if there is a clone."""
@@ -198,6 +208,6 @@ class Ladder:
             found.proofs.append(Proof(switch.fix, switch.label, answer is became))
 
 
-def _span(rung: Rung) -> str:
-    first, last = rung.candidates[0], rung.candidates[-1]
+def _span(pair: tuple[Candidate, Candidate]) -> str:
+    first, last = pair
     return f"{first.title} and {last.title}"

@@ -26,7 +26,6 @@ from hybridwatch.scenario.scenario import Scenario
 _Reader = Callable[[Run, float], Outcome]
 """Reads a run that took so many minutes."""
 _MINUTE: Final = 60.0
-_FEWEST_BLOCKS: Final = 3
 _LONGEST_REASON: Final = 200
 
 
@@ -149,10 +148,10 @@ def timed_outcome(run: Run, metric: Metric, minutes: float) -> Outcome:
     """Read the blocks of a run of two sides."""
     label = run.builds[1].label
     blocks = pair_of(Subject(metric, metric.kind.statistic), *sides_of(run)).blocks
-    if blocks is None or blocks.n < _FEWEST_BLOCKS or not blocks.has_ratios:
+    if blocks is None or not blocks.n or not blocks.has_ratios:
         failed = (*run.failed(0), *run.failed(1))
         reasons = [trial.failure.reason for trial in failed if trial.failure]
-        reason = reasons[0] if reasons else f"no {metric.id} in {_FEWEST_BLOCKS} blocks or more"
+        reason = reasons[0] if reasons else f"no {metric.id} of both sides"
         died = any(trial.failure.engine_died for trial in failed if trial.failure)
         state = State.DIES if died else State.NO_VALUE
         return Outcome(state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes)

@@ -36,7 +36,7 @@ def timed_words(outcome: Outcome) -> str:
     """Say what a measurement of times gave."""
     if outcome.state is not State.MEASURED:
         return f"skipped, {outcome.state.value}: {first_line(outcome.reason)}"
-    return f"{change_words(effect_of(outcome.ratios).size)} in {len(outcome.ratios)} blocks"
+    return f"{change_words(effect_of([outcome.ratios]).size)} in {len(outcome.ratios)} blocks"
 
 
 def unchanged_words(metric: str, first: Outcome, last: Outcome) -> str:

@@ -7,8 +7,7 @@ simulates histories whose culprit is known and writes the page.
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Final
@@ -31,13 +30,18 @@ from hybridwatch.search.timed import (
 HISTORIES: Final = 500
 NOISES: Final = (0.01, 0.03, 0.05)
 STEPS: Final = (0.03, 0.06, 0.12)
+SCATTERS: Final = (0.01, 0.02)
+"""Of sessions beside busy neighbours; with the middle noise, and all steps but the smallest."""
 COMMITS: Final = 64
 BROKEN: Final = 5
 BUDGET: Final = 60.0
 """Minutes behind the measurement of the ends."""
 SESSION_BLOCKS: Final = 10
 """Of the ways that do not choose."""
-_END_BLOCKS: Final = 20
+_END_BLOCKS: Final = 10
+_END_SESSIONS: Final = (2, 6)
+"""The fewest and the most."""
+_PAIR_BLOCKS: Final = 20
 _COSTS: Final = Costs(start=0.75, block=0.1)
 _KINDS: Final = ((4.0, 0.25), (1.0, 0.5), (0.05, 0.25))
 """Weights of commits, and how many have each."""
@@ -56,6 +60,7 @@ class History:
         broken: Those whose engine does not start.
         noise: Standard deviation of a block's log ratio.
         step: What the culprit did, as a log ratio.
+        scatter: Standard deviation of sessions of the same builds, as a log ratio.
         rng: Of the measurements.
         minutes: Spent so far.
         sessions: Made so far.
@@ -66,18 +71,20 @@ class History:
     broken: frozenset[int]
     noise: float
     step: float
+    scatter: float
     rng: Generator
     minutes: float = field(default=0.0)
     sessions: int = field(default=0)
 
     def ends(self) -> Effect:
-        """Measure the ends, up to three times, until they differ beyond noise."""
-        blocks: list[float] = []
-        for _ in range(3):
-            blocks += self._session(len(self.weights), _END_BLOCKS)
-            if effect_of(blocks).is_clear:
+        """Measure the ends until they differ beyond noise."""
+        fewest, most = _END_SESSIONS
+        sessions: list[list[float]] = []
+        while len(sessions) < most:
+            sessions.append(self._session(_END_BLOCKS, is_changed=True))
+            if len(sessions) >= fewest and effect_of(sessions).is_clear:
                 break
-        return effect_of(blocks)
+        return effect_of(sessions)
 
     def ask(self, choice: Choice) -> Sequence[float] | None:
         """Measure a commit beside the good end."""
@@ -86,15 +93,21 @@ class History:
             self.minutes += _COSTS.start / 2
             return None
         self.minutes += _COSTS.of(choice.blocks)
-        return self._session(choice.at, choice.blocks)
+        return self._session(choice.blocks, is_changed=choice.at >= self.culprit)
+
+    def pair(self, good: int, bad: int) -> list[float]:
+        """Measure two commits side by side."""
+        self.sessions += 1
+        self.minutes += _COSTS.of(_PAIR_BLOCKS)
+        return self._session(_PAIR_BLOCKS, is_changed=good < self.culprit <= bad)
 
     def may_go_on(self) -> bool:
         """Whether there is time left."""
         return self.minutes < BUDGET
 
-    def _session(self, at: int, blocks: int) -> list[float]:
-        center = self.step if at >= self.culprit else 0.0
-        offset = SESSION_SCATTER * self.rng.standard_normal()
+    def _session(self, blocks: int, *, is_changed: bool) -> list[float]:
+        center = self.step if is_changed else 0.0
+        offset = self.scatter * self.rng.standard_normal()
         spread = np.where(self.rng.random(blocks) < _DISTURBED, _HOW_MUCH, 1.0) * self.noise
         drawn: list[float] = (center + offset + spread * self.rng.standard_normal(blocks)).tolist()
         return drawn
@@ -125,6 +138,13 @@ def without_prior(history: History, effect: Effect) -> Named:
     return _ours(history, effect, (1.0,) * len(history.weights))
 
 
+def with_fixed_scatter(history: History, effect: Effect) -> Named:
+    """Take the scatter of a quiet machine for granted, and ask no pair."""
+    begin = effect.belief(history.weights)
+    known = np.where(effect.scatters == SESSION_SCATTER, begin.joint, 0.0)
+    return _named(_searched(history, effect, replace(begin, joint=known / known.sum())))
+
+
 def plainly(history: History, effect: Effect) -> Named:
     """Halving, where a session on the wrong side of half the effect decides for good."""
 
@@ -151,6 +171,7 @@ def by_bayesect(history: History, effect: Effect) -> Named:
 WAYS: Final[dict[str, Way]] = {
     "hybridwatch": ours,
     "hybridwatch, all commits alike": without_prior,
+    "scatter of a quiet machine taken for granted": with_fixed_scatter,
     "plain bisection": plainly,
     "git-bayesect's rule": by_bayesect,
 }
@@ -175,7 +196,28 @@ class Outcome:
     minutes: float
 
 
-def simulated(way: Way, noise: float, step: float, seed: int, number: int) -> Outcome | None:
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A machine and a change.
+
+    Attributes:
+        noise: Standard deviation of a block's log ratio.
+        step: By how much the culprit is slower; 0.06 is 6 %.
+        scatter: Standard deviation of sessions of the same builds, as a log ratio.
+    """
+
+    noise: float
+    step: float
+    scatter: float = SESSION_SCATTER
+
+
+SETTINGS: Final = (
+    *(Setting(noise, step) for noise in NOISES for step in STEPS),
+    *(Setting(NOISES[1], step, scatter) for scatter in SCATTERS for step in STEPS[1:]),
+)
+
+
+def simulated(way: Way, setting: Setting, seed: int, number: int) -> Outcome | None:
     """Search one history.
 
     Returns:
@@ -187,7 +229,8 @@ def simulated(way: Way, noise: float, step: float, seed: int, number: int) -> Ou
     culprit = int(rng.choice(COMMITS, p=drawn / drawn.sum())) + 1
     others = [at for at in range(1, COMMITS) if at != culprit]
     broken = frozenset(map(int, rng.choice(others, size=BROKEN, replace=False)))
-    history = History(tuple(drawn.tolist()), culprit, broken, noise, float(np.log1p(step)), rng)
+    step, weights = float(np.log1p(setting.step)), tuple(drawn.tolist())
+    history = History(weights, culprit, broken, setting.noise, step, setting.scatter, rng)
     effect = history.ends()
     if not effect.is_clear:
         return None
@@ -202,12 +245,15 @@ def simulated(way: Way, noise: float, step: float, seed: int, number: int) -> Ou
 def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
     """Simulate everything and write the page."""
     rows = []
-    for noise, step in product(NOISES, STEPS):
-        tell(f"noise {noise:.0%}, step {step:.0%}")
+    for setting in SETTINGS:
+        tell(str(setting))
         for name, way in WAYS.items():
-            found = [simulated(way, noise, step, seed, number) for number in range(histories)]
-            rows.append(_row(noise, step, name, found))
-    head = "| noise | step | way | ends differ | right | holds it | named | sessions | minutes |"
+            found = [simulated(way, setting, seed, number) for number in range(histories)]
+            rows.append(_row(setting, name, found))
+    head = (
+        "| noise | step | sessions apart | way | ends differ | right | holds it | named | sessions "
+        "| minutes |"
+    )
     return "\n".join(
         [
             "# Bisection by times, simulated",
@@ -220,7 +266,7 @@ def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
             *_explanation(histories),
             "",
             head,
-            "|---|---|---|---|---|---|---|---|---|",
+            "|---|---|---|---|---|---|---|---|---|---|",
             *rows,
             "",
         ]
@@ -231,8 +277,8 @@ def _explanation(histories: int) -> list[str]:
     made = (
         f"{histories} histories a row, each of {COMMITS} commits of which {BROKEN} do not start "
         "and one made a step slower. The noise is that of one block's log ratio; "
-        f"{_DISTURBED:.0%} of the blocks are {_HOW_MUCH:g} times as noisy, and two sessions of "
-        f"the same builds lie {SESSION_SCATTER:.1%} apart. A session takes {_COSTS.start:g} "
+        f"{_DISTURBED:.0%} of the blocks are {_HOW_MUCH:g} times as noisy. *Sessions apart*: the "
+        f"standard deviation of sessions of the same builds. A session takes {_COSTS.start:g} "
         f"minutes to start and {_COSTS.block:g} a block; {BUDGET:g} minutes are the budget. "
         "Culprits are drawn by the weights that the first way knows."
     )
@@ -242,14 +288,16 @@ def _explanation(histories: int) -> list[str]:
         "start. *Holds it*: what is named holds the culprit. *Named*: commits that are named, "
         "mean. *Sessions*: behind the ends, median. Plain bisection and git-bayesect make "
         f"sessions of {SESSION_BLOCKS} blocks and are told on which side of half the effect each "
-        "lies."
+        "lies. The first two ways measure the pair that they name side by side, and search on "
+        "if it does not hold."
     )
     return [made, "", columns]
 
 
-def _row(noise: float, step: float, name: str, found: Sequence[Outcome | None]) -> str:
+def _row(setting: Setting, name: str, found: Sequence[Outcome | None]) -> str:
     made = [one for one in found if one is not None]
-    cells = [f"{noise:.0%}", f"{step:.0%}", name, _share(len(made), len(found))]
+    machine = [f"{setting.noise:.0%}", f"{setting.step:.0%}", f"{setting.scatter:.1%}"]
+    cells = [*machine, name, _share(len(made), len(found))]
     if made:
         cells += [
             _share(sum(one.right for one in made), len(made)),
@@ -266,8 +314,19 @@ def _share(part: int, whole: int) -> str:
 
 
 def _ours(history: History, effect: Effect, weights: Sequence[float]) -> Named:
-    begin = effect.belief(weights)
-    return _named(find_timed(begin, effect, _COSTS, history.ask, history.may_go_on))
+    belief = _searched(history, effect, effect.belief(weights))
+    while (best := belief.best()).mass >= CONFIDENCE and history.may_go_on():
+        seen = history.pair(best.good, best.bad)
+        if effect.is_changed(seen):
+            break
+        likelihoods = effect.log_likelihoods(seen)
+        belief = belief.after(best.bad, *likelihoods, beside=best.good)
+        belief = _searched(history, effect, belief)
+    return _named(belief)
+
+
+def _searched(history: History, effect: Effect, begin: Belief) -> Belief:
+    return find_timed(begin, effect, _COSTS, history.ask, history.may_go_on)
 
 
 def _named(belief: Belief) -> Named:

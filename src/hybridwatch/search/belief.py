@@ -33,11 +33,12 @@ class Range:
 class Belief:
     """A probability for each position from 1, the first after the good end, to the bad end.
 
-    How large the change is is not known for sure either, and what one measurement tells of that
-    counts for all others. So there is a probability for each position and size together.
+    How large the change is and how far measurements scatter is not known for sure either, and what
+    one measurement tells of that counts for all others. So there is a probability for each position
+    together with each of these.
 
     Attributes:
-        joint: The probabilities; a row for each position, a column for each size.
+        joint: The probabilities; a row for each position, a column for each size and scatter.
         skipped: Positions that cannot be measured. One of them may be the change, but nothing tells
             it from the next one that can.
     """
@@ -50,6 +51,12 @@ class Belief:
         """The probability of each position; the first is that of position 1."""
         whole: Array = self.joint.sum(axis=1)
         return whole
+
+    @property
+    def columns(self) -> Array:
+        """The probability of each column."""
+        found: Array = self.joint.sum(axis=0)
+        return found
 
     @property
     def last(self) -> int:
@@ -65,16 +72,19 @@ class Belief:
         """How likely each position is changed: the change is there or before it."""
         return np.cumsum(self.masses)[np.asarray(positions, dtype=np.int64) - 1]
 
-    def after(self, at: int, if_unchanged: float, if_changed: Array) -> "Belief":
+    def after(self, at: int, if_unchanged: Array, if_changed: Array, beside: int = 0) -> "Belief":
         """Learn a measurement (Bayes' rule).
 
         Args:
             at: What was measured.
-            if_unchanged: Logarithm of how likely the measurement is of an unchanged position.
-            if_changed: The same of a changed one, for each size.
+            if_unchanged: Logarithms of how likely the measurement is if the change does not lie
+                between the two that were measured, for each column.
+            if_changed: The same if it does.
+            beside: The earlier position that it was measured beside; 0 is the good end.
         """
         positions = np.arange(1, self.last + 1)[:, None]
-        likely = np.where(positions <= at, if_changed, if_unchanged)
+        is_between = (beside < positions) & (positions <= at)
+        likely = np.where(is_between, if_changed, if_unchanged)
         weights = self.joint * np.exp(likely - likely.max())
         return replace(self, joint=weights / weights.sum())
 
@@ -105,12 +115,12 @@ class Belief:
         return Range(low, high, float(self.joint[low:high].sum()))
 
 
-def belief_of(weights: Sequence[float], sizes: Sequence[float] = (1.0,)) -> Belief:
+def belief_of(weights: Sequence[float], columns: Sequence[float] = (1.0,)) -> Belief:
     """Begin with what is known before anything is measured.
 
     Args:
         weights: How likely each position is to be the change, the bad end last; in any unit.
-        sizes: How likely each size is; in any unit.
+        columns: How likely each size and scatter is; in any unit.
     """
-    found = np.outer(np.asarray(weights, dtype=np.float64), np.asarray(sizes, dtype=np.float64))
+    found = np.outer(np.asarray(weights, dtype=np.float64), np.asarray(columns, dtype=np.float64))
     return Belief(found / found.sum())

@@ -5,12 +5,16 @@ center is the median of the blocks' log ratios: 0 of an unchanged position, the 
 of a changed one. Around these it scatters as Student's t with four degrees of freedom: a session
 that something disturbed lies far out far more often than a normal distribution would have it, and
 must not decide alone.
+
+How far sessions of the same builds lie apart depends on the machine and on who else uses it, and
+cannot be read off one session's blocks. So it is a part of what is learned, as the size of the
+effect is: sessions that fit no position make a large scatter likelier, and then each tells less.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, stdev
 from typing import Final
 
 import numpy as np
@@ -21,8 +25,12 @@ from hybridwatch.search.belief import CONFIDENCE, Array, Belief, belief_of
 
 FREEDOM: Final = 4
 SESSION_SCATTER: Final = 0.005
-"""How far two sessions of the same two builds lie apart whatever their length, as a log ratio: each
-start lays the engine out in memory anew."""
+"""How far two sessions of the same two builds lie apart on a quiet machine, whatever their length,
+as a log ratio: each start lays the engine out in memory anew."""
+_SCATTERS: Final = SESSION_SCATTER * np.array([0.5, 1.0, 2.0, 4.0, 8.0])
+_SCATTER_WEIGHTS: Final = np.array([0.15, 0.35, 0.25, 0.15, 0.1])
+"""Scatters that are looked at, and how likely each is before: beside busy neighbours sessions of
+unchanged commits lay up to 4 % apart."""
 _OF_MEDIAN: Final = math.sqrt(math.pi / 2)
 """Standard error of a median beside that of a mean, of normal values."""
 _LEAST_NOISE: Final = 0.002
@@ -31,14 +39,17 @@ _CLEAR: Final = 2.6
 """Standard errors that an effect has to be away from none: 1 in 100 is so by chance."""
 _AWAY: Final = np.linspace(-4.0, 4.0, 17)
 """Sizes that are looked at, in standard errors from the one that the ends showed."""
+_LEAST_SHARE: Final = 0.25
+"""Part of the effect that it has at least. One of hardly any size would fit wherever it is put, and
+the more so the more positions are found unchanged."""
 _REACH: Final = 10.0
 _GRID: Final = 201
 """Centers at which the information of a measurement is summed, and how far out, in scales."""
 _MOST_MEASUREMENTS: Final = 200
 """A search that needs more has a wrong idea of the noise."""
 
-BLOCKS: Final = (5, 10, 20)
-"""How many blocks a measurement may have."""
+BLOCKS: Final = (1, 5, 10, 20)
+"""How many blocks a measurement may have. One, where a block is as dear as its start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +79,27 @@ class Effect:
 
     @property
     def sizes(self) -> Array:
-        """Sizes that it may really have."""
-        found: Array = self.size + self.error * _AWAY
-        return found
+        """Sizes that it may really have; one for each column of a belief."""
+        return np.repeat(self.size + self.error * _AWAY, len(_SCATTERS))
 
-    def scale(self, blocks: int) -> float:
-        """How far the center of a measurement scatters."""
-        return math.hypot(_OF_MEDIAN * self.noise / math.sqrt(blocks), SESSION_SCATTER)
+    @property
+    def scatters(self) -> Array:
+        """How far sessions may lie apart; one for each column of a belief."""
+        return np.tile(_SCATTERS, len(_AWAY))
 
-    def log_likelihoods(self, log_ratios: Sequence[float]) -> tuple[float, Array]:
-        """How likely a measurement is of an unchanged position, and of a changed one by size."""
-        center, scale = median(log_ratios), self.scale(len(log_ratios))
-        unchanged = float(_log_density(np.asarray(center / scale)))
-        return unchanged, _log_density((center - self.sizes) / scale)
+    def log_likelihoods(self, log_ratios: Sequence[float]) -> tuple[Array, Array]:
+        """How likely a measurement is, for each column of a belief.
+
+        A session whose blocks lie further apart than those of the ends tells less.
+
+        Returns:
+            Logarithms: of an unchanged position, and of a changed one.
+        """
+        center, blocks = median(log_ratios), len(log_ratios)
+        noise = max(self.noise, _noise_of([log_ratios]))
+        scales = np.hypot(_error(noise, blocks), self.scatters)
+        unchanged = _log_density(center / scales) - np.log(scales)
+        return unchanged, _log_density((center - self.sizes) / scales) - np.log(scales)
 
     def is_changed(self, log_ratios: Sequence[float]) -> bool:
         """Whether a measurement lies nearer to this than to none."""
@@ -92,7 +111,9 @@ class Effect:
         Args:
             weights: How likely each position is to be the change, the bad end last; in any unit.
         """
-        return belief_of(weights, np.exp(_log_density(_AWAY)).tolist())
+        is_real = (self.size + self.error * _AWAY) / self.size >= _LEAST_SHARE
+        sizes = np.where(is_real, np.exp(_log_density(_AWAY)), 0.0)
+        return belief_of(weights, np.outer(sizes, _SCATTER_WEIGHTS).ravel().tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +141,21 @@ class Choice:
     blocks: int
 
 
-def effect_of(log_ratios: Sequence[float]) -> Effect:
-    """Read the effect off the blocks of the two ends.
+def effect_of(sessions: Sequence[Sequence[float]]) -> Effect:
+    """Read the effect off the sessions of the two ends.
 
-    The noise is their median distance from their median, scaled to a standard deviation, so that a
-    few disturbed blocks do not count.
+    The noise is the blocks' median distance from the median of their session, scaled to a standard
+    deviation, so that a few disturbed blocks do not count.
+
+    Args:
+        sessions: The log ratios of each session's blocks.
     """
-    center = median(log_ratios)
-    deviation = 1.4826 * median(abs(one - center) for one in log_ratios)
-    noise = max(deviation, _LEAST_NOISE)
-    error = math.hypot(_OF_MEDIAN * noise / math.sqrt(len(log_ratios)), SESSION_SCATTER)
-    return Effect(center, error, noise)
+    centers = [median(blocks) for blocks in sessions]
+    size = median(one for blocks in sessions for one in blocks)
+    noise = max(_noise_of(sessions), _LEAST_NOISE)
+    scatter = max(SESSION_SCATTER, stdev(centers) if len(centers) > 1 else 0.0)
+    error = math.hypot(_error(noise, sum(map(len, sessions))), scatter / math.sqrt(len(sessions)))
+    return Effect(size, error, noise)
 
 
 def next_choice(belief: Belief, effect: Effect, costs: Costs) -> Choice | None:
@@ -142,10 +167,13 @@ def next_choice(belief: Belief, effect: Effect, costs: Costs) -> Choice | None:
     if not belief.open:
         return None
     shares = belief.changed_at(belief.open)
+    scatter = float(belief.columns @ effect.scatters)
     best = Choice(belief.open[0], BLOCKS[0])
     most = -math.inf
     for blocks in BLOCKS:
-        gains = _information(shares, effect, blocks) / costs.of(blocks)
+        gains = _information(
+            shares, effect, math.hypot(_error(effect.noise, blocks), scatter)
+        ) / costs.of(blocks)
         at = int(np.argmax(gains))
         if gains[at] > most:
             most, best = float(gains[at]), Choice(belief.open[at], blocks)
@@ -184,9 +212,14 @@ def find_timed(
     return belief
 
 
-def _information(shares: Array, effect: Effect, blocks: int) -> Array:
-    """Bits that a measurement is expected to tell, for each share of changed positions."""
-    unchanged = effect.scale(blocks)
+def _information(shares: Array, effect: Effect, unchanged: float) -> Array:
+    """Bits that a measurement is expected to tell.
+
+    Args:
+        shares: How likely each position is changed.
+        effect: What the ends showed.
+        unchanged: How far the measurement of an unchanged position scatters.
+    """
     changed, size = math.hypot(unchanged, effect.error), abs(effect.size)
     centers = np.linspace(-_REACH * unchanged, size + _REACH * changed, _GRID)
     step = centers[1] - centers[0]
@@ -197,6 +230,17 @@ def _information(shares: Array, effect: Effect, blocks: int) -> Array:
     told += special.xlogy(if_unchanged, if_unchanged / mixed).sum(axis=1) * (1 - shares)
     bits: Array = told * step / math.log(2)
     return bits
+
+
+def _noise_of(sessions: Sequence[Sequence[float]]) -> float:
+    """Standard deviation of the blocks around the center of their session."""
+    away = (abs(one - median(blocks)) for blocks in sessions for one in blocks)
+    return 1.4826 * median(away)
+
+
+def _error(noise: float, blocks: int) -> float:
+    """Standard error of the median of blocks."""
+    return _OF_MEDIAN * noise / math.sqrt(blocks)
 
 
 def _log_density(values: Array) -> Array:

@@ -157,7 +157,19 @@ def test_change_within_the_noise_is_none(tmp_path):
     meter = MadeUpMeter(slower={"20": 0.004})
     found = a_hunt(tmp_path, meter, metric="tpot").search(a_rung(20))
     assert found.question is None
-    assert len(meter.asked) == 3
+    assert len(meter.asked) == 6
+
+
+def test_pair_that_does_not_differ_side_by_side_is_searched_on(tmp_path):
+    meter = MadeUpMeter(slower={str(at): 0.06 for at in range(11, 21)})
+    hunt = a_hunt(tmp_path, meter, metric="tpot")
+    found = hunt.search(a_rung(20))
+    assert found.pair[1].key == "11"
+    asked = len(meter.asked)
+    again = hunt.reconsider(found, [0.0] * 20)
+    assert len(meter.asked) > asked
+    assert again.measured[: len(found.measured)] == found.measured
+    assert again.pair == found.pair
 
 
 def test_commit_that_does_not_start_leaves_a_range_of_times(tmp_path):

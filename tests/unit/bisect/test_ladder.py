@@ -13,7 +13,7 @@ from hybridwatch.engine.install import MARKER, environment_digest
 from hybridwatch.errors import BuildError
 from tests.clone import a_clone, commit, git
 from tests.small_release import an_environment, make_home
-from tests.unit.bisect.made_up import BAD, MadeUpMeter, a_hunt
+from tests.unit.bisect.made_up import BAD, MadeUpMeter, a_hunt, a_rung
 
 LATER = """
 [builds."tiny-1.1"]
@@ -86,3 +86,26 @@ def test_end_that_is_not_there_is_no_answer(home, tmp_path):
     ladder = a_ladder(home, None, MadeUpMeter({"tiny-1.1": gone}), tmp_path)
     with pytest.raises(BuildError, match=r"tiny-1\.1: no such model"):
         ladder.descend()
+
+
+def test_pair_that_does_not_hold_is_searched_on_and_measured_again(home, tmp_path, monkeypatch):
+    slower = {str(at): 0.06 for at in range(11, 21)}
+    said = []
+    meter = MadeUpMeter(slower=slower)
+    ladder = Ladder(
+        None, None, a_hunt(tmp_path, meter, metric="tpot"), lambda _run: tmp_path, said.append
+    )
+    again = iter(((False, (0.0,) * 20), (True, (0.06,) * 20)))
+
+    def confirm(_hunt, _question, pair, _keep):
+        assert pair[1].key == "11"
+        holds, ratios = next(again)
+        return Confirmation(holds, "+0.0%", ("", ""), "", ratios)
+
+    monkeypatch.setattr("hybridwatch.bisect.ladder.confirm", confirm)
+    monkeypatch.setattr(Ladder, "_rungs", lambda *_: [a_rung(20)])
+    monkeypatch.setattr(Ladder, "_look_closer", lambda *_: None)
+    found = ladder.descend()
+    assert found.is_confirmed
+    assert next(again, None) is None
+    assert any("side by side: +0.0%; the search goes on" in line for line in said)

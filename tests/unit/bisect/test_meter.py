@@ -78,14 +78,12 @@ def test_trial_that_failed_is_no_count_and_a_dead_engine_is_dead():
     assert "illegal memory access" in died.reason
 
 
-def test_blocks_are_log_ratios_and_a_few_are_not_enough():
+def test_blocks_are_log_ratios():
     tpot = metric_of("tpot")
     run = a_run({"tpot": noisy(0.01, 5)}, {"tpot": noisy(0.011, 5, seed=2)})
     found = timed_outcome(run, tpot, 2.0)
     assert (found.state, found.metric, len(found.ratios)) == (State.MEASURED, "tpot", 5)
     assert found.block_minutes > 0
-    short = a_run({"tpot": noisy(0.01, 2)}, {"tpot": noisy(0.011, 2)})
-    assert timed_outcome(short, tpot, 2.0).reason == "no tpot in 3 blocks or more"
 
 
 @pytest.mark.parametrize(("scatter", "restless"), [(0.6, True), (0.001, False)])

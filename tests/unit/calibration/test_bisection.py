@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from hybridwatch.calibration.bayesect import find_by_bayesect
-from hybridwatch.calibration.bisection import WAYS, page, simulated
+from hybridwatch.calibration.bisection import SETTINGS, WAYS, Setting, page, simulated
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_finds_a_step_that_is_far_beyond_noise(way):
-    found = [simulated(WAYS[way], 0.002, 0.12, 1, number) for number in range(5)]
+    found = [simulated(WAYS[way], Setting(0.002, 0.12), 1, number) for number in range(5)]
     made = [one for one in found if one is not None]
     assert len(made) == 5
     assert sum(one.right for one in made) >= 4
@@ -21,7 +21,7 @@ def test_plain_bisection_is_often_wrong_where_ours_is_not():
         way: sum(
             one.right
             for number in range(20)
-            if (one := simulated(WAYS[way], 0.05, 0.06, 2, number)) is not None
+            if (one := simulated(WAYS[way], Setting(0.05, 0.06), 2, number)) is not None
         )
         for way in ("hybridwatch", "plain bisection")
     }
@@ -30,13 +30,13 @@ def test_plain_bisection_is_often_wrong_where_ours_is_not():
 
 
 def test_ends_that_do_not_differ_are_not_searched():
-    assert simulated(WAYS["hybridwatch"], 0.05, 0.0, 1, 3) is None
+    assert simulated(WAYS["hybridwatch"], Setting(0.05, 0.0), 1, 3) is None
 
 
 def test_page_says_how_it_was_made_and_is_the_same_again():
     text = page(7, 2, lambda _line: None)
     assert "bisection --seed 7 --write" in text
-    assert text.count("\n| ") == 1 + 9 * len(WAYS)
+    assert text.count("\n| ") == 1 + len(SETTINGS) * len(WAYS)
     assert page(7, 2, lambda _line: None) == text
 
 

@@ -31,7 +31,7 @@ def test_masses_stay_probabilities_and_move_towards_what_was_seen(weights, data)
     belief = belief_of(weights)
     at = data.draw(st.integers(1, len(weights) - 1))
     before = belief.changed_at([at])[0]
-    after = belief.after(at, -3.0, np.array([-1.0]))
+    after = belief.after(at, np.array([-3.0]), np.array([-1.0]))
     assert after.masses.sum() == pytest.approx(1)
     assert before <= after.changed_at([at])[0] <= 1
 
@@ -57,22 +57,22 @@ def chosen(belief, effect, costs=COSTS):
 
 
 def test_first_measurement_halves_and_costs_decide_its_length():
-    belief = belief_of([1.0] * 64)
-    choice = chosen(belief, CLEAR)
-    assert (choice.at, choice.blocks) == (32, 5)
+    choice = chosen(CLEAR.belief([1.0] * 64), CLEAR)
+    assert (choice.at, choice.blocks) == (32, 1)
     noisy = Effect(0.03, 0.01, 0.05)
+    belief = noisy.belief([1.0] * 64)
     assert chosen(belief, noisy, Costs(10.0, 0.01)).blocks == 20
-    assert chosen(belief, noisy, Costs(0.0, 1.0)).blocks == 5
+    assert chosen(belief, noisy, Costs(0.0, 1.0)).blocks == 1
 
 
 def test_what_nobody_expects_to_be_the_change_weighs_little():
     weights = [0.01] * 60 + [1.0] * 4
-    choice = chosen(belief_of(weights), CLEAR)
+    choice = chosen(CLEAR.belief(weights), CLEAR)
     assert choice.at in {61, 62, 63}
 
 
 def test_no_choice_without_a_position_between_the_ends():
-    assert next_choice(belief_of([1.0]), CLEAR, COSTS) is None
+    assert next_choice(CLEAR.belief([1.0]), CLEAR, COSTS) is None
 
 
 @pytest.mark.parametrize("change", [1, 2, 31, 63, 64])
@@ -113,7 +113,7 @@ def test_one_disturbed_session_does_not_decide():
 def test_effect_of_the_ends_is_not_moved_by_a_few_disturbed_blocks():
     rng = np.random.default_rng(3)
     blocks = (0.06 + 0.01 * rng.standard_normal(20)).tolist()
-    calm, disturbed = effect_of(blocks), effect_of([*blocks[:-2], 1.0, 1.2])
+    calm, disturbed = effect_of([blocks]), effect_of([[*blocks[:-2], 1.0, 1.2]])
     assert calm.size == pytest.approx(0.06, abs=0.008)
     assert disturbed.size == pytest.approx(calm.size, abs=0.008)
     assert disturbed.noise < 2 * calm.noise
@@ -123,8 +123,47 @@ def test_size_that_the_ends_overstated_is_put_right_on_the_way():
     overstated = Effect(0.05, 0.012, 0.02)
     ask, made = a_machine(30, noise=0.02, size=0.03)
     belief = find_timed(overstated.belief([1.0] * 64), overstated, COSTS, ask)
-    sizes = belief.joint.sum(axis=0)
-    assert abs(float(sizes @ overstated.sizes) - 0.03) < 0.012
+    assert abs(float(belief.columns @ overstated.sizes) - 0.03) < 0.012
     found = belief.best()
     assert found.good < 30 <= found.bad
     assert made
+
+
+def test_sessions_that_fit_no_place_show_how_far_sessions_lie_apart():
+    belief = CLEAR.belief([1.0] * 64)
+    calm, restless = belief, belief
+    for at, off in ((20, 0.02), (24, -0.02), (40, 0.08), (44, 0.03), (16, 0.025)):
+        center = 0.06 if at >= 32 else 0.0
+        calm = calm.after(at, *CLEAR.log_likelihoods([center] * 5))
+        restless = restless.after(at, *CLEAR.log_likelihoods([off] * 5))
+    scatter = CLEAR.scatters
+    assert restless.columns @ scatter > 3 * (calm.columns @ scatter)
+    # The same session then tells less.
+    told = [one.after(32, *CLEAR.log_likelihoods([0.06] * 5)) for one in (calm, restless)]
+    gained = [
+        after.changed_at([32])[0] - before.changed_at([32])[0]
+        for before, after in zip((calm, restless), told, strict=True)
+    ]
+    assert gained[0] > gained[1]
+
+
+def test_session_whose_own_blocks_lie_far_apart_tells_less():
+    belief = CLEAR.belief([1.0] * 64)
+    calm = belief.after(32, *CLEAR.log_likelihoods([0.05, 0.06, 0.06, 0.07]))
+    wild = belief.after(32, *CLEAR.log_likelihoods([-0.1, 0.06, 0.06, 0.2]))
+    assert calm.changed_at([32])[0] > wild.changed_at([32])[0] > 0.5
+
+
+def test_two_sessions_of_the_ends_that_disagree_leave_the_effect_open():
+    same, other = effect_of([[0.06] * 10] * 2), effect_of([[0.06] * 10, [0.02] * 10])
+    assert same.is_clear
+    assert not other.is_clear
+
+
+def test_pair_side_by_side_tells_of_what_lies_between_alone():
+    belief = CLEAR.belief([1.0] * 64)
+    found = belief.after(32, *CLEAR.log_likelihoods([0.06] * 20), beside=31)
+    assert found.best().bad == 32
+    gone = belief.after(32, *CLEAR.log_likelihoods([0.0] * 20), beside=31)
+    assert gone.masses[31] < 0.001
+    assert gone.masses[30] == pytest.approx(gone.masses[62])
