@@ -279,7 +279,7 @@ class Hunt:
             if not metric:
                 return None
         sessions: list[Sequence[float]] = []
-        while len(sessions) < _MOST_END_SESSIONS:
+        for _ in range(_MOST_END_SESSIONS):
             outcome = self.times(first, last, metric, end_blocks(metric) // 2)
             if outcome.state is not State.MEASURED:
                 raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")

@@ -48,6 +48,7 @@ class Launch:
         draft: Folder of the model that drafts; None where it lies beside the target's.
         gpus: What its processes may use, as CUDA numbers them along the PCI bus.
         memory_share: Share of a GPU's memory that it may take; None for its own default.
+        hash_seed: What Python's hashes are drawn from; None for another draw at each start.
     """
 
     python: Path
@@ -64,6 +65,7 @@ class Launch:
     own: Mapping[str, Sequence[str]] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
     memory_share: float | None = None
+    hash_seed: int | None = None
 
     @property
     def start_timeout_s(self) -> float:
@@ -139,8 +141,10 @@ class Launch:
         if self.engine.model_runner is not None:
             wishes["model_runner"] = self.engine.model_runner
         for_plugin = {SETTINGS: json.dumps({**wishes, **self.own})}
+        drawn = {} if self.hash_seed is None else {"PYTHONHASHSEED": str(self.hash_seed)}
         return {
             **_ENVIRONMENT,
+            **drawn,
             **self._devices(),
             **_variables_asked_for(self.engine),
             **self.environment,

@@ -28,6 +28,7 @@ MAX_STARTS: Final = 3
 """Starts of one engine in one session; one that keeps dying makes failed trials, not a loop. Where
 dying is what a scenario looks for, each trial has its own start."""
 
+_FIRST_DRAW: Final = 1
 _IN: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
@@ -192,6 +193,7 @@ class Bench:
             tokenizer=model.tokenizer,
             draft=self._draft(),
             own=own_settings(),
+            hash_seed=_FIRST_DRAW if self.apart else None,
         )
         if spec.accelerator == "cuda":
             laid_out = self._arrangement
@@ -266,9 +268,14 @@ class Bench:
             slot.engine = None
 
     def retire(self, side: int) -> None:
-        """End the engine of a side, of which the next trial is to have a new one."""
+        """End the engine of a side, of which the next trial is to have a new one.
+
+        That lays out its dictionaries and sets in another way, and all sides in the same way.
+        """
         self.discard(side)
-        self._slots[self._place(side)].starts = 0
+        slot = self._slots[self._place(side)]
+        slot.starts = 0
+        slot.launch = replace(slot.launch, hash_seed=(slot.launch.hash_seed or 0) + 1)
 
     def _start(self, name: str, slot: _Slot) -> Server:
         if slot.starts >= MAX_STARTS and self.scenario.harm != "death":

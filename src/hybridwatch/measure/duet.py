@@ -8,6 +8,8 @@ in the Cloud", ICPE 2020). Waiting for the processor is no part of what each of 
 What is left is how each start lays an engine out in memory: beside busy neighbours two engines of
 one build differ by percents, for as long as they live. So each block has engines of its own, and is
 a draw of that as well (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013).
+What can be drawn alike for both sides is: within a block their Python has the same seed of hashes,
+which decides in which order sets go and how full dictionaries lie.
 """
 
 import os

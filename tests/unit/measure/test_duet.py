@@ -100,6 +100,20 @@ def test_each_side_has_an_engine_of_its_own(session):
         assert session._bench.client(0) is not session._bench.client(1)
 
 
+def test_both_engines_of_a_block_draw_the_same_hashes_and_the_next_block_others(session):
+    def drawn(bench):
+        slots = bench._slots.values()
+        return [slot.launch.variables()["PYTHONHASHSEED"] for slot in slots]
+
+    with session:
+        bench = session._bench
+        first = drawn(bench)
+        for side in (0, 1):
+            bench.retire(side)
+        assert first[0] == first[1]
+        assert drawn(bench)[0] == drawn(bench)[1] != first[0]
+
+
 def test_a_session_is_on_one_processor_and_what_it_starts_as_well(session):
     allowed = os.sched_getaffinity(0)
     ask = [sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"]

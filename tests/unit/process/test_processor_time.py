@@ -39,3 +39,15 @@ def test_a_process_that_is_gone_has_nothing_to_count():
     gone.wait()
     assert processor_seconds(gone.pid) == 0.0
     assert processor_seconds(os.getpid()) > 0.0
+
+
+def test_it_is_read_to_less_than_a_tick():
+    code = """
+import os, time
+from hybridwatch.process import processor_seconds
+before = time.process_time()
+seconds = processor_seconds(os.getpid())
+print(before <= seconds <= time.process_time())
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "True\n"
