@@ -43,7 +43,7 @@ _LEAST_SHARE: Final = 0.25
 """Part of the effect that it has at least. One of hardly any size would fit wherever it is put, and
 the more so the more positions are found unchanged."""
 _REACH: Final = 10.0
-_GRID: Final = 201
+_GRID: Final = 101
 """Centers at which the information of a measurement is summed, and how far out, in scales."""
 _MOST_MEASUREMENTS: Final = 200
 """A search that needs more has a wrong idea of the noise."""
