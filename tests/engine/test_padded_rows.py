@@ -17,8 +17,10 @@ from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
 from hybridwatch.measure.against_oracle import wrong_answers
+from hybridwatch.measure.load import samples_of_steps
 from hybridwatch.measure.make_oracle import answered_by, trials_of
-from hybridwatch.measure.phase import Measured, Station, _probed, measure, samples_of_steps
+from hybridwatch.measure.phase import Measured, _probed, measure
+from hybridwatch.measure.station import Station
 from hybridwatch.measure.waves import drive
 from hybridwatch.metric.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.quality.embedded import word_problem_documents
