@@ -7,6 +7,7 @@ each user gets.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
 
@@ -44,6 +45,12 @@ def places_of(curve: Curve) -> tuple[Place, ...] | None:
 def by_load(curve: Curve) -> list[Point]:
     """Give the points from the lowest load to the highest."""
     return sorted(curve.points, key=lambda point: point.load)
+
+
+def without_results(curve: Curve) -> Curve:
+    """Give a curve as its record alone has it."""
+    points = tuple(replace(point, client_result=None) for point in curve.points)
+    return replace(curve, points=points)
 
 
 def area_of(places: Sequence[Place]) -> float:
