@@ -77,4 +77,4 @@ def _area(curve: Curve) -> float:
 
 
 def _with(trial: Trial, curves: list[list[Curve]]) -> Trial:
-    return replace(trial, curve=curves[trial.index // 2][trial.side])
+    return replace(trial, curve=curves[trial.index // len(curves[0])][trial.side])

@@ -28,8 +28,9 @@ def output_of(curve: SideCurve) -> str:
 def objective_of(curve: SideCurve) -> str:
     """Write the objective: ``TTFT up to 100 ms and TPOT up to 15 ms``; empty without one."""
     bounds = (
-        f"{_BOUNDS.get(metric, metric)} up to {numbers.duration(seconds)}"
-        for metric, seconds in curve.slo.items()
+        f"{name} up to {numbers.duration(curve.slo[metric])}"
+        for metric, name in _BOUNDS.items()
+        if metric in curve.slo
     )
     return " and ".join(bounds)
 
