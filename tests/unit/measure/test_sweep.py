@@ -1,5 +1,6 @@
 """A trial that goes through several loads: in which order, from which state, and what is left."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -92,3 +93,15 @@ def test_a_load_without_a_time_per_token_gives_no_curve(station, monkeypatch):
     monkeypatch.setattr(module, "work_of_load", lambda *_: Loaded(mute, None, 0.0))
     with pytest.raises(MeasurementError, match="no throughput or no time per token"):
         sweep(station, SWEEP)
+
+
+@pytest.mark.parametrize(("counted", "each"), [([0.0, 4.0], 0.5), ([3.0, 3.0], None)])
+def test_joules_are_shared_among_the_tokens_of_the_load(station, monkeypatch, counted, each):
+    answers = iter(counted * len(SWEEP.loads))
+    monkeypatch.setattr(module, "joules_of", lambda _: nullcontext(lambda: next(answers)))
+    points = sweep(station, SWEEP).curve.points
+    assert [point.joules_per_token for point in points] == [each] * len(SWEEP.loads)
+
+
+def test_on_a_cpu_nothing_is_said_of_energy(station):
+    assert {point.joules_per_token for point in sweep(station, SWEEP).curve.points} == {None}
