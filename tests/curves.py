@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from hybridwatch.analysis.tradeoff import Tradeoff
+from hybridwatch.analysis.verdict import Report
 from hybridwatch.calibration.sweeps import LOADS as LOADS
 from hybridwatch.calibration.sweeps import Pace, made_up_curve
 from hybridwatch.calibration.sweeps import even as even
@@ -38,6 +40,12 @@ def a_swept_run(
     areas = [[_area(per_side[at]) for per_side in curves] for at in range(len(sides))]
     run = a_comparison(*({CURVE_AREA: values} for values in areas))
     return replace(run, trials=tuple(_with(trial, curves) for trial in run.trials))
+
+
+def tradeoff_in(report: Report) -> Tradeoff:
+    """Both curves of the report of a sweep."""
+    assert report.tradeoff is not None
+    return report.tradeoff
 
 
 def _area(curve: Curve) -> float:

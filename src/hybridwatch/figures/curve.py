@@ -19,12 +19,11 @@ _LABELS: Final = ("top right", "bottom left")
 
 
 def figure_curves(
-    title: str, sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]]
+    sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]]
 ) -> go.Figure:
     """Draw one curve a side over the middle of its trials.
 
     Args:
-        title: Of the figure.
         sides: One, or the baseline and the contender.
         crossings: Between which interactivities the better side changes.
 
@@ -35,9 +34,8 @@ def figure_curves(
     first = sides[0]
     return base_figure(
         [draw(at, side, len(sides)) for draw in (_band, _line) for at, side in drawn],
-        title=title,
         height=_HEIGHT,
-        margin={"l": 72, "r": 12, "t": 44, "b": 92},
+        margin={"l": 72, "r": 12, "t": 12, "b": 92},
         legend={"orientation": "h", "yanchor": "top", "y": -0.2, "x": 0},
         shapes=[*map(_crossing, crossings), *_bounds(first)],
         annotations=list(_bound_names(first)),

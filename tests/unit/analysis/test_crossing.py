@@ -7,7 +7,7 @@ import pytest
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.record.run import Surroundings
-from tests.curves import LOADS, a_swept_run, even, slower, tilted
+from tests.curves import LOADS, a_swept_run, even, slower, tilted, tradeoff_in
 
 
 def area_in(report):
@@ -17,9 +17,9 @@ def area_in(report):
 def test_one_curve_twice_is_equivalent_and_no_side_is_better_anywhere():
     report = report_of(a_swept_run(even, even))
     assert area_in(report).verdict is Verdict.EQUIVALENT
-    assert report.tradeoff.stretches == ()
-    assert report.tradeoff.crossings == ()
-    assert [point.load for point in report.tradeoff.baseline.points] == list(LOADS)
+    assert tradeoff_in(report).stretches == ()
+    assert tradeoff_in(report).crossings == ()
+    assert [point.load for point in tradeoff_in(report).baseline.points] == list(LOADS)
 
 
 def test_steps_that_last_six_percent_longer_are_a_regression_on_the_whole_curve():
@@ -27,17 +27,17 @@ def test_steps_that_last_six_percent_longer_are_a_regression_on_the_whole_curve(
     area = area_in(report)
     assert area.verdict is Verdict.REGRESSION
     assert area.effect == pytest.approx(1 / 1.06 - 1, abs=0.015)
-    assert {stretch.better for stretch in report.tradeoff.stretches} == {"baseline"}
-    assert report.tradeoff.crossings == ()
+    assert {stretch.better for stretch in tradeoff_in(report).stretches} == {"baseline"}
+    assert tradeoff_in(report).crossings == ()
 
 
 def test_curves_cross_where_the_better_side_changes_and_the_area_need_not_move():
     report = report_of(a_swept_run(even, tilted))
     assert area_in(report).verdict is not Verdict.REGRESSION
-    few, many = report.tradeoff.stretches[-1], report.tradeoff.stretches[0]
+    few, many = tradeoff_in(report).stretches[-1], tradeoff_in(report).stretches[0]
     assert (many.better, few.better) == ("baseline", "contender")
-    ((low, high),) = report.tradeoff.crossings
-    lowest, highest = report.tradeoff.common
+    ((low, high),) = tradeoff_in(report).crossings
+    lowest, highest = tradeoff_in(report).common
     assert lowest < low <= high < highest
     # Both paces are equal under 4.5 requests, where a user has 1 / (0.008 * 2.125) tokens a second.
     assert low < 1 / (0.008 * 2.125) < high
@@ -45,15 +45,15 @@ def test_curves_cross_where_the_better_side_changes_and_the_area_need_not_move()
 
 def test_curves_are_compared_where_every_trial_of_both_sides_was():
     run = a_swept_run(even, slower(0.3), noise=0.0)
-    found = report_of(run).tradeoff
+    found = tradeoff_in(report_of(run))
     left, right = found.baseline.points, found.contender.points
     assert found.common == (left[-1].interactivity.middle, right[0].interactivity.middle)
 
 
 def test_curves_that_share_no_interactivity_are_not_compared():
     report = report_of(a_swept_run(even, slower(9.0)))
-    assert report.tradeoff.common is None
-    assert report.tradeoff.stretches == ()
+    assert tradeoff_in(report).common is None
+    assert tradeoff_in(report).stretches == ()
     assert area_in(report).verdict is Verdict.REGRESSION
 
 
@@ -71,29 +71,29 @@ def restless(run):
 def test_on_a_restless_machine_no_side_is_called_better():
     report = report_of(restless(a_swept_run(even, slower(0.25))))
     assert area_in(report).restless
-    assert report.tradeoff.stretches == ()
+    assert tradeoff_in(report).stretches == ()
 
 
 def test_a_run_that_swept_nothing_has_no_curves():
     run = a_swept_run(even, even)
     bare = replace(run, trials=tuple(replace(trial, curve=None) for trial in run.trials))
-    assert report_of(bare).tradeoff is None
+    assert tradeoff_in(report_of(bare)) is None
 
 
 def test_too_few_blocks_call_no_side_better():
     # Two-sided, seven blocks reach 2 / 2^7, which is not below the fourth part of 0.05.
-    assert report_of(a_swept_run(even, slower(0.25), trials=7)).tradeoff.stretches == ()
-    assert report_of(a_swept_run(even, slower(0.25), trials=8)).tradeoff.stretches
+    assert tradeoff_in(report_of(a_swept_run(even, slower(0.25), trials=7))).stretches == ()
+    assert tradeoff_in(report_of(a_swept_run(even, slower(0.25), trials=8))).stretches
 
 
 def test_a_band_holds_the_middle_of_the_trials():
-    points = report_of(a_swept_run(even, even, noise=0.05)).tradeoff.baseline.points
+    points = tradeoff_in(report_of(a_swept_run(even, even, noise=0.05))).baseline.points
     for point in points:
         assert point.throughput.low < point.throughput.middle < point.throughput.high
 
 
 def test_goodput_falls_beyond_the_load_that_keeps_the_objective():
-    found = report_of(a_swept_run(even, slower(0.5), noise=0.0)).tradeoff
+    found = tradeoff_in(report_of(a_swept_run(even, slower(0.5), noise=0.0)))
     goodput = [point.goodput.middle for point in found.baseline.points]
     # 24 ms a token under eight requests keep 30 ms, but their first token takes 96 ms of 100.
     assert goodput == [pytest.approx(p.throughput.middle / 32) for p in found.baseline.points]
@@ -103,9 +103,9 @@ def test_goodput_falls_beyond_the_load_that_keeps_the_objective():
 
 
 def test_without_an_objective_or_a_driver_nothing_is_made_up():
-    found = report_of(a_swept_run(even, even, slo={})).tradeoff.baseline
+    found = tradeoff_in(report_of(a_swept_run(even, even, slo={}))).baseline
     assert {point.goodput for point in found.points} == {None}
     assert {point.joules_per_token for point in found.points} == {None}
     assert found.best_goodput is None
-    told = report_of(a_swept_run(even, even, joules=2.0)).tradeoff.baseline
+    told = tradeoff_in(report_of(a_swept_run(even, even, joules=2.0))).baseline
     assert [point.joules_per_token.middle for point in told.points] == [2.0, 1.0, 0.5, 0.25]

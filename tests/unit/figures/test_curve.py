@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.figures.curve import figure_curves
-from tests.curves import LOADS, a_swept_run, even, tilted
+from tests.curves import LOADS, a_swept_run, even, tilted, tradeoff_in
 
 
 def drawn(*sides, **more):
-    found = report_of(a_swept_run(*sides, **more)).tradeoff
-    return found, figure_curves("Curves", (found.baseline, found.contender), found.crossings)
+    found = tradeoff_in(report_of(a_swept_run(*sides, **more)))
+    return found, figure_curves((found.baseline, found.contender), found.crossings)
 
 
 def traces(figure, mode):
@@ -57,5 +57,5 @@ def test_a_point_says_what_is_known_of_it_and_nothing_else():
 def test_a_hostile_build_is_escaped():
     found, _ = drawn(even, even)
     hostile = replace(found.baseline, build="<b>x</b>")
-    figure = figure_curves("Curves", (hostile,), ())
+    figure = figure_curves((hostile,), ())
     assert {trace.legendgroup for trace in figure.data} == {"&lt;b&gt;x&lt;/b&gt;"}

@@ -12,10 +12,11 @@ from hybridwatch.measure import sweep as module
 from hybridwatch.measure.load import Loaded
 from hybridwatch.measure.sweep import in_order, sweep
 from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenario.sweep import Objective, Sweep
 
 ROOT = home() / "scenarios"
 SCENARIO = load_scenario(ROOT / "curated" / "sweep-concurrency.toml", ROOT)
-SWEEP = SCENARIO.sweep
+SWEEP = Sweep(max_concurrency=(1, 2, 4, 8), slo=Objective(ttft_ms=100, tpot_ms=15))
 
 
 class Engine:

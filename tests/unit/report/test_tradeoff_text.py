@@ -12,13 +12,13 @@ from hybridwatch.report.markdown import render_comment
 from hybridwatch.report.table import print_table
 from hybridwatch.report.tradeoff_text import tradeoff_lines
 from tests.builders import a_comparison
-from tests.curves import a_swept_run, even, slower, tilted
+from tests.curves import a_swept_run, even, slower, tilted, tradeoff_in
 
 PLAIN = report_of(a_comparison({"ttft": (1.0,)}, {"ttft": (1.0,)}))
 
 
 def lines_of(*sides, **more):
-    return tradeoff_lines(report_of(a_swept_run(*sides, **{"noise": 0.0, **more})).tradeoff)
+    return tradeoff_lines(tradeoff_in(report_of(a_swept_run(*sides, **{"noise": 0.0, **more}))))
 
 
 def test_where_two_curves_cross_is_said_with_who_is_above_on_either_side():

@@ -63,9 +63,9 @@ def _comparison_blocks(pair: Pair, found: Judged) -> Iterator[Block]:
     if report.attribution is not None:
         yield Paragraph(reason(report.attribution))
     yield from _forest(report)
+    yield comparisons_table(report)
     if report.tradeoff is not None:
         yield tradeoff_section(report.tradeoff)
-    yield comparisons_table(report)
     yield from changed_answers(report)
     for title, lines in notes_of(report):
         if title != _DIFFERENCES:

@@ -67,7 +67,7 @@ def _chart(sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]])
     ends = "; ".join(f"{side.build} from {_end(side, 0)} to {_end(side, -1)}" for side in sides)
     return Chart(
         _TITLE,
-        figure_curves(_TITLE, sides, crossings),
+        figure_curves(sides, crossings),
         f"{plural(len(sides[0].points), 'load')}: {ends}.",
         {
             "build": [side.build for side, _ in rows],
