@@ -69,10 +69,11 @@ def _common(trials: Sequence[Sequence[Place]]) -> tuple[float, float] | None:
 
 def _throughput_at(trials: Mapping[int, Sequence[Place]], at: float) -> dict[int, float]:
     """What each trial gives to users who see so much, between the points that it has."""
-    return {
-        index: float(np.interp(at, *zip(*sorted(places), strict=True)))
-        for index, places in trials.items()
-    }
+    found = {}
+    for index, places in trials.items():
+        reached, given = np.asarray(sorted(places)).T
+        found[index] = float(np.interp(at, reached, given))
+    return found
 
 
 def _better(

@@ -29,7 +29,8 @@ def same_curve_control(scenario: Scenario, run: Run, healthy: int, same: int) ->
 def _control(
     scenario: Scenario, run: Run, sides: tuple[int, int], kind: ControlKind, wanted: Verdict
 ) -> Control:
-    report = report_between(*(OneSide(run, side) for side in sides))
+    left, right = (OneSide(run, side) for side in sides)
+    report = report_between(left, right)
     area = next((one for one in report.comparisons if one.metric.id == CURVE_AREA), None)
     told = area is not None and area.verdict is wanted
     return Control(

@@ -121,7 +121,7 @@ def _trial(index: int, side: int, pace: Pace, noise: float, rng: np.random.Gener
 
 def page(seed: int, reports: int, tell: Callable[[str], None]) -> str:
     """Simulate every change at every noise, and write what came of it."""
-    rows = []
+    rows: list[str] = []
     for noise in _NOISES:
         for name, pace in CHANGES.items():
             tell(f"noise {noise:.0%}: {name}")

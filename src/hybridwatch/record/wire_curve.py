@@ -45,7 +45,9 @@ class WireCurve(_Wire):
     def to_curve(self) -> Curve:
         """Give the memory form, without what lies beside the record."""
         points = tuple(point.to_point() for point in self.points)
-        return Curve(self.knob, points, self.gpus, dict(self.slo))
+        return Curve(
+            self.knob, points, self.gpus, {str(metric): bound for metric, bound in self.slo.items()}
+        )
 
 
 def with_results(curve: Curve, results: Mapping[int, Mapping[str, JsonValue]]) -> Curve:

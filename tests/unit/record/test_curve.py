@@ -30,31 +30,34 @@ def a_point(load, throughput, tpot, ttft=0.05, requests=4, **more):
 CURVE = Curve("max_concurrency", (a_point(4, 300.0, 0.0125), a_point(1, 100.0, 0.01)))
 
 
+PLACES = places_of(CURVE) or ()
+
+
 def with_curve(curve):
     first = replace(SMALL.trials[0], curve=curve)
     return replace(SMALL, trials=(first, *SMALL.trials[1:]))
 
 
 def test_places_are_in_the_order_of_the_load_and_per_gpu():
-    assert places_of(CURVE) == ((100.0, 100.0), (80.0, 300.0))
+    assert PLACES == ((100.0, 100.0), (80.0, 300.0))
     assert places_of(replace(CURVE, gpus=2)) == ((100.0, 50.0), (80.0, 150.0))
 
 
 def test_the_area_is_the_root_of_what_the_places_cover_together():
     # 80 * 300 below the second, and 20 * 100 beside it.
-    assert area_of(places_of(CURVE)) == pytest.approx((80 * 300 + 20 * 100) ** 0.5)
+    assert area_of(PLACES) == pytest.approx((80 * 300 + 20 * 100) ** 0.5)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_place_that_another_one_covers_adds_nothing(order):
-    places = places_of(CURVE)
+    places = PLACES
     assert area_of([*places, Place(70.0, 290.0)][::order]) == area_of(places)
     assert area_of([*places, *places]) == area_of(places)
 
 
 def test_an_engine_that_is_slower_by_a_share_loses_that_share_of_the_area():
-    slower = [Place(one.interactivity / 1.06, one.throughput / 1.06) for one in places_of(CURVE)]
-    assert area_of(slower) == pytest.approx(area_of(places_of(CURVE)) / 1.06)
+    slower = [Place(one.interactivity / 1.06, one.throughput / 1.06) for one in PLACES]
+    assert area_of(slower) == pytest.approx(area_of(PLACES) / 1.06)
 
 
 @pytest.mark.parametrize("broken", [a_point(2, 100.0, 0.0), a_point(2, 0.0, 0.01), Point(2, ())])
@@ -90,6 +93,7 @@ def test_a_curve_comes_back_as_it_was_with_the_json_of_each_point():
     encoded = encode(original)
     assert decode(encoded.record, encoded.bulk) == original
     alone = decode(encoded.record, None).trials[0].curve
+    assert alone is not None
     assert [point.client_result for point in alone.points] == [None] * 3
     assert alone.points[0].joules_per_token == 0.5
 
