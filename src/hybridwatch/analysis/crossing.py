@@ -3,9 +3,9 @@
 ``curve_area`` says whether the whole curve moved. It can stay where it is while one end rises and
 the other falls, so throughput is compared at each interactivity that all trials of both sides
 reached, on the line between the points next to it and never beyond the last. Trials are paired in
-blocks like any other number (``blocks``). A curve of k loads has k numbers, so a place counts as
-better at the k-th part of the level, by an exact test. Like every rate it is held back on a
-restless machine.
+blocks like any other number (``blocks``). A curve of k loads has k points and k - 1 lines between
+them, so a place counts as better at the (2k - 1)-th part of the level, by an exact test. Like every
+rate it is held back on a restless machine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tra
     Args:
         baseline: First side.
         contender: Second side.
-        level: Below it a p-value counts, before it is divided among the loads.
+        level: Below it a p-value counts, before it is divided among the places.
 
     Returns:
         ``None`` where a side has no curve.
@@ -52,7 +52,7 @@ def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tra
     held_back = is_restless(pair_of(Subject(metric, metric.kind.statistic), baseline, contender))
     if common is None or held_back:
         return Tradeoff(left, right, common)
-    bar = level / max(len(left.points), len(right.points))
+    bar = level / (2 * max(len(left.points), len(right.points)) - 1)
     found = []
     for place in np.linspace(*common, _PLACES):
         at = float(place)

@@ -86,9 +86,9 @@ def test_a_run_that_swept_nothing_has_no_curves():
 
 
 def test_too_few_blocks_call_no_side_better():
-    # Two-sided, seven blocks reach 2 / 2^7, which is not below the fourth part of 0.05.
-    assert tradeoff_in(report_of(a_swept_run(even, slower(0.25), trials=7))).stretches == ()
-    assert tradeoff_in(report_of(a_swept_run(even, slower(0.25), trials=8))).stretches
+    # Two-sided, eight blocks reach 2 / 2^8, which is not below the seventh part of 0.05.
+    assert tradeoff_in(report_of(a_swept_run(even, slower(0.25), trials=8))).stretches == ()
+    assert tradeoff_in(report_of(a_swept_run(even, slower(0.25), trials=9))).stretches
 
 
 def test_a_band_holds_the_middle_of_the_trials():
