@@ -1,11 +1,12 @@
 """Two curves of one sweep: where one build is better, and where the curves cross.
 
 ``curve_area`` says whether the whole curve moved. It can stay where it is while one end rises and
-the other falls, so throughput is compared at each interactivity that all trials of both sides
-reached, on the line between the points next to it and never beyond the last. Trials are paired in
-blocks like any other number (``blocks``). A curve of k loads has k points and k - 1 lines between
-them, so a place counts as better at the (2k - 1)-th part of the level, by an exact test. Like every
-rate it is held back on a restless machine.
+the other falls, so throughput is compared at each interactivity that both curves reach, on the line
+between the points of a trial next to it and never beyond its last. Trials are paired in blocks like
+any other number (``blocks``); one that does not reach a place is left out there with its block.
+A curve of k loads has k points and k - 1 lines between them, so a place counts as better at the
+(2k - 1)-th part of the level, by an exact test. Like every rate it is held back on a restless
+machine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.signed_rank import signed_rank_p
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.tradeoff import Better, Stretch, Tradeoff
+from hybridwatch.analysis.tradeoff import Better, SideCurve, Stretch, Tradeoff
 from hybridwatch.metric import metric_of
 from hybridwatch.metric.catalogue import CURVE_AREA
 from hybridwatch.record.curve import Place
@@ -47,7 +48,7 @@ def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tra
     if left is None or right is None:
         return None
     old, new = swept_trials(baseline), swept_trials(contender)
-    common = _common([*old.values(), *new.values()])
+    common = _common(left, right)
     metric = metric_of(CURVE_AREA)
     held_back = is_restless(pair_of(Subject(metric, metric.kind.statistic), baseline, contender))
     if common is None or held_back:
@@ -61,9 +62,9 @@ def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tra
     return Tradeoff(left, right, common, _stretches(found))
 
 
-def _common(trials: Sequence[Sequence[Place]]) -> tuple[float, float] | None:
-    low = max(min(place.interactivity for place in places) for places in trials)
-    high = min(max(place.interactivity for place in places) for places in trials)
+def _common(*sides: SideCurve) -> tuple[float, float] | None:
+    reached = [[point.interactivity.middle for point in side.points] for side in sides]
+    low, high = max(map(min, reached)), min(map(max, reached))
     return (low, high) if low < high else None
 
 
@@ -72,7 +73,8 @@ def _throughput_at(trials: Mapping[int, Sequence[Place]], at: float) -> dict[int
     found = {}
     for index, places in trials.items():
         reached, given = np.asarray(sorted(places)).T
-        found[index] = float(np.interp(at, reached, given))
+        if reached[0] <= at <= reached[-1]:
+            found[index] = float(np.interp(at, reached, given))
     return found
 
 
@@ -84,10 +86,10 @@ def _better(
     bar: float,
 ) -> Better | None:
     blocks = blocks_of(baseline, contender, Phase.PERFORMANCE, old, new)
+    if not old or not new or (blocks is not None and not blocks.n):
+        return None
     if blocks is None:
         p_value, change = rank_p([*old.values()], [*new.values()]), _shift([*old.values()], new)
-    elif not blocks.n:
-        return None
     else:
         p_value, change = signed_rank_p(blocks.log_ratios), float(np.median(blocks.log_ratios))
     if p_value >= bar:

@@ -95,8 +95,8 @@ class Tradeoff:
     Attributes:
         baseline: First side.
         contender: Second side.
-        common: Lowest and highest interactivity that every trial of both sides reached; ``None``
-            where there is no such range.
+        common: Lowest and highest interactivity that the median points of both sides reached;
+            ``None`` where there is no such range.
         stretches: Where a side is better, from the lowest interactivity on.
     """
 

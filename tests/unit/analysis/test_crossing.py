@@ -43,11 +43,34 @@ def test_curves_cross_where_the_better_side_changes_and_the_area_need_not_move()
     assert low < 1 / (0.008 * 2.125) < high
 
 
-def test_curves_are_compared_where_every_trial_of_both_sides_was():
+def test_curves_are_compared_where_both_sides_were():
     run = a_swept_run(even, slower(0.3), noise=0.0)
     found = tradeoff_in(report_of(run))
     left, right = found.baseline.points, found.contender.points
     assert found.common == (left[-1].interactivity.middle, right[0].interactivity.middle)
+
+
+def test_one_trial_that_went_astray_takes_no_place_from_the_others():
+    run = a_swept_run(even, slower(0.25), trials=12)
+    astray = a_swept_run(slower(3.0), trials=1).trials[0].curve
+    trials = tuple(
+        replace(trial, curve=astray) if trial.index == 4 else trial for trial in run.trials
+    )
+    found = tradeoff_in(report_of(replace(run, trials=trials)))
+    low, high = found.common or (0.0, 0.0)
+    assert {stretch.better for stretch in found.stretches} == {"baseline"}
+    # Its block is left out; eleven are enough.
+    assert sum(one.high - one.low for one in found.stretches) > 0.8 * (high - low)
+
+
+def test_a_place_that_few_trials_reach_is_called_by_none():
+    run = a_swept_run(even, slower(0.25), trials=10)
+    astray = a_swept_run(slower(3.0), trials=1).trials[0].curve
+    trials = tuple(
+        replace(trial, curve=astray) if trial.index < 4 else trial for trial in run.trials
+    )
+    # Eight blocks are left, one less than it takes.
+    assert tradeoff_in(report_of(replace(run, trials=trials))).stretches == ()
 
 
 def test_curves_that_share_no_interactivity_are_not_compared():
