@@ -64,8 +64,14 @@ def _goodput(found: Tradeoff) -> Iterator[str]:
     known = [(side, point) for side, point in best if point is not None]
     if len(known) == len(best):
         yield f"Goodput with {objective_of(found.baseline)}: " + _beside(
-            [f"{_middle(point.goodput)} req/s at {_load(side, point)}" for side, point in known]
+            [_best(side, point) for side, point in known]
         )
+
+
+def _best(side: SideCurve, point: LoadPoint) -> str:
+    if not _number(point.goodput):
+        return "none at any load"
+    return f"{_middle(point.goodput)} req/s at {_load(side, point)}"
 
 
 def _energy(found: Tradeoff) -> Iterator[str]:

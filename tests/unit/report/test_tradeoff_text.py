@@ -55,6 +55,7 @@ def test_goodput_and_energy_are_said_only_where_they_are_known():
         "in flight (contender)."
     )
     assert len(lines_of(even, even, slo={})) == 1
+    assert "none at any load (baseline)" in lines_of(even, even, slo={"tpot": 0.001})[1]
 
 
 def test_comment_and_terminal_say_it_and_a_report_without_curves_does_not():
