@@ -5,7 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybridwatch.measure.phase import Measured, Station
+from hybridwatch.measure.phase import Measured
+from hybridwatch.measure.station import Station
 from hybridwatch.record.run import Phase, Sample
 from hybridwatch.scenario.scenario import Scenario
 from tests.builders import BASELINE, CONTENDER, NEWER, answers

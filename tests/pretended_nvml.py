@@ -50,6 +50,7 @@ class Card:
     milliwatts: int = 300_000
     limit_milliwatts: int = 700_000
     celsius: int = 55
+    millijoules: int = 0
     busy_percent: int = 90
     reasons: int = 0
     processes: dict[int, int | None] = field(default_factory=dict)
@@ -119,6 +120,10 @@ class PretendedNvml:
     def nvmlDeviceGetPowerUsage(self, handle: Card) -> int:  # noqa: N802
         self._refuse(handle, "nvmlDeviceGetPowerUsage")
         return self._answer(handle.milliwatts)
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: Card) -> int:  # noqa: N802
+        self._refuse(handle, "nvmlDeviceGetTotalEnergyConsumption")
+        return self._answer(handle.millijoules)
 
     def nvmlDeviceGetTemperature(self, handle: Card, sensor: int) -> int:  # noqa: N802
         self._refuse(handle, "nvmlDeviceGetTemperature")

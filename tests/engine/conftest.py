@@ -8,7 +8,7 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import Station
+from hybridwatch.measure.station import Station
 from hybridwatch.scenario.load import load_scenario
 
 HEALTHY, KNOWN_BAD = 0, 1

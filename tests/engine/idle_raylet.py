@@ -24,7 +24,8 @@ from scipy import stats
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import Station, measure
+from hybridwatch.measure.phase import measure
+from hybridwatch.measure.station import Station
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import load_scenario
 from tests.unit.fleet.on_ray import Nodes

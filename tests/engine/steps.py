@@ -3,7 +3,9 @@
 from typing import Any
 
 from hybridwatch.engine.step_counts import StepCounts, read_step_counts
-from hybridwatch.measure.phase import Station, _load, _watching
+from hybridwatch.measure.load import run_load
+from hybridwatch.measure.phase import _watching
+from hybridwatch.measure.station import Station
 
 
 def assert_steps_are_seen(station: Station) -> tuple[dict[str, Any], StepCounts]:
@@ -11,7 +13,7 @@ def assert_steps_are_seen(station: Station) -> tuple[dict[str, Any], StepCounts]
     server = station.engine.server
     before = read_step_counts(server)
     with _watching(station, "host-sync") as seen:
-        result = _load(station)
+        result = run_load(station, station.scenario.workload.generation)
     after = read_step_counts(server)
     assert before is not None
     assert after is not None

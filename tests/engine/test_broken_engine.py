@@ -11,7 +11,7 @@ from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import EngineError
 from hybridwatch.home import home
 from hybridwatch.measure import bench as bench_module
-from hybridwatch.measure import phase
+from hybridwatch.measure import load
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.plan import PlannedTrial
@@ -39,7 +39,7 @@ def wait_briefly(engine):
 @pytest.fixture
 def trial(bench, scenario, sides, tmp_path, monkeypatch):
     """Makes one contract trial of the healthy side, as a session does, with short patience."""
-    monkeypatch.setattr(phase, "LOAD_TIMEOUT_S", 15.0)
+    monkeypatch.setattr(load, "LOAD_TIMEOUT_S", 15.0)
     session = Session(SessionRequest(scenario, sides, bench.models, lambda _: None), tmp_path)
     return lambda: session._trials(bench, [PlannedTrial(Phase.CONTRACT, HEALTHY)])[0]
 

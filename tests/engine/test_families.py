@@ -15,7 +15,8 @@ from hybridwatch.engine.check import require_installed
 from hybridwatch.errors import MeasurementError
 from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import Station, measure
+from hybridwatch.measure.phase import measure
+from hybridwatch.measure.station import Station
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find

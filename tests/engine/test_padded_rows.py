@@ -17,15 +17,20 @@ from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
 from hybridwatch.measure.against_oracle import wrong_answers
+from hybridwatch.measure.load import samples_of_steps
 from hybridwatch.measure.make_oracle import answered_by, trials_of
-from hybridwatch.measure.phase import Measured, Station, _probed, measure, samples_of_steps
+from hybridwatch.measure.phase import Measured, _probed, measure
+from hybridwatch.measure.station import Station
+from hybridwatch.measure.sweep import sweep
 from hybridwatch.measure.waves import drive
 from hybridwatch.metric.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.quality.oracle import NO_NUMBERS, deviations_of, load, path_of
+from hybridwatch.record.curve import area_of, places_of
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.expansion import expand
+from hybridwatch.scenario.sweep import Sweep
 from tests.completions import a_run_that_said
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen
@@ -260,3 +265,24 @@ def test_engine_listens_on_loopback_only(bench):
 def test_unknown_fix_in_a_label_is_refused():
     with pytest.raises(BuildError, match="padded-rows"):
         parse_label("cpu-0.27.1~padded-rows")
+
+
+@pytest.mark.parametrize(
+    "wanted", [Sweep(max_concurrency=(1, 2, 3)), Sweep(request_rate=(20.0, 40.0, 80.0))]
+)
+def test_a_sweep_gives_a_point_for_each_load_and_each_load_all_its_tokens(
+    station, scenario, wanted
+):
+    found = sweep(station(HEALTHY), wanted)
+    assert [point.load for point in found.curve.points] == list(wanted.loads)
+    assert {sample.metric for sample in found.samples} == {"curve_area", "engine_cpu_time"}
+    places = places_of(found.curve)
+    assert places is not None
+    assert found.samples[0].values == (area_of(places),)
+    asked = scenario.workload.generation
+    for point in found.curve.points:
+        assert point.client_result is not None
+        assert point.client_result["total_output_tokens"] == asked.prompts * asked.output_tokens
+        times = [one.values for one in point.samples if one.metric in {"ttft", "tpot"}]
+        assert list(map(len, times)) == [asked.prompts] * 2
+        assert point.joules_per_token is None

@@ -11,7 +11,8 @@ from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
 from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import Station, measure
+from hybridwatch.measure.phase import measure
+from hybridwatch.measure.station import Station
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.fixes import CATALOGUE

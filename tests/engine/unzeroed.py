@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import Measured, Station, measure
+from hybridwatch.measure.phase import Measured, measure
+from hybridwatch.measure.station import Station
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 

@@ -12,6 +12,7 @@ from hybridwatch.analysis.attribution import attribution_of
 from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.compare import compare, not_comparable
 from hybridwatch.analysis.compare_tokens import compare_tokens
+from hybridwatch.analysis.crossing import tradeoff_between
 from hybridwatch.analysis.difference import differences_between, failed_trials_of
 from hybridwatch.analysis.doubt import obstacles
 from hybridwatch.analysis.families import families_of
@@ -111,4 +112,5 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         looks=looks,
         failed_trials=failed,
         families=families_of(comparisons),
+        tradeoff=None if reasons else tradeoff_between(baseline, contender, level),
     )

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
+from hybridwatch.analysis.tradeoff import Tradeoff
 from hybridwatch.metric import Metric
 from hybridwatch.record.identity import EngineBuild, ScenarioRef, Testbed
 from hybridwatch.record.run import Answer, Looks, Phase
@@ -301,6 +302,7 @@ class Report:
         looks: Set when trials were added until the sides were told apart or shown to be the same;
             the p-values that are held against a level make up for the looks.
         families: Which of the tests were adjusted together; none in reports without tests.
+        tradeoff: Both curves of a sweep beside each other; ``None`` of any other scenario.
     """
 
     scenario: ScenarioRef
@@ -315,6 +317,7 @@ class Report:
     looks: Looks | None = None
     failed_trials: tuple[FailedTrial, ...] = ()
     families: tuple[Family, ...] = ()
+    tradeoff: Tradeoff | None = None
 
     @property
     def bad_news(self) -> tuple[Comparison, ...]:

@@ -323,6 +323,53 @@ class Cause(_Answer):
     failure: Failure | None
 
 
+class Spread(_Answer):
+    """A number of each trial: the median, and the middle four fifths of them."""
+
+    middle: float
+    low: float
+    high: float
+
+
+class LoadPoint(_Answer):
+    """What a side gave under one load."""
+
+    load: float
+    interactivity: Spread
+    throughput: Spread
+    goodput: Spread | None
+    joules_per_token: Spread | None
+
+
+class SideCurve(_Answer):
+    """The curve of one side of a sweep."""
+
+    build: str
+    knob: str
+    gpus: int
+    slo: dict[str, float]
+    trials: int
+    points: list[LoadPoint]
+
+
+class Stretch(_Answer):
+    """Interactivities at which one side is better."""
+
+    better: str
+    low: float
+    high: float
+
+
+class Tradeoff(_Answer):
+    """Both curves of a sweep, where one is better, and where they cross."""
+
+    baseline: SideCurve
+    contender: SideCurve
+    common: tuple[float, float] | None
+    stretches: list[Stretch]
+    crossings: list[tuple[float, float]]
+
+
 class ReportAnswer(_Answer):
     """Every verdict of a run of two builds, as ``hybridwatch compare RUN --json`` prints it."""
 
@@ -339,4 +386,5 @@ class ReportAnswer(_Answer):
     differences: list[str]
     failures: list[str]
     attribution: Attribution | None
+    tradeoff: Tradeoff | None = None
     causes: list[Cause]

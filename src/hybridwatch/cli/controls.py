@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
+from hybridwatch.analysis.curve_control import same_curve_control, slow_control
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.known_bad import MUTANTS_ALONE
@@ -60,8 +61,9 @@ def command(
     SCENARIO is an id or a group; without one, all that the build can run. The build without the
     scenario's fix must break a contract and give a wrong answer; the same build twice must not
     differ, which is all that a scenario without a known bug is asked. Only contracts and answers
-    are measured: nothing is timed and nothing is stored. The exit status is 1 when a bug is not
-    found, or two healthy sides differ.
+    are measured, but for a sweep, whose curve must show the fault that it names and call the same
+    build twice equivalent. Nothing is stored. The exit status is 1 when a bug is not found, or
+    two healthy sides differ.
     """
     wanted = [
         with_counts(scenario, contract=seeds, documents=documents)
@@ -98,16 +100,23 @@ def _with_controls(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
     Raises:
         ScenarioError: None has.
     """
-    mute = [scenario.id for scenario in scenarios if scenario.is_of_speed_alone]
+    mute = [scenario.id for scenario in scenarios if not _has_controls(scenario)]
     text = f"no control, only speed is measured: {', '.join(mute)}" if mute else ""
-    telling = [scenario for scenario in scenarios if not scenario.is_of_speed_alone]
+    telling = [scenario for scenario in scenarios if _has_controls(scenario)]
     if not telling:
         raise ScenarioError(f"nothing to control: {text}")
     return telling, text
 
 
+def _has_controls(scenario: Scenario) -> bool:
+    return scenario.slow_control is not None or not scenario.is_of_speed_alone
+
+
 def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
     require_installed(parse_label(build).spec)
+    if scenario.slow_control is not None:
+        same = parse_label(healthy_label(build, scenario.fix, scenario.requires))
+        return same, parse_label(f"{same.label}+{scenario.slow_control}"), same
     named = build, scenario.fix, scenario.requires
     healthy = parse_label(healthy_label(*named))
     if not scenario.has_known_bad:
@@ -118,10 +127,16 @@ def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
 def _control(
     scenario: Scenario, sides: tuple[BuildRequest, ...], console: Console, left: TimeLeft
 ) -> Iterator[Control]:
+    by_curve = scenario.slow_control is not None
     looked_for = scenario.fix if scenario.has_known_bad else MUTANTS_ALONE
-    console.print(as_text(f"{scenario.id}: {looked_for}"), style="bold")
+    console.print(as_text(f"{scenario.id}: {scenario.slow_control or looked_for}"), style="bold")
+    phases = {Phase.PERFORMANCE} if by_curve else _PHASES
     with progress(console, left) as tell:
-        run = run_session(SessionRequest(scenario, sides, home() / "models", tell, _PHASES))
+        run = run_session(SessionRequest(scenario, sides, home() / "models", tell, phases))
+    if by_curve:
+        yield slow_control(scenario, run, _HEALTHY, _BAD)
+        yield same_curve_control(scenario, run, _HEALTHY, len(sides) - 1)
+        return
     if scenario.has_known_bad:
         yield known_bad_control(scenario, run, _HEALTHY, _BAD)
     yield a_a_control(scenario, run, _HEALTHY, len(sides) - 1)

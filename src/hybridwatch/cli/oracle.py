@@ -21,8 +21,8 @@ from hybridwatch.home import home, layers
 from hybridwatch.measure.against_oracle import WrongAnswer, wrong_answers
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.make_oracle import by_engine, by_transformers, oracle_of
-from hybridwatch.measure.phase import Station
 from hybridwatch.measure.ready import make_ready
+from hybridwatch.measure.station import Station
 from hybridwatch.process import stoppable
 from hybridwatch.quality.oracle import (
     Oracle,

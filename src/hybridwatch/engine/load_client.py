@@ -35,6 +35,7 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
         "seed": str(load.seed),
         "temperature": "0",
         "percentile-metrics": _PERCENTILE_METRICS,
+        **({} if load.request_rate is None else {"request-rate": f"{load.request_rate:g}"}),
         "result-dir": str(result.parent),
         "result-filename": result.name,
     }

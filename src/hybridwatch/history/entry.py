@@ -6,6 +6,7 @@ from pathlib import Path
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, RecordError
+from hybridwatch.record.curve import without_results
 from hybridwatch.record.run import Run
 from hybridwatch.store import Broken, read_run
 
@@ -45,5 +46,13 @@ def entry_of(path: Path) -> Entry | Broken:
 
 
 def _slim(run: Run) -> Run:
-    trials = (replace(trial, answers=(), client_result=None) for trial in run.trials)
+    trials = (
+        replace(
+            trial,
+            answers=(),
+            client_result=None,
+            curve=None if trial.curve is None else without_results(trial.curve),
+        )
+        for trial in run.trials
+    )
     return replace(run, trials=tuple(trials))

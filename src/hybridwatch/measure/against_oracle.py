@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measure.phase import Station, run_prelude
 from hybridwatch.measure.right_answers import checked
+from hybridwatch.measure.station import Station, run_prelude
 from hybridwatch.quality.oracle import error_in
 from hybridwatch.record.completion import Completion, near_tie_within
 from hybridwatch.scenario.expansion import expand

@@ -1,32 +1,28 @@
 """One trial of each phase: from an engine made ready to raw samples."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from hybridwatch.engine.control import UNSUPPORTED
-from hybridwatch.engine.deployment import Server
-from hybridwatch.engine.load_client import LoadClient
-from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.errors import MeasurementError
 from hybridwatch.home import home
-from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.measure.load import run_load, samples_of_client, samples_of_steps, work_of_load
 from hybridwatch.measure.occasions import first_of, require_occasion, require_replayed_layers
 from hybridwatch.measure.repeats import unrepeated
 from hybridwatch.measure.right_answers import checked
-from hybridwatch.measure.waves import Tokens, drive, drive_whole
+from hybridwatch.measure.station import Station, run_prelude
+from hybridwatch.measure.sweep import sweep
+from hybridwatch.measure.waves import Tokens
 from hybridwatch.metric.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.quality.harness import TaskRequest
-from hybridwatch.record.client import CLOCK_DIGITS, accepted_drafts, latencies
+from hybridwatch.record.client import CLOCK_DIGITS
 from hybridwatch.record.completion import Completion
-from hybridwatch.record.run import Answer, CallSite, HostWork, Phase, Sample, StepPhase
+from hybridwatch.record.run import Answer, CallSite, Curve, HostWork, Phase, Sample, StepPhase
 from hybridwatch.scenario.expansion import PlannedWave, expand
-from hybridwatch.scenario.scenario import Scenario
 
-LOAD_TIMEOUT_S: Final = 120.0
 TASKS_TIMEOUT_S: Final = 300.0
 HUB_TASKS_TIMEOUT_S: Final = 3600.0
 """A real model answers a thousand questions of as many tokens as it likes."""
@@ -70,6 +66,7 @@ class Measured:
         host_work: Of a host-sync trial.
         unsupported: Metrics that the probes could not watch in this engine, with the reason.
         completions: Answers of a contract trial, to be compared with those of another engine.
+        curve: Of a performance trial that went through several loads.
     """
 
     samples: tuple[Sample, ...]
@@ -78,52 +75,7 @@ class Measured:
     host_work: HostWork | None = None
     unsupported: Mapping[str, str] = field(default_factory=dict)
     completions: tuple[Completion, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Station:
-    """Everything one trial needs; its engine has been made ready for the side.
-
-    Attributes:
-        bench: Holds engine, client and scenario.
-        side: Whose trial it is.
-        work: Folder for the client's and lm-eval's files.
-        number: Which trial of its phase and side, from 0.
-        meet: Waits until the other side of a duet is about to be loaded, too.
-    """
-
-    bench: Bench
-    side: int
-    work: Path
-    number: int = 0
-    meet: Callable[[], None] = lambda: None
-
-    @property
-    def scenario(self) -> Scenario:
-        """What is run."""
-        return self.bench.scenario
-
-    @property
-    def engine(self) -> LiveEngine:
-        """The engine under test.
-
-        Raises:
-            EngineError: It ended since it was made ready.
-        """
-        return self.bench.running(self.side)
-
-    @property
-    def client(self) -> LoadClient:
-        """Loads the engine."""
-        return self.bench.client(self.side)
-
-    def ask(self, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
-        """Send requests, and bring back the tokens of each answer."""
-        return drive(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
-
-    def complete(self, waves: Sequence[PlannedWave]) -> tuple[Completion, ...]:
-        """Send requests, and bring back all that is kept of each answer."""
-        return drive_whole(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
+    curve: Curve | None = None
 
 
 def measure(phase: Phase, station: Station) -> Measured:
@@ -145,23 +97,11 @@ def measure(phase: Phase, station: Station) -> Measured:
             return _duet(station)
 
 
-def run_prelude(station: Station) -> None:
-    """Let the requests come and go whose batch rows every trial begins with."""
-    workload = station.scenario.workload
-    station.ask(expand(workload.prelude, workload.seed + station.number, "prelude"))
-
-
-def _load(station: Station) -> dict[str, Any]:
-    load = station.scenario.workload.generation
-    result = station.work / f"client.{station.side}.json"
-    return station.client.run(station.engine.server, load, result, LOAD_TIMEOUT_S)
-
-
 def _probed(station: Station, probe: str) -> dict[str, Any]:
     """Run the timed load under one probe."""
     run_prelude(station)
     with _watching(station, probe) as seen:
-        _load(station)
+        run_load(station, station.scenario.workload.generation)
     return seen
 
 
@@ -270,7 +210,10 @@ def _accuracy(station: Station) -> Measured:
 
 def _performance(station: Station) -> Measured:
     run_prelude(station)
-    loaded = _work_of_load(station)
+    if station.scenario.sweep is not None:
+        found = sweep(station, station.scenario.sweep)
+        return Measured(found.samples, curve=found.curve)
+    loaded = work_of_load(station, station.scenario.workload.generation)
     samples = samples_of_client(loaded.result)
     if loaded.made is not None:
         samples += samples_of_steps(loaded.result, loaded.made, loaded.worked_s)
@@ -285,88 +228,11 @@ def _duet(station: Station) -> Measured:
     """
     run_prelude(station)
     station.meet()
-    loaded = _work_of_load(station)
+    loaded = work_of_load(station, station.scenario.workload.generation)
     if loaded.made is None or not loaded.made.steps:
         raise MeasurementError("the engine does not count its steps, so its work is of none")
     work = round(loaded.worked_s / loaded.made.steps, CLOCK_DIGITS)
     return Measured((Sample(DUET_CPU_TIME, (work,)),))
-
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """What the timed load took.
-
-    Attributes:
-        result: JSON of vLLM's benchmark client.
-        made: Steps of the engine from before the load until after it; None if it counts none.
-        worked_s: Processor time of the engine in the same span.
-    """
-
-    result: Mapping[str, Any]
-    made: StepCounts | None
-    worked_s: float
-
-
-def _work_of_load(station: Station) -> _Loaded:
-    server = station.engine.server
-    before, worked_before = read_step_counts(server), _processor_seconds(server)
-    result = _load(station)
-    worked, after = _processor_seconds(server) - worked_before, read_step_counts(server)
-    made = after.since(before) if before is not None and after is not None else None
-    return _Loaded(result, made, worked)
-
-
-def _processor_seconds(server: Server) -> float:
-    """What the engines behind an address have worked since they began, of a pair both."""
-    return sum(engine.processor_seconds() for engine in server.servers)
-
-
-def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
-    """Raw values of one trial from the JSON of vLLM's benchmark client."""
-    return (
-        Sample("output_throughput", (result["output_throughput"],)),
-        Sample("request_throughput", (result["request_throughput"],)),
-        *latencies(result["ttfts"], result["itls"], result["output_lens"]),
-        *_acceptance(result),
-    )
-
-
-def samples_of_steps(
-    result: Mapping[str, Any], made: StepCounts, worked_s: float
-) -> tuple[Sample, ...]:
-    """How fast the engine stepped, how full its steps were, and how much work each was.
-
-    The first two together with the tokens that a request got per step make up the output
-    throughput, to the last digit:
-    ``tokens / s = steps / s * requests / step * tokens / (request and step)``.
-
-    Args:
-        result: JSON of vLLM's benchmark client.
-        made: What the engine did from before the load until after it.
-        worked_s: Processor time of the engine in the same span, all its processes together.
-
-    Returns:
-        Nothing when the engine gave other tokens than those that the client counted: then the steps
-        are not those of the load alone.
-    """
-    if not made.steps or made.tokens != result["total_output_tokens"]:
-        return ()
-    return (
-        Sample("engine_step_rate", (made.steps / result["duration"],)),
-        Sample("batch_occupancy", (made.shares / made.steps,)),
-        Sample("engine_cpu_time", (round(worked_s / made.steps, CLOCK_DIGITS),)),
-        Sample("preemptions", (float(made.preemptions),)),
-    )
-
-
-def _acceptance(result: Mapping[str, Any]) -> Iterator[Sample]:
-    """What became of the drafts; nothing when the engine made none."""
-    if not result.get("spec_decode_num_drafts"):
-        return
-    yield from accepted_drafts(
-        result["spec_decode_acceptance_length"],
-        result["spec_decode_per_position_acceptance_rates"],
-    )
 
 
 def _host_sync(station: Station) -> Measured:

@@ -22,7 +22,7 @@ from hybridwatch.measure.duet import Meeting, is_duet, one_processor, require_du
 from hybridwatch.measure.gpus import Gpus
 from hybridwatch.measure.harness_version import harness_identity
 from hybridwatch.measure.machine_state import Watch
-from hybridwatch.measure.phase import Measured, Station, measure
+from hybridwatch.measure.phase import Measured, measure
 from hybridwatch.measure.plan import (
     TIMED_PHASES,
     USUAL_PHASES,
@@ -34,6 +34,7 @@ from hybridwatch.measure.plan import (
     plan_more,
     plan_start,
 )
+from hybridwatch.measure.station import Station
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.process import require_wanted
 from hybridwatch.quality.harness import LmEval
@@ -360,6 +361,7 @@ class Session:
                 host_work=got.host_work,
                 unsupported=got.unsupported,
                 completions=got.completions,
+                curve=got.curve,
                 surroundings=watch.close() if watch is not None else None,
             )
         finally:

@@ -21,6 +21,9 @@ shown within the margin of two points only: one point would take thousands of qu
 DUET_CPU_TIME: Final = "duet_cpu_time"
 """What engines work that are loaded at the same time."""
 
+CURVE_AREA: Final = "curve_area"
+"""What a whole sweep of loads is judged by."""
+
 METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         "output_throughput",
@@ -29,6 +32,15 @@ METRICS: Final[tuple[Metric, ...]] = (
         Kind.RATE,
         _RATE_MARGIN,
         "Generated tokens per second of one trial, all requests together.",
+    ),
+    Metric(
+        CURVE_AREA,
+        Unit.TOKENS_PER_SECOND,
+        Direction.HIGHER,
+        Kind.RATE,
+        _RATE_MARGIN,
+        "Square root of the area under the curve of throughput per GPU over interactivity, from "
+        "idle to saturation: all steps 6 % longer take 6 % off it.",
     ),
     Metric(
         "total_token_throughput",

@@ -14,8 +14,9 @@ from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench, LiveEngine
 from hybridwatch.measure.deadline import ended_after
 from hybridwatch.measure.harness_version import harness_identity
-from hybridwatch.measure.phase import Measured, Station, measure
+from hybridwatch.measure.phase import Measured, measure
 from hybridwatch.measure.plan import phases_of
+from hybridwatch.measure.station import Station
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.measure.waves import Tokens
 from hybridwatch.mutants.cell import HEALTHY, Cell, State

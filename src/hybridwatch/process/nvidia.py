@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from hybridwatch.errors import GpuError
@@ -132,6 +133,35 @@ def gauge(devices: Sequence[Device]) -> Iterator[Callable[[], tuple[Reading, ...
     with _opened() as nvml:
         handles = [nvml.nvmlDeviceGetHandleByUUID(one.uuid) for one in devices]
         yield lambda: tuple(_reading(nvml, handle) for handle in handles)
+
+
+@contextmanager
+def energy_counter(devices: Sequence[Device]) -> Iterator[Callable[[], float | None]]:
+    """Give a function that reads what GPUs have taken since their driver came up, in joules.
+
+    The driver counts the energy of the whole board, from Volta on, and nothing of a slice.
+
+    Args:
+        devices: As ``devices()`` gave them; their energies are added up.
+
+    Returns:
+        The function; it gives ``None`` where one of the GPUs does not count.
+
+    Raises:
+        GpuError: As ``gauge``.
+    """
+    with _opened() as nvml:
+        handles = [nvml.nvmlDeviceGetHandleByUUID(one.uuid) for one in devices]
+
+        def read() -> float | None:
+            counted = [
+                _answer(nvml, partial(nvml.nvmlDeviceGetTotalEnergyConsumption, handle))
+                for handle in handles
+            ]
+            known = [energy for energy in counted if energy is not None]
+            return sum(known) * _MILLI if handles and len(known) == len(counted) else None
+
+        yield read
 
 
 @contextmanager

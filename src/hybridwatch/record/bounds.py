@@ -138,6 +138,7 @@ Duration: TypeAlias = Annotated[float, Field(ge=0, le=_SECONDS)]
 Seconds: TypeAlias = Annotated[float, Field(gt=0, le=_SECONDS)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 Hertz: TypeAlias = Annotated[float, Field(gt=0, le=_PER_SECOND)]
+PerSecond: TypeAlias = Annotated[float, Field(gt=0, le=_PER_SECOND)]
 Watts: TypeAlias = Annotated[float, Field(ge=0, le=_WATTS)]
 Celsius: TypeAlias = Annotated[float, Field(ge=_ABSOLUTE_ZERO, le=_CELSIUS)]
 Values: TypeAlias = Annotated[

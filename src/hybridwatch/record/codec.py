@@ -84,7 +84,10 @@ class Decoded:
         if self.bulk is None:
             return self.run
         found = _read_bulk(read(self.bulk.file), self.bulk, len(self.run.trials))
-        trials = tuple(found[trial.index].beside(trial) for trial in self.run.trials)
+        try:
+            trials = tuple(found[trial.index].beside(trial) for trial in self.run.trials)
+        except ValueError as error:
+            raise RecordError(f"{self.bulk.file}: {error}") from error
         return replace(self.run, trials=trials)
 
 
@@ -244,13 +247,22 @@ def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, {"trial": trial.index, "answer": wire.model_dump(mode="json")}
         if trial.client_result is not None:
             where = f"trials[{trial.index}].client_result"
-            try:
-                check_client(dict(trial.client_result))
-            except ValueError as error:
-                raise RecordError(f"{where}: {error}") from error
-            yield where, {"trial": trial.index, "client_result": trial.client_result}
+            yield where, {"trial": trial.index, **_client_result(where, trial.client_result)}
         if trial.completions:
             yield _completions_line(run, trial)
+        for number, point in enumerate(trial.curve.points if trial.curve else ()):
+            if point.client_result is not None:
+                where = f"trials[{trial.index}].curve.points[{number}].client_result"
+                result = _client_result(where, point.client_result)
+                yield where, {"trial": trial.index, "point": number, **result}
+
+
+def _client_result(where: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        check_client(dict(result))
+    except ValueError as error:
+        raise RecordError(f"{where}: {error}") from error
+    return {"client_result": result}
 
 
 def _completions_line(run: Run, trial: Trial) -> tuple[str, dict[str, Any]]:

@@ -181,6 +181,42 @@ class HostWork:
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """What an engine gave under one of the loads of a sweep.
+
+    Attributes:
+        load: Requests in flight at once, or requests that arrive per second (``Curve.knob``).
+        samples: Raw values, as of a trial under this load alone.
+        joules_per_token: Energy that the engine's GPUs took, per output token; ``None`` where no
+            driver counts it.
+        client_result: JSON of vLLM's serving benchmark client, whole; kept beside the record.
+    """
+
+    load: float
+    samples: tuple[Sample, ...]
+    joules_per_token: float | None = None
+    client_result: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The loads that one trial went through, and what the engine gave under each.
+
+    Attributes:
+        knob: What was turned: ``max_concurrency`` or ``request_rate``.
+        points: In the order in which they were visited.
+        gpus: GPUs that the engine computed on; 0 on a CPU.
+        slo: Metric to the largest value that a request may have to be counted as goodput, seconds;
+            empty where the scenario states none.
+    """
+
+    knob: str
+    points: tuple[Point, ...]
+    gpus: int = 0
+    slo: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One pass of one phase on one side, on freshly reset engine state.
 
@@ -202,6 +238,7 @@ class Trial:
             has no sample of these, which is not a count of 0.
         completions: What the engine said to each request of a contract trial, in the order of the
             plan; kept beside the record, and absent from older ones.
+        curve: Set on performance trials of a sweep.
     """
 
     index: int
@@ -218,6 +255,7 @@ class Trial:
     host_work: HostWork | None = None
     unsupported: Mapping[str, str] = field(default_factory=dict)
     completions: tuple[Completion, ...] = ()
+    curve: Curve | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from pydantic import (
     model_validator,
 )
 
-from hybridwatch.metric import metric_of
 from hybridwatch.record.bounds import (
     MOST_ITEMS,
     MOST_SAMPLES,
@@ -42,7 +41,6 @@ from hybridwatch.record.bounds import (
     Seconds,
     Share,
     Text,
-    Values,
     Watts,
     Whole,
     in_years,
@@ -65,6 +63,8 @@ from hybridwatch.record.run import (
     Trial,
 )
 from hybridwatch.record.wire_completion import WireCompletion
+from hybridwatch.record.wire_curve import WireCurve, with_results
+from hybridwatch.record.wire_sample import KnownMetric, WireSample
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
@@ -80,14 +80,6 @@ def _in_utc(value: object) -> datetime:
 
 def _as_text(value: datetime) -> str:
     return value.isoformat().removesuffix("+00:00") + "Z"
-
-
-def _known_metric(value: str) -> str:
-    try:
-        metric_of(value)
-    except KeyError:
-        raise ValueError("expected the id of a metric this hybridwatch knows") from None
-    return value
 
 
 def _plain_file_name(value: str) -> str:
@@ -122,7 +114,6 @@ def _ascending(value: tuple[int, ...]) -> tuple[int, ...]:
 _Ascending: TypeAlias = Annotated[
     tuple[Count, ...], Field(max_length=MOST_ITEMS), AfterValidator(_ascending)
 ]
-_KnownMetric: TypeAlias = Annotated[Name, AfterValidator(_known_metric)]
 _FileName: TypeAlias = Annotated[Name, AfterValidator(_plain_file_name)]
 _Few: Final = Field(max_length=MOST_ITEMS)
 
@@ -173,18 +164,6 @@ class _Build(_Wire):
     )
     revision: Name | None = Field(default=None, exclude_if=_is_absent)
     diff_digest: Digest | None = Field(default=None, exclude_if=_is_absent)
-
-
-class _Sample(_Wire):
-    metric: _KnownMetric
-    values: Values
-    statistic: Name | None = Field(default=None, exclude_if=_is_absent)
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if self.statistic is not None and len(self.values) != 1:
-            raise ValueError("expected one value beside statistic")
-        return self
 
 
 class _Failure(_Wire):
@@ -271,13 +250,14 @@ class _Trial(_Wire):
     started_at: _Time
     duration_s: Duration
     warmup: bool
-    samples: Annotated[tuple[_Sample, ...], Field(max_length=MOST_SAMPLES)]
+    samples: Annotated[tuple[WireSample, ...], Field(max_length=MOST_SAMPLES)]
     failure: _Failure | None
     surroundings: _Surroundings | None = Field(default=None, exclude_if=_is_absent)
     host_work: _HostWork | None = Field(default=None, exclude_if=_is_absent)
-    unsupported: Annotated[dict[_KnownMetric, Text], _Few] = Field(
+    unsupported: Annotated[dict[KnownMetric, Text], _Few] = Field(
         default_factory=dict, exclude_if=lambda reasons: not reasons
     )
+    curve: WireCurve | None = Field(default=None, exclude_if=_is_absent)
 
     def to_trial(self) -> Trial:
         plain = {**vars(self)}
@@ -286,6 +266,7 @@ class _Trial(_Wire):
         around = self.surroundings
         plain["surroundings"] = around.to_surroundings() if around else None
         plain["host_work"] = self.host_work.to_host_work() if self.host_work else None
+        plain["curve"] = self.curve.to_curve() if self.curve else None
         return Trial(**plain)
 
 
@@ -313,9 +294,13 @@ class WireAnswer(_Wire):
 
 
 class WireLine(_Wire):
-    """One line of the bulk file: an answer, the completions or a client result of one trial."""
+    """One line of the bulk file: an answer, the completions or a client result of one trial.
+
+    A client result that names a ``point`` is of that point of a curve.
+    """
 
     trial: Place
+    point: Whole | None = None
     answer: WireAnswer | None = None
     client_result: Client | None = None
     completions: Annotated[tuple[WireCompletion, ...], Field(min_length=1)] | None = None
@@ -328,6 +313,7 @@ class BulkOfTrial:
         self.answers: list[Answer] = []
         self.client_result: dict[str, JsonValue] | None = None
         self.completions: tuple[Completion, ...] = ()
+        self.of_points: dict[int, dict[str, JsonValue]] = {}
 
     def add(self, line: WireLine) -> None:
         """Take one line in.
@@ -339,6 +325,9 @@ class BulkOfTrial:
         kinds = (line.answer, line.client_result, line.completions)
         if sum(kind is not None for kind in kinds) != 1:
             raise ValueError("expected one of answer, client_result, completions")
+        if line.point is not None:
+            self._add_point(line.point, line)
+            return
         if line.answer is not None:
             self.answers.append(Answer(**vars(line.answer)))
         elif line.completions is not None:
@@ -350,10 +339,28 @@ class BulkOfTrial:
         else:
             self.client_result = line.client_result
 
+    def _add_point(self, point: int, line: WireLine) -> None:
+        if line.client_result is None:
+            raise ValueError("expected client_result beside point")
+        if point in self.of_points:
+            raise ValueError(f"client_result: a second one for point {point} of trial {line.trial}")
+        self.of_points[point] = line.client_result
+
     def beside(self, trial: Trial) -> Trial:
-        """Give a trial of the record with its lines."""
+        """Give a trial of the record with its lines.
+
+        Raises:
+            ValueError: A line is of a point that the trial does not have.
+        """
+        points = len(trial.curve.points) if trial.curve else 0
+        if stray := [point for point in self.of_points if point >= points]:
+            raise ValueError(
+                f"client_result: expected a point less than {points} of trial {trial.index}, "
+                f"found {stray[0]}"
+            )
         return replace(
             trial,
+            curve=with_results(trial.curve, self.of_points) if trial.curve else None,
             answers=tuple(self.answers),
             client_result=self.client_result,
             completions=self.completions,

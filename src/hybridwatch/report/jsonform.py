@@ -31,6 +31,7 @@ from hybridwatch.record.identity import EngineBuild, Testbed
 from hybridwatch.record.run import Answer, Looks
 from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.cause_text import cause_sentence
+from hybridwatch.report.tradeoff_json import tradeoff_to_json
 from hybridwatch.triage import Alert
 
 REPORT_SCHEMA: Final = 1
@@ -51,6 +52,8 @@ def to_json(report: Report) -> dict[str, Any]:
         "comparisons": [_comparison(comparison) for comparison in report.comparisons],
         **_fields(report, "differences", "failures"),
         "attribution": _attribution(report.attribution),
+        # Left out of a report without one: verdicts stored before are to be had to the letter.
+        **({"tradeoff": tradeoff_to_json(report.tradeoff)} if report.tradeoff else {}),
     }
 
 

@@ -13,6 +13,7 @@ from hybridwatch.record.side_names import side_names
 from hybridwatch.report import numbers, sentence
 from hybridwatch.report.cause_rows import cell, render_log
 from hybridwatch.report.escape import as_code, as_item, escape, fenced, in_html
+from hybridwatch.report.tradeoff_text import tradeoff_lines
 
 _SHOWN_FLIPS: Final = 5
 _SHOWN_LINES: Final = 20
@@ -44,6 +45,8 @@ def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     yield escape(sentence.unsure(report), 1000)
     if report.attribution is not None:
         yield escape(sentence.reason(report.attribution))
+    if report.tradeoff is not None:
+        yield from map(escape, tradeoff_lines(report.tradeoff))
     labels = [side.build.label for side in (report.baseline, report.contender)]
     baseline, contender = side_names(labels)  # in full in the command below
     yield (

@@ -21,6 +21,7 @@ from hybridwatch.record.run import Run
 from hybridwatch.record.side_names import side_names
 from hybridwatch.report import numbers, sentence
 from hybridwatch.report.escape import last_lines, one_line
+from hybridwatch.report.tradeoff_text import tradeoff_lines
 
 STYLES: Final = {
     Verdict.REGRESSION: "bold red",
@@ -115,6 +116,8 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
         yield Text(one_line(unsure), style=STYLES[Verdict.INCONCLUSIVE])
     if report.attribution is not None:
         yield Text(sentence.reason(report.attribution))
+    if report.tradeoff is not None:
+        yield from map(Text, tradeoff_lines(report.tradeoff))
 
 
 def _table(report: Report, *, wide: bool) -> Table:

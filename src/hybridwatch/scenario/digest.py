@@ -34,6 +34,7 @@ def digest(scenario: Scenario) -> str:
             "expect": True,
             "trials": True,
             "accuracy": {"documents"},
+            "sweep": {"known_bad"},
         },
         exclude_defaults=True,
     )

@@ -8,6 +8,8 @@ from pydantic_core import PydanticCustomError
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Tokens = Annotated[int, Field(ge=1, le=1_048_576)]
 Concurrency = Annotated[int, Field(ge=1, le=8192)]
+Rate = Annotated[float, Field(ge=0.001, le=100_000)]
+"""Per second."""
 Seed = Annotated[int, Field(ge=0)]
 
 Contradiction = tuple[str, str]

@@ -15,6 +15,7 @@ from hybridwatch.metric import Direction, Kind, Metric, metric_of
 from hybridwatch.scenario.engine import EngineArgs, contradictions_of_graphs
 from hybridwatch.scenario.fixes import NO_FIX, FixId, GuardedFix
 from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, refuse
+from hybridwatch.scenario.sweep import Sweep, contradictions_of_sweep
 from hybridwatch.scenario.validation_text import quoted
 from hybridwatch.scenario.workload import Workload, contradictions_of_waves
 
@@ -118,6 +119,7 @@ class Scenario(Part):
         engine: How the engine is started.
         workload: The work that it gets.
         accuracy: Which tasks are answered; None where answers say nothing.
+        sweep: Loads that a performance trial goes through; None for that of the workload alone.
         trials: How often.
         expect: What must hold.
     """
@@ -148,6 +150,7 @@ class Scenario(Part):
     engine: EngineArgs
     workload: Workload
     accuracy: Accuracy | None = None
+    sweep: Sweep | None = None
     trials: TrialCounts
     expect: Expect
 
@@ -170,6 +173,11 @@ class Scenario(Part):
     def has_known_bad(self) -> bool:
         """Whether there is a fix whose removal it must see."""
         return self.fix != NO_FIX and not self.is_of_speed_alone
+
+    @property
+    def slow_control(self) -> str | None:
+        """The planted fault that its curve must tell apart; None without one."""
+        return None if self.sweep is None else self.sweep.known_bad
 
     @property
     def needed_fixes(self) -> tuple[str, ...]:
@@ -207,6 +215,7 @@ def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     """Yield each broken rule as the key at fault and what is wrong with it."""
     yield from contradictions_of_waves(scenario.workload)
     yield from _contradictions_of_lengths(scenario)
+    yield from contradictions_of_sweep(scenario.sweep, scenario.workload.generation)
     yield from contradictions_of_graphs(scenario.engine)
     yield from _contradictions_of_releases(scenario)
     yield from _contradictions_of_model(scenario)

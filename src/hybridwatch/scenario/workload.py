@@ -6,7 +6,16 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, model_validator
 
-from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, Seed, Tokens, refuse
+from hybridwatch.scenario.part import (
+    Concurrency,
+    Contradiction,
+    Count,
+    Part,
+    Rate,
+    Seed,
+    Tokens,
+    refuse,
+)
 from hybridwatch.scenario.pattern import Wave
 
 _ASKED: Final = (
@@ -34,6 +43,8 @@ class Generation(Part):
         output_tokens: Length of each answer; the end-of-text token is ignored.
         max_concurrency: Requests in flight at once.
         seed: Of the prompts; the same seed gives the same prompts.
+        request_rate: Requests that arrive per second, at random moments (Poisson); None for as many
+            as may be in flight at once.
     """
 
     prompts: Count
@@ -41,6 +52,7 @@ class Generation(Part):
     output_tokens: Tokens
     max_concurrency: Concurrency
     seed: Seed
+    request_rate: Rate | None = None
 
 
 class Workload(Part):

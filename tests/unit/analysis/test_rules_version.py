@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.analysis import judge, noise, rank, rules_version, signed_rank
+from hybridwatch.analysis import crossing, judge, noise, rank, rules_version, signed_rank
 from hybridwatch.analysis.noise import noise_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between, report_of
@@ -19,6 +19,7 @@ from hybridwatch.report.jsonform import to_json
 from hybridwatch.store import list_records, read_run
 from tests.builders import BASELINE, CONTENDER, NEWER, STARTED, a_run, noisy
 from tests.completions import a_run_that_said, said
+from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
 from tests.versions import Version, check_version
 
@@ -64,6 +65,12 @@ def of_tokens() -> Iterator[tuple[str, Any]]:
         yield f"tokens of {name}", to_json(report_of(run))
 
 
+def of_curves() -> Iterator[tuple[str, Any]]:
+    """Sweeps: curves that are alike, and curves that cross."""
+    for name, contender in (("are alike", even), ("cross", tilted)):
+        yield f"curves that {name}", to_json(report_of(a_swept_run(even, contender)))
+
+
 def _of_night(night: int) -> Run:
     side = {name: _values(name, 3, 0, seed=night + 9) for name in MEASURED}
     return a_run(side, id=f"{night:08x}")
@@ -79,7 +86,7 @@ def _values(metric: str, trials: int, side: int, seed: int = 1) -> Any:
 
 def constructed() -> dict[str, Any]:
     made = {name: to_json(situation()) for name, situation in SITUATIONS.items()}
-    return {**made, **dict(of_every_metric()), **dict(of_tokens())}
+    return {**made, **dict(of_every_metric()), **dict(of_tokens()), **dict(of_curves())}
 
 
 def reports() -> dict[str, Any]:
@@ -100,6 +107,7 @@ def test_verdicts_move_only_together_with_the_version_of_the_rules(golden) -> No
         (rank, "SEED", rank.SEED + 1),
         (rank, "SETTLING_TRIALS", 8),
         (signed_rank, "SETTLING_BLOCKS", 8),
+        (crossing, "signed_rank_p", lambda _: 1.0),
     ],
 )
 def test_a_defect_in_a_rule_demands_another_version(

@@ -1,6 +1,7 @@
 """``hybridwatch controls`` on made-up runs: what is asked for, what is told, the exit status."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.session import Progress
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
-from tests.builders import BASELINE, CONTENDER, Trials, a_run
+from tests.builders import BASELINE, CONTENDER, NEWER, Trials, a_run
 from tests.checkout import make_checkout
+from tests.curves import a_swept_run, even, slower
+
+SWEEPS = Path(__file__).parents[3] / "scenarios" / "curated"
 
 BUILD = ("--build", "tiny-1.0")
 FIX = "padded-rows-prefilling"
@@ -191,3 +195,25 @@ def test_an_engine_that_never_comes_up_is_status_1(checkout, monkeypatch):
     result = call("smoke", *BUILD, "--json")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "hybridwatch: the engine ended with status 1" in result.stderr
+
+
+def test_a_sweep_is_controlled_by_its_curve(checkout, monkeypatch):
+    text = (SWEEPS / "sweep-concurrency.toml").read_text(encoding="utf-8")
+    (checkout / "scenarios" / "smoke" / "swept.toml").write_text(text, encoding="utf-8")
+    asked = []
+
+    def run_session(request):
+        asked.append(request)
+        return replace(a_swept_run(even, slower(0.25), even), builds=(BASELINE, NEWER, BASELINE))
+
+    monkeypatch.setattr(controls, "run_session", run_session)
+    result = call("smoke/swept", *BUILD, "--json")
+    told = json.loads(result.stdout)["controls"]
+    assert [(one["kind"], one["fix"], one["ok"]) for one in told] == [
+        ("known-bad", "slow-step", True),
+        ("a-a", "slow-step", True),
+    ]
+    assert result.exit_code == 0
+    (request,) = asked
+    assert set(request.phases) == {Phase.PERFORMANCE}
+    assert [side.label for side in request.sides] == ["tiny-1.0", "tiny-1.0+slow-step", "tiny-1.0"]

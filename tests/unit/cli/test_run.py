@@ -16,7 +16,8 @@ from hybridwatch.cli import measuring as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
 from hybridwatch.measure import gpus, machine_state, session
-from hybridwatch.measure.phase import Measured, Station
+from hybridwatch.measure.phase import Measured
+from hybridwatch.measure.station import Station
 from hybridwatch.record.run import Looks, Phase, Run
 from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.checkout import make_checkout

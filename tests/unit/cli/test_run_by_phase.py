@@ -19,8 +19,9 @@ from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure import machine_state, session
-from hybridwatch.measure.phase import Measured, Station
+from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.session import Progress
+from hybridwatch.measure.station import Station
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.load import find
 from hybridwatch.store import list_records, list_verdicts, read_run

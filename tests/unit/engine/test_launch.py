@@ -98,6 +98,15 @@ def test_made_up_weights_and_a_tokenizer_of_bytes():
     assert words[words.index("--tokenizer") + 1] == "tiny-hybrid"
 
 
+def test_requests_arrive_by_the_second_only_where_a_rate_is_asked_for():
+    launch = launched("smoke/dummy-run", "cpu")
+    load = SCENARIOS["smoke/dummy-run"].workload.generation
+    assert "--request-rate" not in client_arguments(launch, "http://x", load, Path("r.json"))
+    paced = load.model_copy(update={"request_rate": 2.5})
+    words = client_arguments(launch, "http://x", paced, Path("r.json"))
+    assert words[words.index("--request-rate") + 1] == "2.5"
+
+
 def test_a_model_of_ours_is_neither_made_up_nor_compiled():
     launch = launched("gpu/padded-graph-rows", "cuda")
     assert not {"load-format", "tokenizer"} & set(options(launch))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from hybridwatch.analysis.subject import phase_of, statistics_of
-from hybridwatch.measure import phase
+from hybridwatch.measure import load, phase
 from hybridwatch.measure.phase import SITES_KEPT, host_work_of, measure, samples_of_waits
 from hybridwatch.metric import metric_of
 from hybridwatch.record.run import CallSite, Phase, Sample, StepPhase
@@ -71,14 +71,15 @@ def probes(monkeypatch):
         started.append(probe)
         yield {**WAITS, "seconds": [0.001, 0.001], "phases": {}}
 
-    load = {
+    result = {
         "output_throughput": 9.0, "request_throughput": 1.0, "ttfts": [0.1], "itls": [[0.1]],
         "output_lens": [2],
     }  # fmt: skip
     monkeypatch.setattr(phase, "_watching", watching)
     monkeypatch.setattr(phase, "run_prelude", lambda _station: None)
-    monkeypatch.setattr(phase, "_load", lambda _station: load)
-    monkeypatch.setattr(phase, "read_step_counts", lambda _server: None)
+    for module in (phase, load):
+        monkeypatch.setattr(module, "run_load", lambda _station, _load: result)
+    monkeypatch.setattr(load, "read_step_counts", lambda _server: None)
     return started
 
 
@@ -92,7 +93,8 @@ class Control:
 def station():
     server = SimpleNamespace(servers=())
     engine = SimpleNamespace(server=server, control=Control(), setting=None, settle=lambda _: None)
-    return SimpleNamespace(engine=engine)
+    scenario = SimpleNamespace(sweep=None, workload=SimpleNamespace(generation=None))
+    return SimpleNamespace(engine=engine, scenario=scenario)
 
 
 def test_no_probe_is_on_in_a_throughput_trial(probes):

@@ -12,7 +12,7 @@ from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import samples_of_client
+from hybridwatch.measure.load import samples_of_client
 from hybridwatch.scenario.load import load_scenario
 from hybridwatch.scenario.speculation import Speculation
 

@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.analysis.attribution import parts_of
 from hybridwatch.engine.step_counts import StepCounts
-from hybridwatch.measure.phase import samples_of_steps
+from hybridwatch.measure.load import samples_of_steps
 from hybridwatch.record.run import Phase, Sample, Trial
 from tests.builders import STARTED
 

@@ -21,6 +21,7 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.screens.curve import tradeoff_section
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pair import (
     Obstacle,
@@ -63,6 +64,8 @@ def _comparison_blocks(pair: Pair, found: Judged) -> Iterator[Block]:
         yield Paragraph(reason(report.attribution))
     yield from _forest(report)
     yield comparisons_table(report)
+    if report.tradeoff is not None:
+        yield tradeoff_section(report.tradeoff)
     yield from changed_answers(report)
     for title, lines in notes_of(report):
         if title != _DIFFERENCES:

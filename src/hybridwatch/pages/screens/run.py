@@ -34,6 +34,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alerting import stories_with
+from hybridwatch.pages.screens.curve import curve_blocks
 from hybridwatch.pages.screens.empty import broken_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.seal import NO_DIGEST
@@ -133,6 +134,8 @@ def _entry(entry: Entry) -> Iterator[Block]:
         if report.attribution is not None:
             yield Paragraph(reason(report.attribution))
         yield comparisons_table(report)
+    yield from curve_blocks(entry.run, None if report is None else report.tradeoff)
+    if report is not None:
         for title, lines in notes_of(report):
             yield _note(title, lines)
         yield from changed_answers(report)

@@ -1,0 +1,110 @@
+"""Two curves of one sweep: where one build is better, and where the curves cross.
+
+``curve_area`` says whether the whole curve moved. It can stay where it is while one end rises and
+the other falls, so throughput is compared at each interactivity that both curves reach, on the line
+between the points of a trial next to it and never beyond its last. Trials are paired in blocks like
+any other number (``blocks``); one that does not reach a place is left out there with its block.
+A curve of k loads has k points and k - 1 lines between them, so a place counts as better at the
+(2k - 1)-th part of the level, by an exact test. Like every rate it is held back on a restless
+machine.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+
+from hybridwatch.analysis.blocks import blocks_of
+from hybridwatch.analysis.curves import curve_of, swept_trials
+from hybridwatch.analysis.machine_state import is_restless
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import pair_of
+from hybridwatch.analysis.rank import rank_p
+from hybridwatch.analysis.signed_rank import signed_rank_p
+from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.tradeoff import Better, SideCurve, Stretch, Tradeoff
+from hybridwatch.metric import metric_of
+from hybridwatch.metric.catalogue import CURVE_AREA
+from hybridwatch.record.curve import Place
+from hybridwatch.record.run import Phase
+
+_PLACES: Final = 65
+"""Interactivities at which the curves are compared."""
+
+
+def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tradeoff | None:
+    """Compare two curves.
+
+    Args:
+        baseline: First side.
+        contender: Second side.
+        level: Below it a p-value counts, before it is divided among the places.
+
+    Returns:
+        ``None`` where a side has no curve.
+    """
+    left, right = curve_of(baseline), curve_of(contender)
+    if left is None or right is None:
+        return None
+    old, new = swept_trials(baseline), swept_trials(contender)
+    common = _common(left, right)
+    metric = metric_of(CURVE_AREA)
+    held_back = is_restless(pair_of(Subject(metric, metric.kind.statistic), baseline, contender))
+    if common is None or held_back:
+        return Tradeoff(left, right, common)
+    bar = level / (2 * max(len(left.points), len(right.points)) - 1)
+    found = []
+    for place in np.linspace(*common, _PLACES):
+        at = float(place)
+        sides = _throughput_at(old, at), _throughput_at(new, at)
+        found.append((at, _better(baseline, contender, *sides, bar)))
+    return Tradeoff(left, right, common, _stretches(found))
+
+
+def _common(*sides: SideCurve) -> tuple[float, float] | None:
+    reached = [[point.interactivity.middle for point in side.points] for side in sides]
+    low, high = max(map(min, reached)), min(map(max, reached))
+    return (low, high) if low < high else None
+
+
+def _throughput_at(trials: Mapping[int, Sequence[Place]], at: float) -> dict[int, float]:
+    """What each trial gives to users who see so much, between the points that it has."""
+    found = {}
+    for index, places in trials.items():
+        reached, given = np.asarray(sorted(places)).T
+        if reached[0] <= at <= reached[-1]:
+            found[index] = float(np.interp(at, reached, given))
+    return found
+
+
+def _better(
+    baseline: OneSide,
+    contender: OneSide,
+    old: Mapping[int, float],
+    new: Mapping[int, float],
+    bar: float,
+) -> Better | None:
+    blocks = blocks_of(baseline, contender, Phase.PERFORMANCE, old, new)
+    if not old or not new or (blocks is not None and not blocks.n):
+        return None
+    if blocks is None:
+        p_value, change = rank_p([*old.values()], [*new.values()]), _shift([*old.values()], new)
+    else:
+        p_value, change = signed_rank_p(blocks.log_ratios), float(np.median(blocks.log_ratios))
+    if p_value >= bar:
+        return None
+    return "contender" if change > 0 else "baseline"
+
+
+def _shift(old: Sequence[float], new: Mapping[int, float]) -> float:
+    return float(np.median([*new.values()]) - np.median(old))
+
+
+def _stretches(found: Sequence[tuple[float, Better | None]]) -> tuple[Stretch, ...]:
+    stretches = []
+    for better, group in groupby(found, key=lambda one: one[1]):
+        places = [at for at, _ in group]
+        if better is not None:
+            stretches.append(Stretch(better, places[0], places[-1]))
+    return tuple(stretches)

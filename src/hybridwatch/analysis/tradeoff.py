@@ -1,0 +1,115 @@
+"""Two curves beside each other, as whoever shows them needs to know; nothing here computes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+Better = Literal["baseline", "contender"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A number of each trial.
+
+    Attributes:
+        middle: The median.
+        low: Where the band begins.
+        high: Where it ends.
+    """
+
+    middle: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """What a side gave under one load, over its trials.
+
+    Attributes:
+        load: Requests in flight, or requests that arrive per second.
+        interactivity: Tokens per second of the typical request.
+        throughput: Tokens per second per GPU, or of the engine where there is none.
+        goodput: Requests per second that keep the objective; ``None`` where none is stated.
+        joules_per_token: Energy; ``None`` where no driver counts it.
+    """
+
+    load: float
+    interactivity: Spread
+    throughput: Spread
+    goodput: Spread | None
+    joules_per_token: Spread | None
+
+
+@dataclass(frozen=True, slots=True)
+class SideCurve:
+    """The curve of a side.
+
+    Attributes:
+        build: Label of its build.
+        knob: What was turned: ``max_concurrency`` or ``request_rate``.
+        gpus: GPUs of its engine; 0 on a CPU.
+        slo: Metric to the largest value of a request that counts as goodput, seconds.
+        trials: How many it is made of.
+        points: From the lowest load to the highest.
+    """
+
+    build: str
+    knob: str
+    gpus: int
+    slo: Mapping[str, float]
+    trials: int
+    points: tuple[LoadPoint, ...]
+
+    @property
+    def best_goodput(self) -> LoadPoint | None:
+        """The load under which the most requests keep the objective; ``None`` without one."""
+        stated = [point for point in self.points if point.goodput is not None]
+        return max(stated, key=lambda point: _middle(point.goodput), default=None)
+
+
+def _middle(spread: Spread | None) -> float:
+    return 0.0 if spread is None else spread.middle
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Interactivities at which one side gives more throughput, beyond noise.
+
+    Attributes:
+        better: Which side.
+        low: Where it begins, tokens per second of a request.
+        high: Where it ends.
+    """
+
+    better: Better
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """Two curves beside each other.
+
+    Attributes:
+        baseline: First side.
+        contender: Second side.
+        common: Lowest and highest interactivity that the median points of both sides reached;
+            ``None`` where there is no such range.
+        stretches: Where a side is better, from the lowest interactivity on.
+    """
+
+    baseline: SideCurve
+    contender: SideCurve
+    common: tuple[float, float] | None
+    stretches: tuple[Stretch, ...] = ()
+
+    @property
+    def crossings(self) -> tuple[tuple[float, float], ...]:
+        """The gaps between stretches of which one side is better each."""
+        return tuple(
+            (before.high, after.low)
+            for before, after in pairwise(self.stretches)
+            if before.better != after.better
+        )

@@ -1,0 +1,58 @@
+"""Runs of a sweep from few words: how fast the steps of either side are under each load."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from hybridwatch.analysis.tradeoff import Tradeoff
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.calibration.sweeps import LOADS as LOADS
+from hybridwatch.calibration.sweeps import Pace, made_up_curve
+from hybridwatch.calibration.sweeps import even as even
+from hybridwatch.calibration.sweeps import slower as slower
+from hybridwatch.calibration.sweeps import tilted as tilted
+from hybridwatch.metric.catalogue import CURVE_AREA
+from hybridwatch.record.curve import area_of, places_of
+from hybridwatch.record.run import Curve, Run, Trial
+from tests.builders import a_comparison
+
+SLO = {"ttft": 0.1, "tpot": 0.03}
+
+
+def a_swept_run(
+    *sides: Pace,
+    trials: int = 10,
+    noise: float = 0.02,
+    seed: int = 3,
+    slo: Mapping[str, float] = SLO,
+    joules: float | None = None,
+) -> Run:
+    """A run of a sweep whose trials all scatter alike, and whose points scatter by themselves."""
+    rng = np.random.default_rng(seed)
+    curves = [
+        [
+            made_up_curve(side, lambda: float(np.exp(rng.normal(0, noise))), slo, joules)
+            for side in sides
+        ]
+        for _ in range(trials)
+    ]
+    areas = [[_area(per_side[at]) for per_side in curves] for at in range(len(sides))]
+    run = a_comparison(*({CURVE_AREA: values} for values in areas))
+    return replace(run, trials=tuple(_with(trial, curves) for trial in run.trials))
+
+
+def tradeoff_in(report: Report) -> Tradeoff:
+    """Both curves of the report of a sweep."""
+    assert report.tradeoff is not None
+    return report.tradeoff
+
+
+def _area(curve: Curve) -> float:
+    places = places_of(curve)
+    assert places is not None
+    return area_of(places)
+
+
+def _with(trial: Trial, curves: list[list[Curve]]) -> Trial:
+    return replace(trial, curve=curves[trial.index // len(curves[0])][trial.side])
