@@ -90,15 +90,13 @@ def _serving(route: Route, view: StoreView, kept: KeptAnswers) -> Callable[[Requ
         known = request.headers.get("if-none-match", "")
         store = view.now()
 
-        def made() -> bytes:
-            answer = route.answer(store, request.path_params, query)
-            return json.dumps(answer, allow_nan=False).encode()
+        named = request.path_params
+        asked = json.dumps([route.path, named, query.model_dump()])
+        tag = _tag(f"{_VERSION} {route.stamp(store, named)} {asked}".encode())
 
-        if not route.hangs_on_store:
-            body = made()
-            return _tagged(_tag(body), known, lambda: body)
-        names = json.dumps([request.path_params, route.path, query.model_dump()])
-        tag = _tag(f"{_VERSION} {store.index.stamp} {names}".encode())
+        def made() -> bytes:
+            return json.dumps(route.answer(store, named, query), allow_nan=False).encode()
+
         return _tagged(tag, known, lambda: kept.get(tag, made))
 
     return serve

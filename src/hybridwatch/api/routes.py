@@ -21,7 +21,8 @@ class Route:
         answer: Makes the answer: of the store, the names in the path, and the parameters.
         query: What may be asked.
         schema: What is answered.
-        hangs_on_store: Whether the answer changes with the records alone.
+        stamp: Of the store and the names in the path: what changes when the answer does. It costs
+            little, and comes before the answer is made.
         refusals: What else may be answered, beside what every question may get.
     """
 
@@ -29,7 +30,7 @@ class Route:
     answer: Callable[[Snapshot, endpoints.Named, Any], dict[str, Any]]
     query: type[queries.Nothing]
     schema: type[BaseModel]
-    hangs_on_store: bool = True
+    stamp: Callable[[Snapshot, endpoints.Named], str] = endpoints.stamp_of_store
     refusals: tuple[int, ...] = ()
 
     @property
@@ -46,6 +47,7 @@ ROUTES: Final = (
         endpoints.report,
         queries.Nothing,
         answers.ReportAnswer,
+        stamp=endpoints.stamp_of_run,
         refusals=(404, 409),
     ),
     Route("/series", endpoints.series, queries.SeriesQuery, answers.SeriesPage, refusals=(404,)),
@@ -61,7 +63,7 @@ ROUTES: Final = (
         endpoints.alerts,
         queries.AlertsQuery,
         answers.AlertPage,
-        hangs_on_store=False,
+        stamp=endpoints.stamp_of_alerts,
         refusals=(404,),
     ),
 )

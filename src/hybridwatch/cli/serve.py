@@ -45,4 +45,6 @@ def command(*, api: bool, results: Path, port: int, host: str, names: tuple[str,
     click.echo(f"hybridwatch serve: http://{host}:{port}/openapi.json (Ctrl-C ends it)")
     app = make_app(view, read_hosts(" ".join((host, *names))).allow)
     # Who asks is who connects: a header that says otherwise is a stranger's.
-    uvicorn.run(app, host=host, port=port, log_level="warning", proxy_headers=False)
+    uvicorn.run(
+        app, host=host, port=port, log_level="warning", access_log=False, proxy_headers=False
+    )

@@ -31,7 +31,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-ROWS_VERSION: Final = 3
+ROWS_VERSION: Final = 4
 """Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns or
 other numbers of a trial. Every database then makes what is derived again."""
 
@@ -121,6 +121,7 @@ RUN: Final = Table(
     Column("role", Text, nullable=False),
     Column("revision", Text, nullable=False),
     Column("source", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
     Column("doubts", Text, nullable=False),
     Column("trouble", Text, nullable=False),
     Index("run_of_scenario", "scenario", "testbed", "started_at"),
