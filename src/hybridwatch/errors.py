@@ -15,6 +15,7 @@
      +- PolicyError             the gate's policy says something we do not understand
      +- DatabaseError           the database of what records gave cannot be read or written
      +- TriageError             what people decided cannot be read or kept, or is not allowed
+     +- TokenError              a token of the API cannot be made, found or kept
      +- FleetError              a fleet's file, queue or cluster cannot be used
      |   +- LostProbeError      a search's measurement does not come: what is known stands
      +- CampaignError           a campaign's plan or folder cannot be used
@@ -90,6 +91,10 @@ class DatabaseError(HybridwatchError):
 
 class TriageError(HybridwatchError):
     """What people decided about alerts cannot be read or kept, or is nothing to be kept."""
+
+
+class TokenError(HybridwatchError):
+    """A token of the API cannot be made, is not known, or cannot be kept."""
 
 
 class GithubError(HybridwatchError):

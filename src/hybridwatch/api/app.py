@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route as Address
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hybridwatch.api.access import Access
 from hybridwatch.api.description import describe
 from hybridwatch.api.kept_answers import KeptAnswers
 from hybridwatch.api.problem import ProblemError
@@ -32,20 +33,23 @@ _DIGITS: Final = 32
 _SOON_S: Final = 5
 
 
-def make_app(view: StoreView, allow: Callable[[str], bool]) -> Starlette:
+def make_app(view: StoreView, access: Access, allow: Callable[[str], bool]) -> Starlette:
     """Make the server.
 
     Args:
         view: What it serves.
+        access: Says who may ask for what.
         allow: Whether it answers under this name, as in the header ``Host``.
     """
     kept = KeptAnswers()
-    described = json.dumps(describe()).encode()
+    described = json.dumps(describe(access.is_open)).encode()
     return Starlette(
         routes=[
             Address("/openapi.json", partial(_describe, described)),
             *(
-                Address(f"{PREFIX}{route.path}", _serving(route, view, kept), methods=["GET"])
+                Address(
+                    f"{PREFIX}{route.path}", _serving(route, view, access, kept), methods=["GET"]
+                )
                 for route in ROUTES
             ),
         ],
@@ -82,10 +86,13 @@ class _NamedHosts:
         await self._app(scope, receive, send)
 
 
-def _serving(route: Route, view: StoreView, kept: KeptAnswers) -> Callable[[Request], Response]:
+def _serving(
+    route: Route, view: StoreView, access: Access, kept: KeptAnswers
+) -> Callable[[Request], Response]:
     """Give what answers one question; Starlette runs it in a thread of its own."""
 
     def serve(request: Request) -> Response:
+        access.who(request.headers.getlist("authorization"), route.scope)
         query = parsed(route.query, request.query_params.multi_items())
         known = request.headers.get("if-none-match", "")
         store = view.now()

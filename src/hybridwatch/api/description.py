@@ -1,7 +1,7 @@
 """The description of everything that is served (OpenAPI 3.1), made of the routes."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -11,16 +11,27 @@ from pydantic.json_schema import models_json_schema
 from hybridwatch.api.problem import MEDIA_TYPE, Problem
 from hybridwatch.api.queries import Nothing
 from hybridwatch.api.routes import PREFIX, ROUTES, Route
+from hybridwatch.database.tokens import Scope
 
 VERSION: Final = "1.0.0"
 """Of the prefix; fields and questions may be added, none is renamed or given another meaning."""
 _AT: Final = "#/components/schemas/{model}"
-_ALWAYS: Final = (400, 421, 503)
+_ALWAYS: Final = (400, 401, 403, 421, 503)
+_TOKEN: Final = "token"
+_SCHEME: Final = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "Made by `hybridwatch token make`; its scopes are read, ingest and triage.",
+}
 _TAG: Final = {"ETag": {"description": "Of If-None-Match.", "schema": {"type": "string"}}}
 
 
-def describe() -> dict[str, Any]:
-    """Give the description as plain values."""
+def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
+    """Give the description as plain values.
+
+    Args:
+        is_open: Whether anybody may ask what needs this scope, without a token.
+    """
     models: list[type[BaseModel]] = [*(route.schema for route in ROUTES), Problem]
     # As they are read: what has a default may be absent.
     _, found = models_json_schema([(model, "validation") for model in models], ref_template=_AT)
@@ -31,16 +42,18 @@ def describe() -> dict[str, Any]:
             "version": VERSION,
             "description": "Stored runs, their verdicts, series of metrics, and alerts.",
         },
-        "paths": {f"{PREFIX}{route.path}": {"get": _operation(route)} for route in ROUTES},
-        "components": {"schemas": found["$defs"]},
+        "paths": {f"{PREFIX}{route.path}": {"get": _operation(route, is_open)} for route in ROUTES},
+        "components": {"schemas": found["$defs"], "securitySchemes": {_TOKEN: _SCHEME}},
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, is_open: Callable[[Scope], bool]) -> dict[str, Any]:
     refused = {str(status): _refusal(status) for status in sorted({*_ALWAYS, *route.refusals})}
     return {
         "operationId": route.answer.__name__,
         "summary": route.summary,
+        # Nothing is a way in, too, where anybody may ask; a wrong token is refused all the same.
+        "security": [{_TOKEN: [route.scope.value]}, *([{}] if is_open(route.scope) else [])],
         "parameters": [*_in_path(route.path), *_in_query(route.query), _CONDITION],
         "responses": {
             "200": {

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from hybridwatch.api import answers, endpoints, queries
 from hybridwatch.api.view import Snapshot
+from hybridwatch.database.tokens import Scope
 
 PREFIX: Final = "/v1"
 
@@ -24,6 +25,7 @@ class Route:
         stamp: Of the store and the names in the path: what changes when the answer does. It costs
             little, and comes before the answer is made.
         refusals: What else may be answered, beside what every question may get.
+        scope: What a token has to allow.
     """
 
     path: str
@@ -32,6 +34,7 @@ class Route:
     schema: type[BaseModel]
     stamp: Callable[[Snapshot, endpoints.Named], str] = endpoints.stamp_of_store
     refusals: tuple[int, ...] = ()
+    scope: Scope = Scope.READ
 
     @property
     def summary(self) -> str:

@@ -395,3 +395,17 @@ MESSAGE: Final = Table(
 )
 """The outbox: one piece of news for one channel, kept until it is sent, and after that. ``turn`` is
 the order of sending."""
+
+TOKEN: Final = Table(
+    "api_token",
+    METADATA,
+    Column("name", String(100), primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("scopes", Text, nullable=False),
+    Column("made_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+    Column("revoked_at", Moment),
+    Column("used_at", Moment),
+)
+"""Who may ask the API for what. ``digest`` is the SHA-256 of the token, which is not kept, and
+``scopes`` are words. A revoked token stays: its name stands beside what was done with it."""
