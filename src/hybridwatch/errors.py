@@ -8,6 +8,7 @@
      +- GpuError                no GPU, no driver, or one that does not answer
  +- MachineError            the machine lacks what an engine needs to come up
      +- RecordError             a record is damaged, of an unknown schema, unwritable
+     |   +- RecordConflictError a run is in the store already, as another record
      +- IngestError             a foreign file does not hold what its format promises
      +- ExportError             records cannot be written in the requested form
      +- ComparisonError         two runs cannot be laid beside each other
@@ -63,6 +64,10 @@ class LostProbeError(FleetError):
 
 class RecordError(HybridwatchError):
     """A record cannot be read, or cannot be written."""
+
+
+class RecordConflictError(RecordError):
+    """The store holds another record of the same run; records never change."""
 
 
 class IngestError(HybridwatchError):

@@ -124,6 +124,7 @@ class AlertItem(_Answer):
     newest_run_id: str
     opened_at: datetime
     muted_until: datetime | None
+    version: int = Field(ge=0)
     decisions: list[DecisionItem]
 
 

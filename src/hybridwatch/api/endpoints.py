@@ -93,6 +93,14 @@ def alerts(store: Snapshot, _: Named, query: AlertsQuery) -> dict[str, Any]:
     return {"items": found[page.start : page.end], "next": page.next}
 
 
+def alert(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
+    """Give one alert of the list."""
+    one = store.alerts().by_key.get(named["alert"])
+    if one is None:
+        raise missing("alert", "the key of an alert", named["alert"])
+    return one
+
+
 def stamp_of_store(store: Snapshot, _: Named) -> str:
     """Give what changes with the records, and with the rules that judge them."""
     return store.index.stamp

@@ -77,3 +77,10 @@ def missing(field: str, expected: str, found: str) -> ProblemError:
     """Say that what one part of a request names is not there."""
     detail = f"{field}: expected {expected}, found none of this name"
     return ProblemError(HTTPStatus.NOT_FOUND, detail, field=field, expected=expected, found=found)
+
+
+def unfit(field: str, expected: str, found: str) -> ProblemError:
+    """Say what is wrong with the content of a request."""
+    detail = f"{field}: expected {expected}, found {found[:_LONGEST]}"
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    return ProblemError(status, detail, field=field, expected=expected, found=found)

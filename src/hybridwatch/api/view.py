@@ -14,6 +14,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.report.jsonform import alert_to_json
+from hybridwatch.triage import Alert
 
 _LOOK_S: Final = 2.0
 """How old an answer may be: a look lists every record."""
@@ -41,10 +42,12 @@ class Alerts:
     """Every alert, and a digest of them all.
 
     Attributes:
-        by_key: As ``--json`` tells them, the most urgent first.
+        found: By their keys, the most urgent first.
+        by_key: As ``--json`` tells them, in the same order.
         stamp: Changes with any of them.
     """
 
+    found: Mapping[str, Alert]
     by_key: Mapping[str, dict[str, Any]]
     stamp: str
 
@@ -85,6 +88,16 @@ class StoreView:
         """
         return Snapshot(self._place, self._index.get(), self._alerts.get)
 
+    @property
+    def place(self) -> Place:
+        """What is served."""
+        return self._place
+
+    def look_again(self) -> None:
+        """Have the next question answered from what the store holds then."""
+        self._index.forget()
+        self._alerts.forget()
+
     def _looked(self, before: Index | None) -> Index:
         return before if before and before.is_current() else open_index(self._place.results)
 
@@ -95,4 +108,4 @@ class StoreView:
         )
         by_key = {alert.matter.key: alert_to_json(alert) for alert in found}
         stamp = hashlib.sha256(json.dumps(list(by_key.values())).encode()).hexdigest()
-        return Alerts(by_key, stamp)
+        return Alerts({alert.matter.key: alert for alert in found}, by_key, stamp)

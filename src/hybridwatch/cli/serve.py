@@ -9,6 +9,8 @@ import uvicorn
 
 from hybridwatch.api.access import Access
 from hybridwatch.api.app import make_app
+from hybridwatch.api.limits import Limits
+from hybridwatch.api.serving import Desk
 from hybridwatch.api.view import Place, StoreView
 from hybridwatch.cli.allowed_hosts import takes_hosts
 from hybridwatch.cli.options import examples, takes_results
@@ -20,6 +22,8 @@ from hybridwatch.watch.checkout import checkout_here
 from hybridwatch.watch.hosts import read_hosts
 
 _PORT: Final = 8502
+_RATE: Final = 300.0
+"""More than a program needs, and about what one processor core answers."""
 
 
 @click.command(
@@ -32,6 +36,13 @@ _PORT: Final = 8502
     "--port", type=click.IntRange(1, 65535), default=_PORT, show_default=True, help="TCP port."
 )
 @click.option("--require-token", is_flag=True, help="Let nobody read without a token either.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    default=_RATE,
+    show_default=True,
+    help="Requests a second of one token, or of one address without; for a moment twice as many.",
+)
 @takes_hosts("reading needs a token, too.")
 def command(
     *,
@@ -39,6 +50,7 @@ def command(
     results: Path,
     port: int,
     require_token: bool,
+    rate: float,
     host: str,
     names: tuple[str, ...],
 ) -> None:
@@ -56,7 +68,7 @@ def command(
     view = StoreView(Place(results, checkout_here, os.environ.get(TRIAGE_VARIABLE, "")))
     view.now()  # what is new is read before anybody waits for it
     click.echo(f"hybridwatch serve: http://{host}:{port}/openapi.json (Ctrl-C ends it)")
-    app = make_app(view, access, read_hosts(" ".join((host, *names))).allow)
+    app = make_app(Desk(view, access, Limits(rate)), read_hosts(" ".join((host, *names))).allow)
     # Who asks is who connects: a header that says otherwise is a stranger's.
     uvicorn.run(
         app, host=host, port=port, log_level="warning", access_log=False, proxy_headers=False

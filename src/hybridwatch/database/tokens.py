@@ -1,7 +1,7 @@
 """Tokens of programs that ask the API: made here, kept as digests, never shown again.
 
-A token is 256 random bits. Nobody finds these by trying, so one SHA-256 keeps them as well as a slow
-hash would, which is for words that people choose; and who asks is found by the digest at once.
+A token is 256 random bits. Nobody finds these by trying, so one SHA-256 keeps them as well as a
+slow hash would, which is for words that people choose; and who asks is found by the digest at once.
 """
 
 import hashlib

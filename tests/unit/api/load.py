@@ -257,7 +257,7 @@ def _serving(results: Path, core: int) -> Iterator[tuple[subprocess.Popen[bytes]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = ["serve", "--api", "--results", str(results), "--port", str(port)]
+    words = ["serve", "--api", "--results", str(results), "--port", str(port), "--rate", "1e6"]
     process = subprocess.Popen([sys.executable, "-m", "hybridwatch", *words])
     os.sched_setaffinity(process.pid, {core})
     try:

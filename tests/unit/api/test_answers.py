@@ -207,9 +207,10 @@ def test_what_there_is_not(client) -> None:
     for path, field in (("runs/zz", "run"), ("runs/zz/report", "run"), ("series/zz", "series")):
         assert problem(client.get(f"/v1/{path}"), 404).field == field
     assert "/v2/runs" in problem(client.get("/v2/runs"), 404).detail
-    refused = client.post("/v1/runs")
-    problem(refused, 405)
-    assert "GET" in refused.headers["allow"]
+    for path, allowed in (("/v1/series", "GET, HEAD"), ("/v1/runs", "GET, HEAD, POST")):
+        refused = client.delete(path)
+        problem(refused, 405)
+        assert refused.headers["allow"] == allowed
 
 
 def test_another_name_is_not_answered(client) -> None:
