@@ -21,6 +21,7 @@
      |   +- LostProbeError      a search's measurement does not come: what is known stands
      +- CampaignError           a campaign's plan or folder cannot be used
      +- NotifyError             a file of channels is wrong, or news cannot be sent or kept
+     +- ApiError                a server of the API refused, or could not be reached
      +- GithubError             GitHub refused, or what came from there is not to be trusted
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
          +- EngineError         the engine died, hung or answered nonsense; has its log's tail
@@ -100,6 +101,10 @@ class TriageError(HybridwatchError):
 
 class TokenError(HybridwatchError):
     """A token of the API cannot be made, is not known, or cannot be kept."""
+
+
+class ApiError(HybridwatchError):
+    """A server of the API refused a request, gave no answer of ours, or could not be reached."""
 
 
 class GithubError(HybridwatchError):

@@ -20,6 +20,18 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Problem(_Answer):
+    """What is wrong; ``field``, ``expected`` and ``found`` where one part of a request is."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    field: str = ""
+    expected: str = ""
+    found: str = ""
+
+
 class RunItem(_Answer):
     """A run, as in ``hybridwatch records --json``; ``record`` lies below the results folder."""
 

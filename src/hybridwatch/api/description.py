@@ -9,7 +9,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from hybridwatch.api.problem import MEDIA_TYPE, Problem
+from hybridwatch.api.answers import Problem
+from hybridwatch.api.problem import MEDIA_TYPE
 from hybridwatch.api.queries import Nothing
 from hybridwatch.api.routes import PREFIX, ROUTES, WRITES, Route, Write
 from hybridwatch.api.uploads import JSON

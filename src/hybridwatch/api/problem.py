@@ -3,28 +3,15 @@
 from http import HTTPStatus
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
+
+from hybridwatch.api.answers import Problem
 
 MEDIA_TYPE: Final = "application/problem+json"
 
 
 _LONGEST: Final = 200
 """Characters of what was found that are said again."""
-
-
-class Problem(BaseModel):
-    """What is wrong; ``field``, ``expected`` and ``found`` where one part of a request is."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    field: str = ""
-    expected: str = ""
-    found: str = ""
 
 
 class ProblemError(Exception):

@@ -11,8 +11,8 @@ import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.api.answers import Problem
 from hybridwatch.api.description import describe
-from hybridwatch.api.problem import Problem
 from hybridwatch.api.queries import MOST
 from hybridwatch.cli.main import cli
 from hybridwatch.database.decisions import open_triage
