@@ -23,8 +23,10 @@ class Aging(Generic[_Value]):
         self._make = make
         self._old_s = old_s
         self._lock = threading.Lock()
+        self._noting = threading.Lock()
         self._value: _Value | None = None
         self._until = 0.0
+        self._forgotten = 0
 
     def at_hand(self) -> _Value | None:
         """Give the value if nobody has to wait for it."""
@@ -37,12 +39,16 @@ class Aging(Generic[_Value]):
         with self._lock:
             if (value := self.at_hand()) is not None:
                 return value
-            began = time.monotonic()
+            began, forgotten = time.monotonic(), self._forgotten
             value = self._value = self._make(self._value)
             now = time.monotonic()
-            self._until = now + max(self._old_s, (now - began) / _MOST_SHARE)
+            with self._noting:
+                if forgotten == self._forgotten:  # else it may be of before what made it old
+                    self._until = now + max(self._old_s, (now - began) / _MOST_SHARE)
             return value
 
     def forget(self) -> None:
-        """Have it made anew the next time."""
-        self._until = 0.0
+        """Have it made anew the next time, also where somebody is just making it."""
+        with self._noting:
+            self._forgotten += 1
+            self._until = 0.0

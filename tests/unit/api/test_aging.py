@@ -56,6 +56,20 @@ def test_a_forgotten_one_is_made_anew() -> None:
     assert value.get() == 2
 
 
+def test_one_that_is_forgotten_while_it_is_made_is_made_anew() -> None:
+    made = count(1)
+
+    def make(_: int | None) -> int:
+        number = next(made)
+        if number == 1:
+            value.forget()  # somebody wrote meanwhile
+        return number
+
+    value = Aging[int](make, FOR_EVER)
+    assert value.get() == 1
+    assert (value.get(), value.get()) == (2, 2)
+
+
 def test_one_that_cannot_be_made_is_tried_again() -> None:
     tries = count()
     value = Aging[float](lambda _: 1 / next(tries), FOR_EVER)
