@@ -23,7 +23,7 @@ from hybridwatch.watch.hosts import read_hosts
 
 _PORT: Final = 8502
 _RATE: Final = 300.0
-"""More than a program needs, and about what one processor core answers."""
+"""More than a program needs that means well."""
 
 
 @click.command(
