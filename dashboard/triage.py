@@ -1,6 +1,6 @@
 """The forms by which people answer an alert: the only thing that the dashboard writes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -13,24 +13,8 @@ from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import Kind, Notice, Section, When
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
-from hybridwatch.triage import (
-    Act,
-    Alert,
-    Deed,
-    Status,
-    TriageConflict,
-    accept,
-    acknowledge,
-    assign,
-    duplicate,
-    invalid,
-    link,
-    mute,
-    note,
-    reopen,
-    unmute,
-)
-from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_NAME, LONGEST_TEXT, LONGEST_URL
+from hybridwatch.triage import Act, Alert, Deed, Status, TriageConflict
+from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_NAME, LONGEST_TEXT, LONGEST_URL, make_act
 
 _NAME: Final = "triage name"
 """The box; Streamlit forgets it when another page is drawn, so what it said is kept beside it."""
@@ -66,17 +50,6 @@ _TEXTS: Final[Mapping[Deed, tuple[str, int]]] = {
     Deed.REOPEN: ("Reason, if you like", LONGEST_TEXT),
 }
 _LONG: Final = frozenset({Deed.ACKNOWLEDGE, Deed.ACCEPT, Deed.INVALID, Deed.NOTE})
-_MAKE: Final[Mapping[Deed, Callable[[str], Act]]] = {
-    Deed.ACKNOWLEDGE: acknowledge,
-    Deed.ACCEPT: accept,
-    Deed.INVALID: invalid,
-    Deed.DUPLICATE: duplicate,
-    Deed.NOTE: note,
-    Deed.ASSIGN: assign,
-    Deed.LINK: link,
-    Deed.UNMUTE: unmute,
-    Deed.REOPEN: reopen,
-}
 _WEEK: Final = timedelta(days=7)
 
 
@@ -233,13 +206,10 @@ def act_of(deed: Deed, place: str, now: datetime) -> Act:
     Raises:
         TriageError: It may not be said like this.
     """
-    text = st.session_state[f"text {place}"]
-    if deed is not Deed.MUTE:
-        return _MAKE[deed](text)
-    day = st.session_state[f"until {place}"]
-    if day is None:
-        raise TriageError("mute: expected a day, found none")
-    return mute(datetime(day.year, day.month, day.day, tzinfo=UTC), now, text)
+    until = None
+    if deed is Deed.MUTE and (day := st.session_state[f"until {place}"]) is not None:
+        until = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return make_act(deed, st.session_state[f"text {place}"], until, now)
 
 
 def _told(conflict: TriageConflict) -> Notice:

@@ -58,6 +58,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "process_bind_param": "SQLAlchemy calls it",
     "process_result_value": "SQLAlchemy calls it",
     "run_href": "a template of a page calls it",
+    "add_file": "programs elsewhere add records with it",
     "line_html": "the tests write single lines with it",
     "read_href": "the tests follow links with it",
     "read_documents": "the recipes of the models and the tests read tasks with it",

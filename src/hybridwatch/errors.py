@@ -8,6 +8,7 @@
      +- GpuError                no GPU, no driver, or one that does not answer
  +- MachineError            the machine lacks what an engine needs to come up
      +- RecordError             a record is damaged, of an unknown schema, unwritable
+     |   +- RecordConflictError a run is in the store already, as another record
      +- IngestError             a foreign file does not hold what its format promises
      +- ExportError             records cannot be written in the requested form
      +- ComparisonError         two runs cannot be laid beside each other
@@ -15,10 +16,12 @@
      +- PolicyError             the gate's policy says something we do not understand
      +- DatabaseError           the database of what records gave cannot be read or written
      +- TriageError             what people decided cannot be read or kept, or is not allowed
+     +- TokenError              a token of the API cannot be made, found or kept
      +- FleetError              a fleet's file, queue or cluster cannot be used
      |   +- LostProbeError      a search's measurement does not come: what is known stands
      +- CampaignError           a campaign's plan or folder cannot be used
      +- NotifyError             a file of channels is wrong, or news cannot be sent or kept
+     +- ApiError                a server of the API refused, or could not be reached
      +- GithubError             GitHub refused, or what came from there is not to be trusted
      +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
          +- EngineError         the engine died, hung or answered nonsense; has its log's tail
@@ -64,6 +67,10 @@ class RecordError(HybridwatchError):
     """A record cannot be read, or cannot be written."""
 
 
+class RecordConflictError(RecordError):
+    """The store holds another record of the same run; records never change."""
+
+
 class IngestError(HybridwatchError):
     """A file of another tool cannot be read; the message names key, what was found and expected."""
 
@@ -90,6 +97,14 @@ class DatabaseError(HybridwatchError):
 
 class TriageError(HybridwatchError):
     """What people decided about alerts cannot be read or kept, or is nothing to be kept."""
+
+
+class TokenError(HybridwatchError):
+    """A token of the API cannot be made, is not known, or cannot be kept."""
+
+
+class ApiError(HybridwatchError):
+    """A server of the API refused a request, gave no answer of ours, or could not be reached."""
 
 
 class GithubError(HybridwatchError):

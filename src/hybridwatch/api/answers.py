@@ -20,6 +20,18 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Problem(_Answer):
+    """What is wrong; ``field``, ``expected`` and ``found`` where one part of a request is."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    field: str = ""
+    expected: str = ""
+    found: str = ""
+
+
 class RunItem(_Answer):
     """A run, as in ``hybridwatch records --json``; ``record`` lies below the results folder."""
 
@@ -124,6 +136,7 @@ class AlertItem(_Answer):
     newest_run_id: str
     opened_at: datetime
     muted_until: datetime | None
+    version: int = Field(ge=0)
     decisions: list[DecisionItem]
 
 

@@ -1,12 +1,10 @@
-"""The server: routes become addresses, answers become bytes with an ``ETag``, errors problems."""
+"""The server: routes become addresses, and errors become problems."""
 
-import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from http import HTTPStatus
-from importlib.metadata import version
 from typing import Final, cast
 from urllib.parse import quote
 
@@ -19,36 +17,25 @@ from starlette.routing import Route as Address
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hybridwatch.api.description import describe
-from hybridwatch.api.kept_answers import KeptAnswers
 from hybridwatch.api.problem import ProblemError
-from hybridwatch.api.queries import parsed
-from hybridwatch.api.routes import PREFIX, ROUTES, Route
-from hybridwatch.api.view import StoreView
+from hybridwatch.api.routes import PREFIX, ROUTES, WRITES
+from hybridwatch.api.serving import Desk, answering, tag_of, tagged
 from hybridwatch.errors import HybridwatchError
 
 _log: Final = logging.getLogger(__name__)
-_JSON: Final = "application/json"
-_DIGITS: Final = 32
 _SOON_S: Final = 5
 
 
-def make_app(view: StoreView, allow: Callable[[str], bool]) -> Starlette:
+def make_app(desk: Desk, allow: Callable[[str], bool]) -> Starlette:
     """Make the server.
 
     Args:
-        view: What it serves.
+        desk: What it serves, and whom.
         allow: Whether it answers under this name, as in the header ``Host``.
     """
-    kept = KeptAnswers()
-    described = json.dumps(describe()).encode()
+    described = json.dumps(describe(desk.access.is_open)).encode()
     return Starlette(
-        routes=[
-            Address("/openapi.json", partial(_describe, described)),
-            *(
-                Address(f"{PREFIX}{route.path}", _serving(route, view, kept), methods=["GET"])
-                for route in ROUTES
-            ),
-        ],
+        routes=[Address("/openapi.json", partial(_describe, described)), *_addresses(desk)],
         middleware=[Middleware(_NamedHosts, allow=allow)],
         exception_handlers={
             ProblemError: _problem,
@@ -57,6 +44,18 @@ def make_app(view: StoreView, allow: Callable[[str], bool]) -> Starlette:
             Exception: _failed,
         },
     )
+
+
+def _addresses(desk: Desk) -> Iterator[Address]:
+    reads = {route.path: route for route in ROUTES}
+    writes = {write.path: write for write in WRITES}
+    for path in dict.fromkeys([*reads, *writes]):
+        answer = answering(desk, reads.get(path), writes.get(path))
+        yield Address(f"{PREFIX}{path}", answer, methods=_METHODS)
+
+
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+"""Those that an address does not have are refused with the names of those that it has."""
 
 
 class _NamedHosts:
@@ -82,44 +81,8 @@ class _NamedHosts:
         await self._app(scope, receive, send)
 
 
-def _serving(route: Route, view: StoreView, kept: KeptAnswers) -> Callable[[Request], Response]:
-    """Give what answers one question; Starlette runs it in a thread of its own."""
-
-    def serve(request: Request) -> Response:
-        query = parsed(route.query, request.query_params.multi_items())
-        known = request.headers.get("if-none-match", "")
-        store = view.now()
-
-        def made() -> bytes:
-            answer = route.answer(store, request.path_params, query)
-            return json.dumps(answer, allow_nan=False).encode()
-
-        if not route.hangs_on_store:
-            body = made()
-            return _tagged(_tag(body), known, lambda: body)
-        names = json.dumps([request.path_params, route.path, query.model_dump()])
-        tag = _tag(f"{_VERSION} {store.index.stamp} {names}".encode())
-        return _tagged(tag, known, lambda: kept.get(tag, made))
-
-    return serve
-
-
-def _tagged(tag: str, known: str, body: Callable[[], bytes]) -> Response:
-    headers = {"etag": tag, "cache-control": "private, no-cache", "vary": "authorization"}
-    if tag in {one.strip().removeprefix("W/") for one in known.split(",")}:
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(body(), headers=headers, media_type=_JSON)
-
-
-def _tag(content: bytes) -> str:
-    return f'"{hashlib.sha256(content).hexdigest()[:_DIGITS]}"'
-
-
-_VERSION: Final = version("hybridwatch")
-
-
 async def _describe(described: bytes, request: Request) -> Response:
-    return _tagged(_tag(described), request.headers.get("if-none-match", ""), lambda: described)
+    return tagged(tag_of(described), request.headers.get("if-none-match", ""), lambda: described)
 
 
 async def _problem(_: Request, error: Exception) -> Response:

@@ -1,29 +1,52 @@
 """The description of everything that is served (OpenAPI 3.1), made of the routes."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from hybridwatch.api.problem import MEDIA_TYPE, Problem
+from hybridwatch.api.answers import Problem
+from hybridwatch.api.problem import MEDIA_TYPE
 from hybridwatch.api.queries import Nothing
-from hybridwatch.api.routes import PREFIX, ROUTES, Route
+from hybridwatch.api.routes import PREFIX, ROUTES, WRITES, Route, Write
+from hybridwatch.api.uploads import JSON
+from hybridwatch.database.tokens import Scope
 
 VERSION: Final = "1.0.0"
 """Of the prefix; fields and questions may be added, none is renamed or given another meaning."""
 _AT: Final = "#/components/schemas/{model}"
-_ALWAYS: Final = (400, 421, 503)
+_ALWAYS: Final = (400, 401, 403, 421, 429, 503)
+_WRITES_TOO: Final = (413, 415, 422)
+_DONE: Final = {200: "It was there already.", 201: "It is there now."}
+_LOCATION: Final = {"Location": {"description": "Where it is.", "schema": {"type": "string"}}}
+_BEARER: Final = "token"
+_SCHEME: Final = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "Made by `hybridwatch token make`; its scopes are read, ingest and triage.",
+}
 _TAG: Final = {"ETag": {"description": "Of If-None-Match.", "schema": {"type": "string"}}}
 
 
-def describe() -> dict[str, Any]:
-    """Give the description as plain values."""
-    models: list[type[BaseModel]] = [*(route.schema for route in ROUTES), Problem]
+def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
+    """Give the description as plain values.
+
+    Args:
+        is_open: Whether anybody may ask what needs this scope, without a token.
+    """
+    models: list[type[BaseModel]] = [*(one.schema for one in (*ROUTES, *WRITES)), Problem]
+    models += [one for write in WRITES for one in write.content.values() if isinstance(one, type)]
     # As they are read: what has a default may be absent.
     _, found = models_json_schema([(model, "validation") for model in models], ref_template=_AT)
+    paths: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for route in ROUTES:
+        paths[f"{PREFIX}{route.path}"]["get"] = _operation(route, is_open)
+    for write in WRITES:
+        paths[f"{PREFIX}{write.path}"]["post"] = _writing(write)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -31,16 +54,17 @@ def describe() -> dict[str, Any]:
             "version": VERSION,
             "description": "Stored runs, their verdicts, series of metrics, and alerts.",
         },
-        "paths": {f"{PREFIX}{route.path}": {"get": _operation(route)} for route in ROUTES},
-        "components": {"schemas": found["$defs"]},
+        "paths": dict(paths),
+        "components": {"schemas": found["$defs"], "securitySchemes": {_BEARER: _SCHEME}},
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
-    refused = {str(status): _refusal(status) for status in sorted({*_ALWAYS, *route.refusals})}
+def _operation(route: Route, is_open: Callable[[Scope], bool]) -> dict[str, Any]:
     return {
         "operationId": route.answer.__name__,
         "summary": route.summary,
+        # Nothing is a way in, too, where anybody may ask; a wrong token is refused all the same.
+        "security": [{_BEARER: [route.scope.value]}, *([{}] if is_open(route.scope) else [])],
         "parameters": [*_in_path(route.path), *_in_query(route.query), _CONDITION],
         "responses": {
             "200": {
@@ -49,8 +73,41 @@ def _operation(route: Route) -> dict[str, Any]:
                 "content": {"application/json": {"schema": _ref(route.schema.__name__)}},
             },
             "304": {"description": "Nothing has changed since.", "headers": _TAG},
-            **refused,
+            **_refusals(*_ALWAYS, *route.refusals),
         },
+    }
+
+
+def _writing(write: Write) -> dict[str, Any]:
+    content = {"application/json": {"schema": _ref(write.schema.__name__)}}
+    done = {"headers": _LOCATION, "content": content}
+    return {
+        "operationId": write.deed.__name__,
+        "summary": write.summary,
+        "security": [{_BEARER: [write.scope.value]}],
+        "parameters": [*_in_path(write.path)],
+        "requestBody": {
+            "required": True,
+            "content": {kind: {"schema": _body(write, kind)} for kind in write.upload.kinds},
+        },
+        "responses": {
+            **{str(status): {"description": _DONE[status], **done} for status in write.done},
+            **_refusals(*_ALWAYS, *_WRITES_TOO, *write.refusals),
+        },
+    }
+
+
+def _body(write: Write, kind: str) -> dict[str, Any]:
+    alone = write.upload.alone
+    if kind == JSON:
+        one = write.content[alone]
+        return _ref(one.__name__) if isinstance(one, type) else one
+    files = {name: {"type": "string", "format": "binary"} for name in write.upload.parts}
+    return {
+        "type": "object",
+        "properties": files,
+        "required": [alone],
+        "additionalProperties": False,
     }
 
 
@@ -84,6 +141,10 @@ def _in_query(model: type[Nothing]) -> Iterator[dict[str, Any]]:
             "description": schema["description"],
             "schema": kept,
         }
+
+
+def _refusals(*statuses: int) -> dict[str, Any]:
+    return {str(status): _refusal(status) for status in sorted({*statuses})}
 
 
 def _refusal(status: int) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from hybridwatch.api.paging import cut
@@ -13,44 +11,42 @@ from hybridwatch.api.queries import AlertsQuery, LevelsQuery, Nothing, RunsQuery
 from hybridwatch.api.view import Snapshot
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import ComparisonError
-from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.history.kept import kept_of_one_index
-from hybridwatch.history.runs import Row, runs_by_id
+from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metric import metric_of
-from hybridwatch.report.jsonform import alert_to_json, comparison_to_json
-from hybridwatch.report.record_list import ALONE, RunFilter, record_to_json
-from hybridwatch.store import Stored, read_run
+from hybridwatch.report.jsonform import comparison_to_json
+from hybridwatch.report.record_list import ALONE, RunFilter, row_to_json
+from hybridwatch.store import read_run
 
 Named: TypeAlias = Mapping[str, str]
 """What stands in the path of a request, by name."""
+_OF_POINT: Final = ("run", "record", "started_at", "build", "release", "side", "value", "n")
 _KEY: Final = 16
 """Hexadecimal digits of a series' id."""
 
 
 def runs(store: Snapshot, _: Named, query: RunsQuery) -> dict[str, Any]:
     """List runs, the newest first."""
-    roles = store.index.roles()
     wanted = RunFilter(query.scenario, query.build, query.testbed, query.role)
     found = [
-        row
-        for row in runs_by_id(store.index).values()
-        if wanted.fits(row.scenario, row.testbed, row.builds, roles.get(row.record, ALONE))
+        one
+        for one in _runs(store.index).values()
+        if wanted.fits(one["scenario"], one["testbed"], one["builds"], one["role"])
     ]
-    page = cut([row.run for row in found], query)
-    items = [_run(store, row) for row in found[page.start : page.end]]
-    return {"items": items, "next": page.next}
+    page = cut([one["run_id"] for one in found], query)
+    return {"items": found[page.start : page.end], "next": page.next}
 
 
 def run(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
     """Give one run of the list."""
-    return _run(store, _row(store, named))
+    return _run(store, named)
 
 
 def report(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
     """Give every verdict of a run of two builds."""
     results = store.place.results
-    record = results / _row(store, named).record
+    record = results / _run(store, named)["record"]
     try:
         judged = judge(*both_sides(record, read_run(record)), results)
     except ComparisonError as error:
@@ -78,43 +74,80 @@ def levels(store: Snapshot, named: Named, query: LevelsQuery) -> dict[str, Any]:
     one = _series(index).get(named["series"])
     if one is None:
         raise missing("series", "the id of a series", named["series"])
-    cell = (one["scenario"], one["version"], one["testbed"], one["metric"], one["statistic"])
-    frame = index.levels(*cell)[one["metric"], one["statistic"]]
-    frame = frame[frame["build"].str.startswith(query.build)]
-    keys = [f"{run}#{side}" for run, side in zip(frame["run"], frame["side"], strict=True)]
-    page = cut(keys, query)
-    shown = frame.iloc[page.start : page.end].rename(columns={"run": "run_id"})
-    columns = ["run_id", "record", "started_at", "build", "release", "side", "value", "n"]
-    items = shown[columns].to_dict("records")
-    dated = [item | {"started_at": item["started_at"].isoformat()} for item in items]
-    return {"series": one, "items": dated, "next": page.next}
+    levels_here = _levels(index, one["scenario"], one["version"], one["testbed"])
+    frame = levels_here[one["metric"], one["statistic"]]
+    if query.build:
+        frame = frame[[build.startswith(query.build) for build in frame["build"].tolist()]]
+    sides = zip(frame["run"].tolist(), frame["side"].tolist(), strict=True)
+    page = cut([f"{run}#{side}" for run, side in sides], query)
+    return {"series": one, "items": _points(frame.iloc[page.start : page.end]), "next": page.next}
 
 
 def alerts(store: Snapshot, _: Named, query: AlertsQuery) -> dict[str, Any]:
     """List alerts, the most urgent first."""
-    place, now = store.place, datetime.now(UTC)
     wanted = RunFilter(query.scenario)
     found = [
-        alert
-        for alert in find_alerts(place.results, store.index, place.checkout(), now, place.triage)
-        if query.status in {"", alert.status.value}
-        and wanted.fits(alert.matter.scenario, alert.matter.testbed, [""], "")
+        one
+        for one in store.alerts().by_key.values()
+        if query.status in {"", one["status"]}
+        and wanted.fits(one["scenario"], one["testbed"], [""], "")
     ]
-    page = cut([alert.matter.key for alert in found], query)
-    items = [alert_to_json(alert) for alert in found[page.start : page.end]]
-    return {"items": items, "next": page.next}
+    page = cut([one["key"] for one in found], query)
+    return {"items": found[page.start : page.end], "next": page.next}
 
 
-def _row(store: Snapshot, named: Named) -> Row:
-    row = runs_by_id(store.index).get(named["run"])
-    if row is None:
+def alert(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
+    """Give one alert of the list."""
+    one = store.alerts().by_key.get(named["alert"])
+    if one is None:
+        raise missing("alert", "the key of an alert", named["alert"])
+    return one
+
+
+def stamp_of_store(store: Snapshot, _: Named) -> str:
+    """Give what changes with the records, and with the rules that judge them."""
+    return store.index.stamp
+
+
+def stamp_of_run(store: Snapshot, named: Named) -> str:
+    """Give what changes with one record, and with the rules that judge it."""
+    return store.index.stamp_of(_run(store, named)["record"])
+
+
+def stamp_of_alerts(store: Snapshot, _: Named) -> str:
+    """Give what changes with any alert."""
+    return store.alerts().stamp
+
+
+def _run(store: Snapshot, named: Named) -> dict[str, Any]:
+    one = _runs(store.index).get(named["run"])
+    if one is None:
         raise missing("run", "the id of a stored run", named["run"])
-    return row
+    return one
 
 
-def _run(store: Snapshot, row: Row) -> dict[str, Any]:
-    found = read_run(store.place.results / row.record, bulk=False)
-    return record_to_json(Stored(Path(row.record), found))
+@kept_of_one_index
+def _runs(index: Index, /) -> Mapping[str, dict[str, Any]]:
+    """Give every run by its id, the newest first."""
+    roles = index.roles()
+    found = runs_by_id(index)
+    return {name: row_to_json(row, roles.get(row.record, ALONE)) for name, row in found.items()}
+
+
+@kept_of_one_index
+def _levels(
+    index: Index, /, scenario: str, version: int, testbed: str
+) -> Mapping[tuple[str, str], Any]:
+    """Give the levels of all series of a scenario: to ask for one takes nearly as long."""
+    return index.levels(scenario, version, testbed)
+
+
+def _points(levels: Any) -> list[dict[str, Any]]:
+    # Column by column: row by row takes as long again as the question to the database.
+    columns = {name: levels[name].tolist() for name in _OF_POINT}
+    columns["started_at"] = [time.isoformat() for time in columns["started_at"]]
+    names = ("run_id", *_OF_POINT[1:])
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 @kept_of_one_index

@@ -3,28 +3,15 @@
 from http import HTTPStatus
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
+
+from hybridwatch.api.answers import Problem
 
 MEDIA_TYPE: Final = "application/problem+json"
 
 
 _LONGEST: Final = 200
 """Characters of what was found that are said again."""
-
-
-class Problem(BaseModel):
-    """What is wrong; ``field``, ``expected`` and ``found`` where one part of a request is."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    field: str = ""
-    expected: str = ""
-    found: str = ""
 
 
 class ProblemError(Exception):
@@ -77,3 +64,10 @@ def missing(field: str, expected: str, found: str) -> ProblemError:
     """Say that what one part of a request names is not there."""
     detail = f"{field}: expected {expected}, found none of this name"
     return ProblemError(HTTPStatus.NOT_FOUND, detail, field=field, expected=expected, found=found)
+
+
+def unfit(field: str, expected: str, found: str) -> ProblemError:
+    """Say what is wrong with the content of a request."""
+    detail = f"{field}: expected {expected}, found {found[:_LONGEST]}"
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    return ProblemError(status, detail, field=field, expected=expected, found=found)

@@ -1,15 +1,20 @@
 """Everything that is served: one table, of which the description and the server are made."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import BaseModel
 
-from hybridwatch.api import answers, endpoints, queries
-from hybridwatch.api.view import Snapshot
+from hybridwatch.api import answers, deeds, endpoints, queries
+from hybridwatch.api.uploads import Upload
+from hybridwatch.api.view import Snapshot, StoreView
+from hybridwatch.database.tokens import Scope
+from hybridwatch.record.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 
 PREFIX: Final = "/v1"
+_MOST_DECISION: Final = 2**16
+"""Bytes; a text of 4,000 characters, each written as an escape, is less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +26,54 @@ class Route:
         answer: Makes the answer: of the store, the names in the path, and the parameters.
         query: What may be asked.
         schema: What is answered.
-        hangs_on_store: Whether the answer changes with the records alone.
+        stamp: Of the store and the names in the path: what changes when the answer does. It costs
+            little, and comes before the answer is made.
         refusals: What else may be answered, beside what every question may get.
+        scope: What a token has to allow.
     """
 
     path: str
     answer: Callable[[Snapshot, endpoints.Named, Any], dict[str, Any]]
     query: type[queries.Nothing]
     schema: type[BaseModel]
-    hangs_on_store: bool = True
+    stamp: Callable[[Snapshot, endpoints.Named], str] = endpoints.stamp_of_store
     refusals: tuple[int, ...] = ()
+    scope: Scope = Scope.READ
 
     @property
     def summary(self) -> str:
         """What it does, in a line."""
         return (self.answer.__doc__ or "").partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One thing that can be done.
+
+    Attributes:
+        path: Below the prefix; names in braces are given to ``deed``.
+        deed: Does it: to the store, the names in the path, and what was given.
+        upload: What comes with the request.
+        content: Schemas of what is JSON of it.
+        schema: What is answered.
+        scope: What a token has to allow.
+        done: How it may end well.
+        refusals: What else may be answered, beside what every write may get.
+    """
+
+    path: str
+    deed: Callable[[StoreView, endpoints.Named, deeds.Given], deeds.Done]
+    upload: Upload
+    content: Mapping[str, type[BaseModel] | dict[str, Any]]
+    schema: type[BaseModel]
+    scope: Scope
+    done: tuple[int, ...]
+    refusals: tuple[int, ...]
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a line."""
+        return (self.deed.__doc__ or "").partition("\n")[0]
 
 
 ROUTES: Final = (
@@ -46,6 +84,7 @@ ROUTES: Final = (
         endpoints.report,
         queries.Nothing,
         answers.ReportAnswer,
+        stamp=endpoints.stamp_of_run,
         refusals=(404, 409),
     ),
     Route("/series", endpoints.series, queries.SeriesQuery, answers.SeriesPage, refusals=(404,)),
@@ -61,7 +100,37 @@ ROUTES: Final = (
         endpoints.alerts,
         queries.AlertsQuery,
         answers.AlertPage,
-        hangs_on_store=False,
+        stamp=endpoints.stamp_of_alerts,
         refusals=(404,),
+    ),
+    Route(
+        "/alerts/{alert}",
+        endpoints.alert,
+        queries.Nothing,
+        answers.AlertItem,
+        stamp=endpoints.stamp_of_alerts,
+        refusals=(404,),
+    ),
+)
+WRITES: Final = (
+    Write(
+        "/runs",
+        deeds.add_run,
+        Upload({deeds.RECORD: MOST_RECORD_BYTES, deeds.BULK: MOST_BULK_BYTES}),
+        {deeds.RECORD: {"type": "object", "description": "A record, byte for byte."}},
+        answers.RunItem,
+        Scope.INGEST,
+        done=(200, 201),
+        refusals=(409,),
+    ),
+    Write(
+        "/alerts/{alert}/decisions",
+        deeds.decide,
+        Upload({deeds.DECISION: _MOST_DECISION}),
+        {deeds.DECISION: deeds.Decision},
+        answers.AlertItem,
+        Scope.TRIAGE,
+        done=(201,),
+        refusals=(404, 409),
     ),
 )

@@ -1,18 +1,25 @@
 """The store that is served, looked at again now and then."""
 
-import threading
-import time
-from collections.abc import Callable
+import hashlib
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from hybridwatch.api.aging import Aging
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
+from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
+from hybridwatch.report.jsonform import alert_to_json
+from hybridwatch.triage import Alert
 
 _LOOK_S: Final = 2.0
 """How old an answer may be: a look lists every record."""
+_READ_S: Final = 10.0
+"""How old the scenarios and the policy may be: reading them takes longer, and they move seldom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +38,37 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Alerts:
+    """Every alert, and a digest of them all.
+
+    Attributes:
+        found: By their keys, the most urgent first.
+        by_key: As ``--json`` tells them, in the same order.
+        stamp: Changes with any of them.
+    """
+
+    found: Mapping[str, Alert]
+    by_key: Mapping[str, dict[str, Any]]
+    stamp: str
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What one question is answered from."""
+    """What one question is answered from.
+
+    Attributes:
+        place: What is served.
+        index: What it holds.
+        alerts: Gives the alerts in it.
+    """
 
     place: Place
     index: Index
+    alerts: Callable[[], Alerts]
 
 
 class StoreView:
-    """What a store holds. Threads share it: one looks, the others wait for it.
+    """What a store holds, as of a moment that is hardly past. Threads share it.
 
     Args:
         place: What is served.
@@ -47,19 +76,36 @@ class StoreView:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._lock = threading.Lock()
-        self._index: Index | None = None
-        self._looked = 0.0
+        self._index = Aging(self._looked, _LOOK_S)
+        self._checkout = Aging[Checkout](lambda _: place.checkout(), _READ_S)
+        self._alerts = Aging[Alerts](lambda _: self._found(), _LOOK_S)
 
     def now(self) -> Snapshot:
-        """Give everything the store holds, as of a moment that is hardly past.
+        """Give everything the store holds.
 
         Raises:
             DatabaseError: The database cannot be used.
         """
-        with self._lock:
-            if self._index is None or time.monotonic() - self._looked >= _LOOK_S:
-                if self._index is None or not self._index.is_current():
-                    self._index = open_index(self._place.results)
-                self._looked = time.monotonic()
-            return Snapshot(self._place, self._index)
+        return Snapshot(self._place, self._index.get(), self._alerts.get)
+
+    @property
+    def place(self) -> Place:
+        """What is served."""
+        return self._place
+
+    def look_again(self) -> None:
+        """Have the next question answered from what the store holds then."""
+        self._index.forget()
+        self._alerts.forget()
+
+    def _looked(self, before: Index | None) -> Index:
+        return before if before and before.is_current() else open_index(self._place.results)
+
+    def _found(self) -> Alerts:
+        place, now = self._place, datetime.now(UTC)
+        found = find_alerts(
+            place.results, self._index.get(), self._checkout.get(), now, place.triage
+        )
+        by_key = {alert.matter.key: alert_to_json(alert) for alert in found}
+        stamp = hashlib.sha256(json.dumps(list(by_key.values())).encode()).hexdigest()
+        return Alerts({alert.matter.key: alert for alert in found}, by_key, stamp)

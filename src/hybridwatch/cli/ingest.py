@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,14 +12,12 @@ import click
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
 from hybridwatch.errors import IngestError, RecordError
-from hybridwatch.ingest.agreement import check_record
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
+from hybridwatch.ingest.own_record import read_own
 from hybridwatch.ingest.read import KNOWN, candidates, companion, read_foreign
 from hybridwatch.plain_text import visible
-from hybridwatch.record.bounds import MOST_RECORD_BYTES
-from hybridwatch.record.codec import Encoded, decode_record, encode
-from hybridwatch.record.naming import BULK_SUFFIX, stem_of
+from hybridwatch.record.codec import encode
 from hybridwatch.record.run import Run
 from hybridwatch.store import Intake, read_bulk, read_file
 
@@ -200,7 +199,7 @@ def _take(path: Path, haul: Haul, given: Given) -> Iterator[Taken]:
     intake = haul.intake
     raw = read_file(path, _MOST_BYTES)
     if all(word in raw for word in _OWN_WORDS):
-        run, encoded = _own(path, raw)
+        run, encoded = read_own(raw, partial(read_bulk, path))
         new = intake.add(run, encoded)
         yield _taken(intake, path, "record", run, new=new)
         return
@@ -238,26 +237,6 @@ def _check_same(intake: Intake, run: Run) -> None:
 
 def _measured(run: Run) -> list[tuple[object, ...]]:
     return [(trial.phase, trial.failure, trial.samples, trial.answers) for trial in run.trials]
-
-
-def _own(path: Path, raw: bytes) -> tuple[Run, Encoded]:
-    """Read a record, and keep its bytes: what is added to the store is what was checked."""
-    beside: dict[str, bytes] = {}
-
-    def read(name: str) -> bytes:
-        beside[name] = read_bulk(path, name)
-        return beside[name]
-
-    if len(raw) > MOST_RECORD_BYTES:
-        raise RecordError(f"expected at most {MOST_RECORD_BYTES} bytes, found {len(raw)}")
-
-    run = decode_record(raw).whole(read)
-    check_record(run)
-    stem = stem_of(run)
-    for name in beside:
-        if name != stem + BULK_SUFFIX:
-            raise RecordError(f"bulk.file: expected {stem + BULK_SUFFIX}, found {name}")
-    return run, Encoded(stem, raw, next(iter(beside.values()), None))
 
 
 def _is_verdict(document: Document) -> bool:

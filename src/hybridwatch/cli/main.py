@@ -53,6 +53,7 @@ VERBS: Final[Mapping[str, str]] = {
     "index": "Read new records, so that the dashboard opens at once.",
     "dashboard": "Show the records in a browser.",
     "serve": "Give stored runs to other programs, over HTTP.",
+    "token": "Say which programs may ask the API for what.",
     "findings": "Write the page of figures measured on GPUs.",
     "page": "Write a page of the dashboard as one HTML file.",
 }

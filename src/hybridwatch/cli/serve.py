@@ -7,42 +7,69 @@ from typing import Final
 import click
 import uvicorn
 
+from hybridwatch.api.access import Access
 from hybridwatch.api.app import make_app
+from hybridwatch.api.limits import Limits
+from hybridwatch.api.serving import Desk
 from hybridwatch.api.view import Place, StoreView
 from hybridwatch.cli.allowed_hosts import takes_hosts
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
+from hybridwatch.database.tokens import open_tokens
 from hybridwatch.errors import RecordError
 from hybridwatch.watch.access import is_loopback
 from hybridwatch.watch.checkout import checkout_here
 from hybridwatch.watch.hosts import read_hosts
 
 _PORT: Final = 8502
+_RATE: Final = 300.0
+"""More than a program needs that means well."""
 
 
 @click.command(
     "serve",
-    epilog=examples("hybridwatch serve --api", "hybridwatch serve --api --port 8600"),
+    epilog=examples("hybridwatch serve --api", "hybridwatch serve --api --require-token"),
 )
 @click.option("--api", is_flag=True, required=True, help="Serve the HTTP API (docs/api.md).")
 @takes_results("Folder whose records are served.")
 @click.option(
     "--port", type=click.IntRange(1, 65535), default=_PORT, show_default=True, help="TCP port."
 )
-@takes_hosts("everyone who can reach it reads the records.")
-def command(*, api: bool, results: Path, port: int, host: str, names: tuple[str, ...]) -> None:  # noqa: ARG001
+@click.option("--require-token", is_flag=True, help="Let nobody read without a token either.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    default=_RATE,
+    show_default=True,
+    help="Requests a second of one token, or of one address without; for a moment twice as many.",
+)
+@takes_hosts("reading needs a token, too.")
+def command(
+    *,
+    api: bool,  # noqa: ARG001
+    results: Path,
+    port: int,
+    require_token: bool,
+    rate: float,
+    host: str,
+    names: tuple[str, ...],
+) -> None:
     """Answer other programs over HTTP until Ctrl-C.
 
     Runs, verdicts, series and alerts, as the verbs' --json tells them; /openapi.json describes
-    every question and answer. Needs the extra "api", but neither vLLM nor torch.
+    every question and answer. Whoever writes needs a token (hybridwatch token make). Needs the
+    extra "api", but neither vLLM nor torch.
     """
     if not results.is_dir():
         raise RecordError(f"--results {results}: expected a folder of records")
     if not is_loopback(host):
-        click.echo(f"warning: everyone who can reach {host}:{port} reads every record", err=True)
+        click.echo(f"warning: {host}:{port}: tokens pass in the clear: put TLS in front", err=True)
+    access = Access(open_tokens(results), reads_need_one=require_token or not is_loopback(host))
     view = StoreView(Place(results, checkout_here, os.environ.get(TRIAGE_VARIABLE, "")))
     view.now()  # what is new is read before anybody waits for it
     click.echo(f"hybridwatch serve: http://{host}:{port}/openapi.json (Ctrl-C ends it)")
-    app = make_app(view, read_hosts(" ".join((host, *names))).allow)
+    app = make_app(Desk(view, access, Limits(rate)), read_hosts(" ".join((host, *names))).allow)
     # Who asks is who connects: a header that says otherwise is a stranger's.
-    uvicorn.run(app, host=host, port=port, log_level="warning", proxy_headers=False)
+    uvicorn.run(
+        app, host=host, port=port, log_level="warning", access_log=False, proxy_headers=False
+    )

@@ -22,7 +22,7 @@ from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import ACT
 from hybridwatch.database.url import UrlError, file_url, parsed, url_of
 from hybridwatch.errors import TriageError
-from hybridwatch.triage.act import Act, Deed, checked_name
+from hybridwatch.triage.act import Act, Deed, check_other, checked_name
 from hybridwatch.triage.alerts import Alert
 from hybridwatch.triage.decisions import (
     UNDECIDED,
@@ -84,8 +84,7 @@ class Triage:
         """
         checked_name("who", who)
         key = alert.matter.key
-        if act.deed is Deed.DUPLICATE and act.text == key:
-            raise TriageError("duplicate of: expected another alert, found this one")
+        check_other(act, key)
         with self._database.writing() as connection:
             is_first = not self._has_acts(connection)
             migrate(connection)

@@ -210,6 +210,6 @@ def _rows(record: dict[str, object], head: Head) -> RecordRows:
         "digest": head.scenario.digest,
         "testbed": head.testbed.id,
         "started_at": head.started_at,
-        **dict.fromkeys(("role", "revision", "source", "doubts", "trouble"), ""),
+        **dict.fromkeys(("role", "revision", "source", "sha256", "doubts", "trouble"), ""),
     }
     return RecordRows(record, (first if len(head.builds) > 1 else "", last), run)

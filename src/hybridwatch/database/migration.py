@@ -9,7 +9,7 @@ from hybridwatch.errors import TriageError
 
 VERSIONS: Final = "hybridwatch_schema"
 """Table in which Alembic keeps the last migration that was made."""
-NEWEST: Final = "0003"
+NEWEST: Final = "0004"
 """The last migration there is; they are numbered."""
 
 

@@ -105,6 +105,11 @@ class Index:
         lines = [f"{name} {astuple(one.stamp)}" for name, one in self._listed.items()]
         return hashlib.sha256("\n".join([self._rules, *lines]).encode()).hexdigest()
 
+    def stamp_of(self, record: str) -> str:
+        """Give a digest as ``stamp`` of one record, by its path below the results folder."""
+        line = f"{self._rules} {record} {astuple(self._listed[record].stamp)}"
+        return hashlib.sha256(line.encode()).hexdigest()
+
     @cached_property
     def counts(self) -> dict[str, int]:
         """How many ``records`` (of them ``runs`` and ``broken``), ``values`` and ``verdicts``."""
@@ -132,7 +137,8 @@ class Index:
             ``scenario``, ``version``, ``group`` (first part of the scenario's id), ``testbed``,
             ``started_at``, ``committed_at`` (NaT unless ingested with it), ``build``, ``release``,
             ``accelerator``, ``fixes`` (JSON: state by fix), ``revision`` (of the harness),
-            ``source`` (format it was ingested from, else empty), ``role`` (of two builds, what the
+            ``source`` (format it was ingested from, else empty), ``sha256`` (of the record; empty
+            for one of the first schema), ``role`` (of two builds, what the
             run is for), ``failures`` (failed trials of the side), ``doubts`` (held against the
             machine, one a line), ``trouble`` (why it has no report).
         """

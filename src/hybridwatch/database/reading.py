@@ -112,6 +112,7 @@ def run_row(run: Run) -> Row:
         "role": role_of(*run.builds).value if len(run.builds) > 1 else "",
         "revision": run.harness.revision or "unknown",
         "source": source.format if source else "",
+        "sha256": run.sha256 or "",
         "trouble": "",
         "doubts": "",
     }

@@ -31,7 +31,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-ROWS_VERSION: Final = 3
+ROWS_VERSION: Final = 4
 """Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns or
 other numbers of a trial. Every database then makes what is derived again."""
 
@@ -121,6 +121,7 @@ RUN: Final = Table(
     Column("role", Text, nullable=False),
     Column("revision", Text, nullable=False),
     Column("source", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
     Column("doubts", Text, nullable=False),
     Column("trouble", Text, nullable=False),
     Index("run_of_scenario", "scenario", "testbed", "started_at"),
@@ -394,3 +395,17 @@ MESSAGE: Final = Table(
 )
 """The outbox: one piece of news for one channel, kept until it is sent, and after that. ``turn`` is
 the order of sending."""
+
+TOKEN: Final = Table(
+    "api_token",
+    METADATA,
+    Column("name", String(100), primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("scopes", Text, nullable=False),
+    Column("made_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+    Column("revoked_at", Moment),
+    Column("used_at", Moment),
+)
+"""Who may ask the API for what. ``digest`` is the SHA-256 of the token, which is not kept, and
+``scopes`` are words. A revoked token stays: its name stands beside what was done with it."""

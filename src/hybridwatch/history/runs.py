@@ -17,7 +17,16 @@ from hybridwatch.history.severity import ORDER
 CONTROL: Final = "control, bad on purpose"
 """What a run, or its contender, is called whose verdict is expected to be bad."""
 _ALONE: Final = "One build alone: part of the histories; compare it with another run."
-_TAKEN: Final = ("run", "record", "started_at", "scenario", "version", "testbed", "trouble")
+_TAKEN: Final = (
+    "run",
+    "record",
+    "started_at",
+    "scenario",
+    "version",
+    "testbed",
+    "trouble",
+    "sha256",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,7 @@ class Row:
         failures: Failed trials.
         verdict: The worst of its comparisons; ``None`` without a report.
         trouble: Why it has no report; empty with one.
+        sha256: Of the record; empty for one of the first schema.
         is_control: Whether its contender is bad on purpose.
     """
 
@@ -48,6 +58,7 @@ class Row:
     failures: int
     verdict: Verdict | None
     trouble: str
+    sha256: str = ""
     is_control: bool = False
 
     @property
@@ -73,7 +84,7 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row
     first = runs[runs["side"] == 0].iloc[::-1]
     # Column by column: row by row takes a second in a large store.
     columns = (first[name].tolist() for name in _TAKEN)
-    for run, record, started_at, scenario_id, version, testbed, trouble in zip(
+    for run, record, started_at, scenario_id, version, testbed, trouble, sha256 in zip(
         *columns, strict=True
     ):
         found[run] = Row(
@@ -87,6 +98,7 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row
             failures=failures[record],
             verdict=worst.get(record),
             trouble=_ALONE if len(sides[record]) == 1 else trouble,
+            sha256=sha256,
             is_control=record in bad,
         )
     return MappingProxyType(found)

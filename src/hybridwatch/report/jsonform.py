@@ -125,6 +125,7 @@ def alert_to_json(alert: Alert) -> dict[str, Any]:
         "newest_run_id": alert.newest.run_id,
         "opened_at": _plain(alert.opened_by.started_at),
         "muted_until": _plain(alert.muted_until),
+        "version": alert.decisions.version,
         "decisions": [
             {
                 **_fields(entry, "number", "at", "who"),

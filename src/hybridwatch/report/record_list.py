@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hybridwatch.history.runs import Row
 from hybridwatch.record.role import role_of
 from hybridwatch.record.run import Run
 from hybridwatch.store import Stored
@@ -69,6 +70,21 @@ def record_to_json(stored: Stored) -> dict[str, Any]:
         "role": _role(run),
         "failed_trials": sum(trial.failure is not None for trial in run.trials),
         "sha256": run.sha256,
+    }
+
+
+def row_to_json(row: Row, role: str) -> dict[str, Any]:
+    """Turn a run into the same values without reading its record, whose path stays relative."""
+    return {
+        "run_id": row.run,
+        "record": row.record,
+        "started_at": row.started_at.isoformat(),
+        "scenario": row.scenario,
+        "testbed": row.testbed,
+        "builds": list(row.builds),
+        "role": role,
+        "failed_trials": row.failures,
+        "sha256": row.sha256 or None,
     }
 
 

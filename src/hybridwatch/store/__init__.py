@@ -7,7 +7,7 @@ file is ``record.codec``'s business. ``verdicts`` keeps what was judged beside w
 from hybridwatch.store.address import results_folder
 from hybridwatch.store.baselines import BASELINES, Baseline, read_baselines
 from hybridwatch.store.files import check_writable, write_run
-from hybridwatch.store.intake import Intake
+from hybridwatch.store.intake import Intake, take_in
 from hybridwatch.store.layout import find_record, list_records
 from hybridwatch.store.reader import (
     Broken,
@@ -53,6 +53,7 @@ __all__ = [
     "refer",
     "results_folder",
     "results_of",
+    "take_in",
     "write_run",
     "write_verdict",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.errors import RecordError
+from hybridwatch.errors import RecordConflictError, RecordError
 from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.record.codec import Encoded
 from hybridwatch.record.naming import RECORD_SUFFIX
@@ -62,7 +62,7 @@ class Intake:
             Whether it is new; ``False`` when the very same record is there already.
 
         Raises:
-            RecordError: The store holds another record of this run.
+            RecordConflictError: The store holds another record of this run.
         """
         there = self._known.get(run.id)
         if there is None:
@@ -72,7 +72,7 @@ class Intake:
         waiting = self._waiting.get(run.id)
         if (waiting[1].record if waiting else _bytes_of(there)) == encoded.record:
             return False
-        raise RecordError(
+        raise RecordConflictError(
             f"run {run.id} is there already as {there}, and says something else; records never "
             "change"
         )
@@ -100,6 +100,28 @@ class Intake:
                 failed[run_id] = str(error)
                 del self._known[run_id]
         return failed
+
+
+def take_in(results: Path, run: Run, encoded: Encoded) -> bool:
+    """Take one record in, beside others who may do the same at this moment.
+
+    Returns:
+        Whether it is new; ``False`` when the very same record is there already.
+
+    Raises:
+        RecordConflictError: The store holds another record of this run.
+        RecordError: It cannot be written.
+    """
+    intake = Intake(results)
+    if not intake.add(run, encoded):
+        return False
+    failed = intake.write()
+    if not failed:
+        return True
+    # Perhaps somebody was faster: then it is listed now.
+    if not Intake(results).add(run, encoded):
+        return False
+    raise RecordError(failed[run.id])
 
 
 def _bytes_of(record: Path) -> bytes:

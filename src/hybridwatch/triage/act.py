@@ -5,6 +5,7 @@ Texts are kept as they were written. They are somebody's words: a screen shows t
 
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -197,6 +198,50 @@ def reopen(reason: str = "") -> Act:
         TriageError: The reason is too long or holds control characters.
     """
     return Act(Deed.REOPEN, _reason(reason))
+
+
+_MAKE: Final[Mapping[Deed, Callable[[str], Act]]] = {
+    Deed.ACKNOWLEDGE: acknowledge,
+    Deed.ACCEPT: accept,
+    Deed.INVALID: invalid,
+    Deed.DUPLICATE: duplicate,
+    Deed.NOTE: note,
+    Deed.ASSIGN: assign,
+    Deed.LINK: link,
+    Deed.UNMUTE: unmute,
+    Deed.REOPEN: reopen,
+}
+
+
+def make_act(deed: Deed, text: str, until: datetime | None, now: datetime) -> Act:
+    """Make an act of any kind.
+
+    Args:
+        deed: What is done.
+        text: A reason, a note, a name or a URL.
+        until: When a mute ends, with a time zone; of nothing else.
+        now: With a time zone.
+
+    Raises:
+        TriageError: It may not be said like this.
+    """
+    if deed is not Deed.MUTE:
+        if until is not None:
+            raise TriageError(f"until: expected no end of {deed.value}, found {until.isoformat()}")
+        return _MAKE[deed](text)
+    if until is None:
+        raise TriageError("mute: expected a day, found none")
+    return mute(until, now, text)
+
+
+def check_other(act: Act, key: str) -> None:
+    """Check that an alert is not called a duplicate of itself.
+
+    Raises:
+        TriageError: It is.
+    """
+    if act.deed is Deed.DUPLICATE and act.text == key:
+        raise TriageError("duplicate of: expected another alert, found this one")
 
 
 def checked_name(what: str, name: str) -> str:

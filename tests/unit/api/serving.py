@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -12,17 +13,29 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
+from hybridwatch.api.access import Access
 from hybridwatch.api.app import make_app
+from hybridwatch.api.limits import Limits
+from hybridwatch.api.serving import Desk
 from hybridwatch.api.view import Place, StoreView
+from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.watch.hosts import read_hosts
 
 _STARTING_S: Final = 30
 
 
-def app_over(results: Path) -> Starlette:
+def app_over(results: Path, *, reads_need_one: bool = False, per_s: float = 1e6) -> Starlette:
     """Make the server of a store, as ``hybridwatch serve`` does."""
-    return make_app(StoreView(Place(results, Checkout)), read_hosts("127.0.0.1").allow)
+    access = Access(open_tokens(results), reads_need_one=reads_need_one)
+    desk = Desk(StoreView(Place(results, Checkout)), access, Limits(per_s))
+    return make_app(desk, read_hosts("127.0.0.1").allow)
+
+
+def token_for(results: Path, *scopes: Scope, name: str = "robot") -> dict[str, str]:
+    """Make a token, and give the header that shows it."""
+    text = open_tokens(results).make(name, scopes, datetime.now(UTC), None)
+    return {"authorization": f"Bearer {text}"}
 
 
 @contextmanager

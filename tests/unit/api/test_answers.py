@@ -1,6 +1,7 @@
 """What the API answers is what the verbs print, and what the description promises."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,17 @@ import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.api.answers import Problem
 from hybridwatch.api.description import describe
-from hybridwatch.api.problem import Problem
 from hybridwatch.api.queries import MOST
 from hybridwatch.cli.main import cli
-from tests.unit.api.conftest import ALONE
+from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.update import open_index
+from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.triage.act import acknowledge
+from tests.builders import BASELINE, NEWER
+from tests.unit.api.conftest import ALONE, NOW
 from tests.unit.api.serving import app_over, serving
 from tests.unit.database.stores import add
 
@@ -125,6 +132,31 @@ def test_what_is_unchanged_is_not_sent_again(client) -> None:
         assert client.get(path, headers={"if-none-match": '"other"'}).content == first.content
 
 
+def test_what_was_sent_before_is_not_made_again(store, monkeypatch) -> None:
+    with serving(app_over(store)) as client:
+        name = get(client, "runs", role="comparison", limit=1)["items"][0]["run_id"]
+        tag = client.get(f"/v1/runs/{name}/report").headers["etag"]
+        monkeypatch.setattr("hybridwatch.api.endpoints.judge", lambda *_: pytest.fail("judged"))
+        for known, status in (({"if-none-match": tag}, 304), ({}, 200)):
+            answer = client.get(f"/v1/runs/{name}/report", headers=known)
+            assert (answer.status_code, answer.headers["etag"]) == (status, tag)
+
+
+def test_a_decision_changes_the_tag_of_alerts_alone(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("hybridwatch.api.view._LOOK_S", 0.0)
+    monkeypatch.setattr("hybridwatch.api.aging._MOST_SHARE", math.inf)
+    for number in range(1, 3):
+        add(tmp_path, number, slower=1.3, builds=(BASELINE, NEWER))
+    with serving(app_over(tmp_path)) as client:
+        before = {path: client.get(path).headers["etag"] for path in ("/v1/alerts", "/v1/runs")}
+        (alert, *_) = find_alerts(tmp_path, open_index(tmp_path), Checkout(), NOW)
+        with open_triage(tmp_path) as triage:
+            triage.decide(alert, acknowledge("seen"), "ada", NOW)
+        after = {path: client.get(path).headers["etag"] for path in before}
+        assert after["/v1/runs"] == before["/v1/runs"]
+        assert after["/v1/alerts"] != before["/v1/alerts"]
+
+
 def test_another_question_and_another_store_have_other_tags(client, tmp_path) -> None:
     tags = {client.get("/v1/runs", params={"limit": n}).headers["etag"] for n in (1, 2)}
     assert len(tags) == 2
@@ -135,6 +167,7 @@ def test_another_question_and_another_store_have_other_tags(client, tmp_path) ->
 
 def test_a_new_record_changes_answer_and_tag(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("hybridwatch.api.view._LOOK_S", 0.0)
+    monkeypatch.setattr("hybridwatch.api.aging._MOST_SHARE", math.inf)
     add(tmp_path, 1)
     with serving(app_over(tmp_path)) as client:
         first = client.get("/v1/runs")
@@ -174,9 +207,10 @@ def test_what_there_is_not(client) -> None:
     for path, field in (("runs/zz", "run"), ("runs/zz/report", "run"), ("series/zz", "series")):
         assert problem(client.get(f"/v1/{path}"), 404).field == field
     assert "/v2/runs" in problem(client.get("/v2/runs"), 404).detail
-    refused = client.post("/v1/runs")
-    problem(refused, 405)
-    assert "GET" in refused.headers["allow"]
+    for path, allowed in (("/v1/series", "GET, HEAD"), ("/v1/runs", "GET, HEAD, POST")):
+        refused = client.delete(path)
+        problem(refused, 405)
+        assert refused.headers["allow"] == allowed
 
 
 def test_another_name_is_not_answered(client) -> None:
@@ -202,8 +236,17 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_every_committed_run_is_that_of_records(committed) -> None:
+    listed = said("records", "--all", "--json", "--results", str(committed))["records"]
+    for one in listed:
+        one["record"] = str(Path(one["record"]).relative_to(committed))
+    with serving(app_over(committed)) as client:
+        assert get(client, "runs", limit=MOST)["items"] == listed
+    assert len(listed) > 10
+
+
 def test_reports_of_every_committed_record_are_on_schema(committed) -> None:
-    schema = {"$ref": "#/components/schemas/ReportAnswer", **describe()}
+    schema = {"$ref": "#/components/schemas/ReportAnswer", **describe(lambda _: True)}
     checker = jsonschema_rs.validator_for(schema)
     with serving(app_over(committed)) as client:
         runs = get(client, "runs", limit=MOST)["items"]

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
@@ -38,6 +39,22 @@ def test_it_answers_on_loopback_under_a_name_that_was_given(tmp_path: Path) -> N
             assert len(once_up(address, process).json()["items"]) == 1
             for name, status in (("bench.example", 200), ("evil.example", 421)):
                 assert httpx.get(address, headers={"host": name}).status_code == status
+        finally:
+            process.terminate()
+
+
+@pytest.mark.parametrize("words", [["--require-token"], ["--host", "0.0.0.0"]])  # noqa: S104
+def test_reading_needs_a_token_where_it_is_wanted_or_others_reach_it(
+    tmp_path: Path, words: list[str]
+) -> None:
+    add(tmp_path, 1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    all_words = ["serve", "--api", "--results", str(tmp_path), "--port", str(port), *words]
+    with subprocess.Popen([*PROGRAM, *all_words]) as process:
+        try:
+            assert once_up(f"http://127.0.0.1:{port}/v1/runs", process).status_code == 401
         finally:
             process.terminate()
 

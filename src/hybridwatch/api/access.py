@@ -1,0 +1,97 @@
+"""Who asks, and whether they may: bearer tokens, refused as RFC 6750 wants it."""
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final
+
+from hybridwatch.api.aging import Aging
+from hybridwatch.api.problem import ProblemError
+from hybridwatch.database.tokens import Scope, Token, Tokens, digest_of
+from hybridwatch.errors import TokenError
+
+_log: Final = logging.getLogger(__name__)
+_LOOK_S: Final = 2.0
+"""How long a token that was revoked is still taken."""
+_NOTE_S: Final = 60.0
+"""How often it is noted that a token is in use: a write to the database each time."""
+_BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
+_REALM: Final = 'Bearer realm="hybridwatch"'
+
+
+class Access:
+    """Knows the tokens. Threads share it.
+
+    Args:
+        tokens: Where they are kept.
+        reads_need_one: Whether to read needs a token; to write always does.
+    """
+
+    def __init__(self, tokens: Tokens, *, reads_need_one: bool) -> None:
+        self.reads_need_one = reads_need_one
+        self._tokens = tokens
+        self._known = Aging[Mapping[str, Token]](lambda _: tokens.by_digest(), _LOOK_S)
+        self._lock = threading.Lock()
+        self._noted: dict[str, float] = {}
+
+    def is_open(self, scope: Scope) -> bool:
+        """Whether anybody may, without a token."""
+        return scope is Scope.READ and not self.reads_need_one
+
+    def who(self, given: Sequence[str], scope: Scope) -> str:
+        """Say who asks.
+
+        Args:
+            given: Every header ``Authorization`` of the request.
+            scope: What the question needs.
+
+        Returns:
+            The name of the token; empty for somebody without one.
+
+        Raises:
+            ProblemError: They may not.
+            TokenError: The tokens cannot be read.
+        """
+        if not given:
+            if self.is_open(scope):
+                return ""
+            raise _refused(HTTPStatus.UNAUTHORIZED, "this needs a token", scope)
+        token = self._token(given)
+        if token is None or not token.is_valid(datetime.now(UTC)):
+            said = "the token is unknown, revoked or expired"
+            raise _refused(HTTPStatus.UNAUTHORIZED, said, scope, 'error="invalid_token"')
+        self._note(token)
+        if not self.is_open(scope) and scope not in token.scopes:
+            said = f"the token {token.name!r} does not allow this"
+            challenge = f'error="insufficient_scope", scope="{scope.value}"'
+            raise _refused(HTTPStatus.FORBIDDEN, said, scope, challenge)
+        return token.name
+
+    def _token(self, given: Sequence[str]) -> Token | None:
+        found = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
+        return self._known.get().get(digest_of(found[1])) if found else None
+
+    def _note(self, token: Token) -> None:
+        now = time.monotonic()
+        with self._lock:
+            if now - self._noted.get(token.name, -_NOTE_S) < _NOTE_S:
+                return
+            self._noted[token.name] = now
+        try:
+            self._tokens.used(token.name, datetime.now(UTC))
+        except TokenError as error:
+            _log.warning("%s", error)  # who may read a store that cannot be written reads on
+
+
+def _refused(status: HTTPStatus, said: str, scope: Scope, challenge: str = "") -> ProblemError:
+    return ProblemError(
+        status,
+        f"Authorization: {said}",
+        field="Authorization",
+        expected=f"Bearer, and a token with the scope {scope.value}",
+        headers={"www-authenticate": ", ".join(filter(None, [_REALM, challenge]))},
+    )

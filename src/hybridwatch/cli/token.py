@@ -1,0 +1,109 @@
+"""``hybridwatch token``: which programs may ask the API for what."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.database.tokens import Scope, Token, open_tokens
+from hybridwatch.errors import RecordError
+
+
+@click.group("token", epilog=examples("hybridwatch token make ci --scope ingest"))
+def command() -> None:
+    """Make, list and revoke tokens of the HTTP API (docs/api.md)."""
+
+
+@command.command(
+    "make",
+    epilog=examples(
+        "hybridwatch token make grafana --scope read",
+        "hybridwatch token make ci --scope read --scope ingest --days 90",
+    ),
+)
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice([scope.value for scope in Scope]),
+    multiple=True,
+    required=True,
+    help="What it allows; may be repeated.",
+)
+@click.option("--days", type=click.IntRange(1, 3660), help="For how long; without, for ever.")
+@takes_results("Folder whose API takes the token.")
+def make(*, name: str, scopes: tuple[str, ...], days: int | None, results: Path) -> None:
+    """Make a token for NAME and print it, once.
+
+    Whatever is done with it is done under this name. The database keeps a digest, so a token that
+    is lost is made anew, under another name.
+    """
+    _check_folder(results)
+    now = datetime.now(UTC)
+    expires_at = None if days is None else now + timedelta(days=days)
+    click.echo(open_tokens(results).make(name, {*map(Scope, scopes)}, now, expires_at))
+    click.echo("Keep it: it is not shown again.", err=True)
+
+
+@command.command("list", epilog=examples("hybridwatch token list --json"))
+@takes_results("Folder whose API takes the tokens.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+def list_all(*, results: Path, as_json: bool) -> None:
+    """List the tokens, those that allow nothing any more too."""
+    _check_folder(results)
+    now, found = datetime.now(UTC), open_tokens(results).by_digest().values()
+    if as_json:
+        document = {"schema_version": 1, "tokens": [_to_json(one, now) for one in found]}
+        click.echo(json.dumps(document, indent=2))
+        return
+    table = Table("name", "scopes", "made", "used", "stands", box=box.SIMPLE_HEAD)
+    for one in found:
+        scopes = ", ".join(sorted(scope.value for scope in one.scopes))
+        table.add_row(
+            Text(one.name), scopes, _day(one.made_at), _day(one.used_at), _stands(one, now)
+        )
+    Console().print(table)
+
+
+@command.command("revoke", epilog=examples("hybridwatch token revoke ci"))
+@click.argument("name")
+@takes_results("Folder whose API takes the token.")
+def revoke(*, name: str, results: Path) -> None:
+    """Take the token of NAME back; a running server refuses it within two seconds."""
+    _check_folder(results)
+    open_tokens(results).revoke(name, datetime.now(UTC))
+    click.echo(f"{name}: revoked")
+
+
+def _check_folder(results: Path) -> None:
+    if not results.is_dir():
+        raise RecordError(f"--results {results}: expected a folder of records")
+
+
+def _to_json(token: Token, now: datetime) -> dict[str, Any]:
+    times = ("made_at", "expires_at", "revoked_at", "used_at")
+    return {
+        "name": token.name,
+        "scopes": sorted(scope.value for scope in token.scopes),
+        "valid": token.is_valid(now),
+        **{name: time and time.isoformat() for name in times for time in [getattr(token, name)]},
+    }
+
+
+def _stands(token: Token, now: datetime) -> str:
+    if token.revoked_at is not None:
+        return f"revoked {_day(token.revoked_at)}"
+    if token.expires_at is None:
+        return "valid"
+    return f"{'valid until' if token.is_valid(now) else 'expired'} {_day(token.expires_at)}"
+
+
+def _day(time: datetime | None) -> str:
+    return f"{time:%Y-%m-%d}" if time else "never"

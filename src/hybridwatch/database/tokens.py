@@ -1,0 +1,177 @@
+"""Tokens of programs that ask the API: made here, kept as digests, never shown again.
+
+A token is 256 random bits. Nobody finds these by trying, so one SHA-256 keeps them as well as a
+slow hash would, which is for words that people choose; and who asks is found by the digest at once.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Row, insert, inspect, select, update
+
+from hybridwatch.database.connection import Database
+from hybridwatch.database.migration import check_known, migrate
+from hybridwatch.database.schema import TOKEN
+from hybridwatch.database.url import UrlError, url_of
+from hybridwatch.errors import TokenError, TriageError
+from hybridwatch.triage.act import checked_name
+
+_BEGINNING: Final = "hw_"
+"""By which people, and what looks for secrets in files, know a token."""
+_BYTES: Final = 32
+
+
+class Scope(Enum):
+    """What a token allows; the values are stored."""
+
+    READ = "read"
+    INGEST = "ingest"
+    TRIAGE = "triage"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is kept.
+
+    Attributes:
+        name: Who has it; what is done with it is done under this name.
+        scopes: What it allows.
+        made_at: When it was made.
+        expires_at: From when on it allows nothing; ``None`` for never.
+        revoked_at: When it was taken back; ``None`` if it was not.
+        used_at: When it was used last, within a minute; ``None`` for never.
+    """
+
+    name: str
+    scopes: frozenset[Scope]
+    made_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    used_at: datetime | None = None
+
+    def is_valid(self, now: datetime) -> bool:
+        """Whether it allows anything."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+def digest_of(text: str) -> str:
+    """Give what is kept of a token."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Tokens:
+    """The tokens of a results folder. Threads may share it.
+
+    Args:
+        database: Where they are kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def make(
+        self, name: str, scopes: Collection[Scope], now: datetime, expires_at: datetime | None
+    ) -> str:
+        """Make a token.
+
+        Returns:
+            The token, which nobody can read again.
+
+        Raises:
+            TokenError: The name is taken, also by a revoked one, or no name; there is no scope; it
+                ends before it begins; or the database cannot be written.
+        """
+        _check_name(name)
+        if not scopes:
+            raise TokenError(f"token {name}: expected a scope, found none")
+        if expires_at is not None and expires_at <= now:
+            raise TokenError(f"token {name}: expires: expected a time ahead, found {expires_at}")
+        text = _BEGINNING + secrets.token_urlsafe(_BYTES)
+        row = {
+            "name": name,
+            "digest": digest_of(text),
+            "scopes": " ".join(sorted(scope.value for scope in scopes)),
+            "made_at": now,
+            "expires_at": expires_at,
+        }
+        with self._database.writing() as connection:
+            check_known(connection, self._database.name)
+            migrate(connection)
+            if connection.scalar(select(TOKEN.c.name).where(TOKEN.c.name == name)) is not None:
+                raise TokenError(f"token {name}: expected a new name, found one that has a token")
+            connection.execute(insert(TOKEN), [row])
+        return text
+
+    def by_digest(self) -> Mapping[str, Token]:
+        """Give every token, revoked ones too, in order of their names; makes no database.
+
+        Raises:
+            TokenError: The database cannot be read.
+        """
+        if self._database.file is not None and not self._database.file.exists():
+            return {}
+        with self._database.reading() as connection:
+            check_known(connection, self._database.name)
+            if not inspect(connection).has_table(TOKEN.name):
+                return {}
+            rows = connection.execute(select(TOKEN).order_by(TOKEN.c.name)).fetchall()
+        return {row.digest: _token(row) for row in rows}
+
+    def revoke(self, name: str, now: datetime) -> None:
+        """Take a token back.
+
+        Raises:
+            TokenError: There is none of this name that is still valid, or the database cannot be
+                written.
+        """
+        if not any(one.name == name and one.is_valid(now) for one in self.by_digest().values()):
+            raise TokenError(f"token {name}: expected the name of a valid token, found none")
+        self._set(name, {"revoked_at": now})
+
+    def used(self, name: str, now: datetime) -> None:
+        """Note that a token was used.
+
+        Raises:
+            TokenError: The database cannot be written.
+        """
+        self._set(name, {"used_at": now})
+
+    def _set(self, name: str, values: Mapping[str, datetime]) -> None:
+        with self._database.writing() as connection:
+            connection.execute(update(TOKEN).where(TOKEN.c.name == name).values(**values))
+
+
+def open_tokens(results: Path) -> Tokens:
+    """Open the tokens of a results folder; nothing is made in it before one is made.
+
+    Raises:
+        TokenError: ``HYBRIDWATCH_DATABASE`` names nothing that can be used.
+    """
+    try:
+        return Tokens(Database(url_of(results), TokenError))
+    except UrlError as error:
+        raise TokenError(str(error)) from None
+
+
+def _check_name(name: str) -> None:
+    try:
+        checked_name("name of the token", name)
+    except TriageError as error:
+        raise TokenError(str(error)) from None
+
+
+def _token(row: Row[Any]) -> Token:
+    return Token(
+        row.name,
+        frozenset(map(Scope, row.scopes.split())),
+        row.made_at,
+        row.expires_at,
+        row.revoked_at,
+        row.used_at,
+    )
