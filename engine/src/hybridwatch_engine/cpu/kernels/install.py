@@ -1,7 +1,7 @@
 """Puts the kernels in, call by call: what a compiled kernel serves right it goes on serving.
 
-So an engine without ``all`` mode and without speculation runs on the kernels of its release. Two
-sets, since the state update of speculation is a fix that can be switched.
+So an engine without ``all`` mode and without speculation runs on the kernels of its release, but
+for layers of Mamba1, which it has none for. Two sets, since the state update of speculation is a fix that can be switched.
 ``causal_conv1d_fn`` and ``causal_conv1d_update`` are bound by name in the mixer as well as where
 they are defined; the state update has its one seam in the dispatcher's CPU backend.
 
@@ -21,6 +21,7 @@ from hybridwatch_engine.cpu.kernels import (
     checkpoint,
     chunk_scan,
     convolution,
+    selective_scan,
     state_update,
 )
 from hybridwatch_engine.cpu.kernels.ending import Ending
@@ -169,6 +170,10 @@ def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def call(backend: Any, state: Any, *operands: Any, **named: Any) -> None:
+        if state.dim() == 3:  # Mamba1
+            state, operands, named = selective_scan.with_one_head(state, operands, named)
+            advance(state, *operands, **named)
+            return
         _, dt, a, _, _, d, dt_bias = operands
         sources, written = named.get("state_batch_indices"), named.get("dst_state_batch_indices")
         targets, null_block = sources if written is None else written, named.get("null_block_id", 0)
@@ -297,6 +302,7 @@ def speculation_kernels() -> PatchSet:
         (_MIXER, "causal_conv1d_update", _conv_update),
         (f"{_OPS}.ssd_combined", "_mamba_chunk_scan_combined_fwd", _chunk_scan),
         (_MIXER, "store_prefill_checkpoint", _checkpoint),
+        ("vllm._custom_ops", "selective_scan_fwd", lambda _: selective_scan.scan),
     ]
     found = [(import_module(module), name, make) for module, name, make in names]
     patches = [Patch(owner, name, make) for owner, name, make in found if hasattr(owner, name)]

@@ -87,6 +87,8 @@ def _loops() -> Kernels:
         "conv_update": plain.conv_update,
         "state_update": plain.state_update,
         "chunk_scan": plain.chunk_scan,
+        "selective_scan": plain.selective_scan,
+        "single_head_update": plain.single_head_update,
         "align_before": plain.align_before,
         "align_after": plain.align_after,
     }
