@@ -134,6 +134,10 @@ def _checkpoint(original: Callable[..., None]) -> Callable[..., None]:
     return store_prefill_checkpoint
 
 
+def _selective_scan(_: Callable[..., None]) -> Callable[..., None]:
+    return lambda *operands: selective_scan.scan(*operands)
+
+
 def _one_a_head(*parameters: Any) -> bool:
     """Whether all parameters are one number a head, expanded: the compiled update reads no more."""
     return all(not any(parameter.stride()[1:]) for parameter in parameters)
@@ -302,7 +306,7 @@ def speculation_kernels() -> PatchSet:
         (_MIXER, "causal_conv1d_update", _conv_update),
         (f"{_OPS}.ssd_combined", "_mamba_chunk_scan_combined_fwd", _chunk_scan),
         (_MIXER, "store_prefill_checkpoint", _checkpoint),
-        ("vllm._custom_ops", "selective_scan_fwd", lambda _: selective_scan.scan),
+        ("vllm._custom_ops", "selective_scan_fwd", _selective_scan),
     ]
     found = [(import_module(module), name, make) for module, name, make in names]
     patches = [Patch(owner, name, make) for owner, name, make in found if hasattr(owner, name)]

@@ -65,7 +65,7 @@ def kernels_of(functions: Functions) -> Kernels:
         "state_update": state_update,
         "chunk_scan": chunk_scan,
         "selective_scan": _selective_scan,
-        "single_head_update": state_update,
+        "state_update_one_head": state_update,
         "align_before": _align_before,
         "align_after": _align_after,
     }

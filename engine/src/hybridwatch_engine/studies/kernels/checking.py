@@ -88,7 +88,7 @@ def _loops() -> Kernels:
         "state_update": plain.state_update,
         "chunk_scan": plain.chunk_scan,
         "selective_scan": plain.selective_scan,
-        "single_head_update": plain.single_head_update,
+        "state_update_one_head": plain.state_update_one_head,
         "align_before": plain.align_before,
         "align_after": plain.align_after,
     }

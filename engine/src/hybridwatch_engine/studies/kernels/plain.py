@@ -229,7 +229,7 @@ def selective_scan(
     return out
 
 
-def single_head_update(
+def state_update_one_head(
     state: Tensor,
     x: Tensor,
     dt: Tensor,

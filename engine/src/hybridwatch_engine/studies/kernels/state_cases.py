@@ -143,7 +143,7 @@ def draw_selective_scan(draw: Draw) -> Case:
     )
 
 
-def draw_single_head_update(draw: Draw) -> Case:
+def draw_one_head_update(draw: Draw) -> Case:
     """A decode step of Mamba1."""
     rows = draw.count(1, 6)
     table = [s if not draw.chance(0.15) else NULL_BLOCK for s in draw.slots(rows, rows + 2)]
@@ -157,7 +157,7 @@ def draw_single_head_update(draw: Draw) -> Case:
         "state": draw.cache(rows + 2, *call["a"].shape, dtype=draw.state_dtype()),
     }
     tokens = slots != NULL_BLOCK
-    return Case("single_head_update", "plain", call, str(draw.dtype), ("state",), "out", tokens)
+    return Case("state_update_one_head", "plain", call, str(draw.dtype), ("state",), "out", tokens)
 
 
 def _single_head(draw: Draw, tokens: int) -> dict[str, Any]:
