@@ -72,7 +72,7 @@ def call(sides):
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(sides[0].spec.interpreter), *words],
-            capture_output=True, text=True, timeout=200, check=False,
+            capture_output=True, text=True, timeout=400, check=False,
         )  # fmt: skip
 
     return run

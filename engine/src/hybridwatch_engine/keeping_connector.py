@@ -170,9 +170,7 @@ def _rows(caches: Any, blocks: int) -> list[Any]:
     import torch
 
     tensors = [
-        tensor
-        for cache in caches
-        for tensor in (cache if isinstance(cache, Sequence) else [cache])
+        tensor for cache in caches for tensor in (cache if isinstance(cache, Sequence) else [cache])
     ]
     memories = {one.untyped_storage().data_ptr(): one.untyped_storage() for one in tensors}
     return [

@@ -244,7 +244,7 @@ def test_what_drafts_have_filled_was_copied_before_it_is_kept(probe):
 
 def restored(probe: PrefixCacheProbe, external: int, keys: int = 1) -> dict[str, Any]:
     """A prompt whose first block of keys the engine has, and a connector so many tokens more."""
-    blocks = ([a_block()] * keys, [])
+    blocks: Any = ([a_block()] * keys, [])
     look_up(4, (4, 0), request := a_request(), blocks=blocks)
     KVCacheManager().allocate_slots(
         request,

@@ -34,10 +34,9 @@ def _revert() -> PatchSet:
     from vllm.v1.core.sched.scheduler import Scheduler
 
     def wrap(original: Callable[..., int]) -> Callable[..., int]:
-        def split(
-            scheduler: Any, request: Any, new: int, local: int = 0, external: int = 0
-        ) -> int:
-            assert external == 0, "External KV connector is not verified yet"
+        def split(scheduler: Any, request: Any, new: int, local: int = 0, external: int = 0) -> int:
+            if external:
+                raise AssertionError("External KV connector is not verified yet")
             return original(scheduler, request, new, local, external)
 
         return split

@@ -15,6 +15,7 @@ from hybridwatch_engine.source import SourceTree, calls
 
 _RUNNER = "v1/worker/gpu_model_runner.py"
 _STEP = "GPUModelRunner.execute_model"
+_CONNECTOR = "maybe_get_kv_connector_output"
 
 
 def probe(tree: SourceTree) -> Finding:
@@ -23,12 +24,9 @@ def probe(tree: SourceTree) -> Finding:
     copies, loads = (_first_call(step, n) for n in ("preprocess_mamba", _CONNECTOR))
     if not copies or not loads:
         return Finding("not-applicable", f"{_RUNNER} copies no state in a step, or loads none")
-    first = "copies" if copies < loads else "loads"
-    state = "lacking" if first == "copies" else "present"
-    return Finding(state, f"{_RUNNER}:{min(copies, loads)} {first} first")
-
-
-_CONNECTOR = "maybe_get_kv_connector_output"
+    if copies < loads:
+        return Finding("lacking", f"{_RUNNER}:{copies} copies states before it loads any")
+    return Finding("present", f"{_RUNNER}:{loads} loads before it copies states")
 
 
 def _first_call(step: ast.AST | None, name: str) -> int | None:

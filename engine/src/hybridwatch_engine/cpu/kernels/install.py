@@ -1,7 +1,8 @@
 """Puts the kernels in, call by call: what a compiled kernel serves right it goes on serving.
 
 So an engine without ``all`` mode and without speculation runs on the kernels of its release, but
-for layers of Mamba1, which it has none for. Two sets, since the state update of speculation is a fix that can be switched.
+for layers of Mamba1, which it has none for. Two sets, since the state update of speculation is a
+fix that can be switched.
 ``causal_conv1d_fn`` and ``causal_conv1d_update`` are bound by name in the mixer as well as where
 they are defined; the state update has its one seam in the dispatcher's CPU backend.
 

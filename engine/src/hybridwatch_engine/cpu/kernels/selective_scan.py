@@ -27,7 +27,7 @@ def scan(
     d: Tensor | None,
     z: Tensor | None,
     bias: Tensor | None,
-    softplus: bool,  # noqa: FBT001 - vLLM hands it on by its place
+    softplus: bool,
     starts: Tensor,
     slots: Tensor,
     is_known: Tensor | None,
@@ -106,7 +106,6 @@ def with_one_head(state: Tensor, operands: tuple[Any, ...], named: dict[str, Any
     skip = None if d is None else d.unsqueeze(0)
     added = a.new_zeros(1, len(a)) if bias is None else bias.unsqueeze(0)
     also = {
-        name: None if named.get(name) is None else named[name].unsqueeze(1)
-        for name in ("z", "out")
+        name: None if named.get(name) is None else named[name].unsqueeze(1) for name in ("z", "out")
     }
     return state.unsqueeze(1), (x, dt, a.unsqueeze(0), b, c, skip, added), {**named, **also}
