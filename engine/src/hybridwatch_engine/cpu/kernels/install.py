@@ -139,6 +139,19 @@ def _selective_scan(_: Callable[..., None]) -> Callable[..., None]:
     return lambda *operands: selective_scan.scan(*operands)
 
 
+def _contiguous(original: Callable[..., None]) -> Callable[..., None]:
+    """Have a layer of Mamba1 hand on tensors whose tokens lie one behind the other.
+
+    It does so for LoRA's sake alone, and a CPU's matrix products take no others.
+    """
+
+    def forward_impl(layer: Any, *tensors: Any) -> None:
+        layer.is_lora_enabled = True
+        original(layer, *tensors)
+
+    return forward_impl
+
+
 def _one_a_head(*parameters: Any) -> bool:
     """Whether all parameters are one number a head, expanded: the compiled update reads no more."""
     return all(not any(parameter.stride()[1:]) for parameter in parameters)
@@ -314,4 +327,6 @@ def speculation_kernels() -> PatchSet:
     backend = getattr(import_module(f"{_OPS}.ssu_dispatch"), "CPUSSUBackend", None)
     if backend is not None:
         patches.append(Patch(backend, "__call__", _state_update))
+    mamba1 = import_module("vllm.model_executor.layers.mamba.mamba_mixer").MambaMixer
+    patches.append(Patch(mamba1, "forward_impl", _contiguous))
     return PatchSet(*patches, *_align_patches())
