@@ -97,7 +97,7 @@ def state_copied_in_a_step_that_loads() -> dict[str, Any]:
     """When the states of a step are copied, whose connector loads right before the model runs."""
     from vllm.v1.worker import mamba_utils
 
-    now, seen = ["before"], []
+    now, seen = ["before"], list[str]()
 
     class Copies:
         """Copies that are due; whoever makes them asks first how many there are."""
@@ -110,7 +110,7 @@ def state_copied_in_a_step_that_loads() -> dict[str, Any]:
     mamba_utils.do_mamba_copy_block(Copies())
     now[0] = "loaded"
     real(MagicMock(), "_model_forward")()
-    return {"copied": seen[0]}
+    return {"copied": seen}
 
 
 def dummy_run(runner: Any, build: Callable[..., Any], *, is_graph_capturing: bool = False) -> None:
