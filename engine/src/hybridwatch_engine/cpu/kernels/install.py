@@ -145,9 +145,9 @@ def _contiguous(original: Callable[..., None]) -> Callable[..., None]:
     It does so for LoRA's sake alone, and a CPU's matrix products take no others.
     """
 
-    def forward_impl(layer: Any, *tensors: Any) -> None:
+    def forward_impl(layer: Any, *tensors: Any, **named: Any) -> None:
         layer.is_lora_enabled = True
-        original(layer, *tensors)
+        original(layer, *tensors, **named)
 
     return forward_impl
 
