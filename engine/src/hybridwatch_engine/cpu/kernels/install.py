@@ -328,5 +328,6 @@ def speculation_kernels() -> PatchSet:
     if backend is not None:
         patches.append(Patch(backend, "__call__", _state_update))
     mamba1 = import_module("vllm.model_executor.layers.mamba.mamba_mixer").MambaMixer
-    patches.append(Patch(mamba1, "forward_impl", _contiguous))
+    if hasattr(mamba1, "forward_impl"):
+        patches.append(Patch(mamba1, "forward_impl", _contiguous))
     return PatchSet(*patches, *_align_patches())
