@@ -80,6 +80,19 @@ FAMILIES: dict[str, dict[str, object]] = {
         "conv_dim": HIDDEN_SIZE,
         "tie_word_embeddings": True,
     },
+    "jamba": {
+        # A CPU's attention takes heads of 32, and here they share the hidden size.
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "num_hidden_layers": 4,
+        "attn_layer_period": 4,
+        "attn_layer_offset": 2,
+        "num_experts": 1,
+        "num_experts_per_tok": 1,
+        "intermediate_size": 128,
+        "mamba_d_state": 16,
+        "mamba_dt_rank": 8,
+    },
     "qwen3_next": {
         **ATTENTION,
         "num_hidden_layers": 4,
@@ -122,17 +135,18 @@ def made_up(family: str, seed: int) -> PreTrainedModel:
     config = AutoConfig.for_model(family, **{**IN_COMMON, **FAMILIES[family]})
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     for module in model.modules():
-        if hasattr(module, "A_log") and hasattr(module, "dt_bias"):
+        if hasattr(module, "A_log"):
             _let_remember(module)
     return model.to(getattr(torch, str(FAMILIES[family].get("dtype", "float32"))))
 
 
 @torch.no_grad()
 def _let_remember(layer: nn.Module) -> None:
-    """Draw the steps and decays of a recurrent layer."""
+    """Draw the steps and decays of a recurrent layer; Mamba1 adds its bias in a projection."""
+    bias = layer.dt_bias if hasattr(layer, "dt_bias") else layer.dt_proj.bias
     shortest, longest = (math.log(step) for step in TIME_STEP_RANGE)
-    time_step = torch.exp(torch.empty_like(layer.dt_bias).uniform_(shortest, longest))
-    layer.dt_bias.copy_(time_step + torch.log(-torch.expm1(-time_step)))  # the inverse of softplus
+    time_step = torch.exp(torch.empty_like(bias).uniform_(shortest, longest))
+    bias.copy_(time_step + torch.log(-torch.expm1(-time_step)))  # the inverse of softplus
     layer.A_log.copy_(torch.empty_like(layer.A_log).uniform_(*DECAY_RANGE).log())
 
 

@@ -8,8 +8,8 @@ import pytest
 pytestmark = pytest.mark.engine
 
 LIMITS = {"float32": 1e-5, "bfloat16": 1e-2, "int32": 0}
-CASES, INTERPRETED = 180, 12
-PLANTED_CASES = 90
+CASES, INTERPRETED = 240, 16
+PLANTED_CASES = 120
 """Enough that each defect shows in six of them or more."""
 KERNELS = [
     "align_after",
@@ -18,7 +18,10 @@ KERNELS = [
     "conv_prefill",
     "conv_update",
     "state_update",
+    "state_update_one_head",
 ]
+SCAN = "selective_scan"
+"""Of Mamba1; its kernel is written in CUDA, and no interpreter runs that."""
 DEFECTS = {
     "history-one-early": "conv_update",
     "block-end-one-late": "conv_prefill",
@@ -27,6 +30,7 @@ DEFECTS = {
     "written-before-read": "state_update",
     "chunk-of-the-row-before": "chunk_scan",
     "accepted-drafts-forgotten": "align_",
+    "state-kept-from-others": "selective_scan",
 }
 """What may be planted, and the kernels in which it is."""
 
@@ -68,7 +72,7 @@ def call(sides):
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(sides[0].spec.interpreter), *words],
-            capture_output=True, text=True, timeout=200, check=False,
+            capture_output=True, text=True, timeout=400, check=False,
         )  # fmt: skip
 
     return run
@@ -95,7 +99,8 @@ def test_outputs_and_states_are_those_of_the_loops_and_of_triton(call):
     told = json.loads(done.stdout)
     assert (told["cases"], told["failures"]) == (CASES, [])
     compared = {(worst["kernel"], worst["reference"]) for worst in told["worst"]}
-    assert compared == {(kernel, by) for kernel in KERNELS for by in ("plain loop", "Triton")}
+    both = {(kernel, by) for kernel in KERNELS for by in ("plain loop", "Triton")}
+    assert compared == both | {(SCAN, "plain loop")}
     for worst in told["worst"]:
         assert worst["error"] <= LIMITS[worst["dtype"]]
 

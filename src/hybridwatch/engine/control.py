@@ -201,7 +201,7 @@ class EngineControl:
         """
         self._wait_until_empty("clear_rows")
         for line in self._lines:
-            line.post("/reset_prefix_cache")
+            line.post("/reset_prefix_cache?reset_external=true")  # what a connector keeps, too
 
     def clear_cache(self) -> None:
         """Leave nothing in the cache's memory, and its blocks in the order of a fresh engine.

@@ -219,8 +219,8 @@ def _connector(engine: EngineArgs) -> dict[str, str]:
     if engine.kv_connector is None:
         return {}
     config = {
-        "kv_connector": "EmptyConnector",
-        "kv_connector_module_path": "hybridwatch_engine.empty_connector",
+        "kv_connector": f"{engine.kv_connector.capitalize()}Connector",
+        "kv_connector_module_path": f"hybridwatch_engine.{engine.kv_connector}_connector",
         "kv_role": "kv_both",
     }
     # Attention cache and Mamba state are handed over as two kinds of cache or not at all.

@@ -45,7 +45,8 @@ class EngineArgs(Part):
         data_parallel_size: Ranks that have requests of their own and step together.
         disaggregated: Whether two engines share the work, one for prompts and one for answers.
         kv_connector: What is attached to move keys and states to other engines or kinds of memory:
-            ``empty`` is ours, keeps nothing and restores nothing. None for none.
+            ``empty`` is ours, keeps nothing and restores nothing; ``keeping`` is ours too, keeps
+            every block of a prompt and restores what the engine has lost. None for none.
         speculation: Which tokens are proposed ahead of time; none for no speculation.
         model_runner: Which of vLLM's two model runners works; None leaves it to the engine. On a
             CPU "v2" is slow: Triton's interpreter runs its kernels.
@@ -70,7 +71,7 @@ class EngineArgs(Part):
     async_scheduling: bool | None = None
     data_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 1
     disaggregated: bool = False
-    kv_connector: Literal["empty"] | None = None
+    kv_connector: Literal["empty", "keeping"] | None = None
     speculation: Speculation | None = None
     model_runner: Literal["v1", "v2"] | None = None
 

@@ -81,7 +81,10 @@ def test_few_states_are_kept_only_when_it_is_asked_for():
 def test_a_connector_is_attached_only_where_a_scenario_asks_for_one():
     found = options(launched("reported/i53505-empty-connector", "cpu"))
     config = json.loads(found["kv-transfer-config"])
+    assert config["kv_connector"] == "EmptyConnector"
     assert config["kv_connector_module_path"] == "hybridwatch_engine.empty_connector"
+    keeping = options(launched("reported/i42554-connector-hit", "cpu"))["kv-transfer-config"]
+    assert json.loads(keeping)["kv_connector"] == "KeepingConnector"
     # Else vLLM would have one kind of cache for all layers, and look nothing up by kind.
     assert found["no-disable-hybrid-kv-cache-manager"] == ""
     assert "kv-transfer-config" not in options(launched("smoke/dummy-run", "cpu"))

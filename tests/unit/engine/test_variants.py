@@ -85,6 +85,7 @@ def test_a_fix_is_named_whole_where_every_part_is_switched():
         "resumed-block-split": False,
         "replay-boundary": False,
         "connector-hits": False,
+        "external-hits": False,
     }
     assert builds["cuda-0.21.0-reverted"].fixes == {
         "stale-block-table-finished-rows": False,

@@ -7,6 +7,9 @@ SCHEDULER = "v1/core/sched/scheduler.py"
 Case = tuple[str, str, dict[str, str]]
 
 
+RUNNER = "v1/worker/gpu_model_runner.py"
+
+
 def scheduler(step: str = "...", preempt: str = "...", update: str = "...") -> dict[str, str]:
     """A scheduler with these lines in its methods."""
     return {SCHEDULER: f"""
@@ -40,3 +43,33 @@ def cases() -> Iterator[Case]:
     yield "connector-hits", "present", scheduler("blocks, hit_diverged = self.look_up()")
     yield "connector-hits", "lacking", scheduler("hit = max(per_group_hits)")
     yield "connector-hits", "not-applicable", scheduler("blocks, hit = self.look_up()")
+
+    yield "external-hits", "present", split("return num_external_computed_tokens + new")
+    yield "external-hits", "lacking", split("assert num_external_computed_tokens == 0, 'no'")
+    yield "external-hits", "not-applicable", split("return new")
+    yield "external-hits", "not-applicable", {SCHEDULER: "class Scheduler: ..."}
+
+    copy, load = "utils.preprocess_mamba(self)", "self.maybe_get_kv_connector_output()"
+    yield "loads-before-copies", "lacking", runner(copy, load)
+    yield "loads-before-copies", "present", runner(load, copy)
+    yield "loads-before-copies", "not-applicable", runner(load, "...")
+    yield "loads-before-copies", "not-applicable", {RUNNER: "class GPUModelRunner: ..."}
+
+
+def split(line: str) -> dict[str, str]:
+    """A scheduler that cuts prompts at the ends of blocks in this way."""
+    return {SCHEDULER: f"""
+class Scheduler:
+    def _mamba_block_aligned_split(self, request, new):
+        {line}
+"""}  # fmt: skip
+
+
+def runner(first: str, second: str) -> dict[str, str]:
+    """A model runner that does this in a step, and then that."""
+    return {RUNNER: f"""
+class GPUModelRunner:
+    def execute_model(self, scheduled):
+        {first}
+        {second}
+"""}  # fmt: skip

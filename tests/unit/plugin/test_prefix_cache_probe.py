@@ -53,6 +53,12 @@ class KVCacheManager:
         del request
         return SimpleNamespace(blocks=self.blocks), self.hit, 0
 
+    def allocate_slots(self, request: Any, new: int, **named: Any) -> Any:
+        """Keeps the states that the first step of a request reaches, what is restored included."""
+        del named
+        MambaManager([a_block() for _ in range(4)]).cache_blocks(request, new)
+        return self.blocks
+
 
 class BlockPool:
     def _maybe_evict_cached_block(self, block: Any) -> bool:
@@ -234,6 +240,36 @@ def test_a_state_that_is_kept_for_another_end_than_its_place_tells_is_right(prob
 def test_what_drafts_have_filled_was_copied_before_it_is_kept(probe):
     # The step from token 3 on had accepted drafts up to token 6; the next one makes it known.
     assert kept(probe, (3, 4), (6, 7)) == (1, 0)
+
+
+def restored(probe: PrefixCacheProbe, external: int, keys: int = 1) -> dict[str, Any]:
+    """A prompt whose first block of keys the engine has, and a connector so many tokens more."""
+    blocks: Any = ([a_block()] * keys, [])
+    look_up(4, (4, 0), request := a_request(), blocks=blocks)
+    KVCacheManager().allocate_slots(
+        request,
+        10,
+        num_new_computed_tokens=4,
+        new_computed_blocks=SimpleNamespace(blocks=blocks),
+        num_external_computed_tokens=external,
+    )
+    return probe.stop()
+
+
+def test_a_state_that_a_connector_brings_is_neither_missing_nor_wrong(probe):
+    told = restored(probe, 4)
+    assert (told["external_tokens"], told["prefix_hit_uncached"]) == (4, 0)
+    assert (told["states_cached"], told["cached_states_off"]) == (2, 0)
+
+
+def test_without_a_connector_it_is_both(probe):
+    told = restored(probe, 0)
+    assert (told["external_tokens"], told["prefix_hit_uncached"]) == (0, 4)
+    assert told["cached_states_off"] == 2
+
+
+def test_keys_that_the_engine_was_to_have_are_missing_beside_a_connector_too(probe):
+    assert restored(probe, 4, keys=0)["prefix_hit_uncached"] == 4
 
 
 def test_other_modes_keep_the_state_of_each_block(probe):

@@ -38,6 +38,17 @@ def chunks() -> dict[str, Any]:
     }
 
 
+def chunk_behind_a_connector() -> dict[str, Any]:
+    """Tokens of the first step of a prompt of which a connector has one block.
+
+    The budget allows one block and a half.
+    """
+    try:
+        return {"chunk": _chunk_of(_request(prompt=60), 24, 0, BLOCK)}
+    except AssertionError:
+        return {"chunk": "AssertionError"}
+
+
 def states_kept_with_a_head() -> dict[str, Any]:
     """Which states of a prompt are kept, where as few as possible are."""
     pool = _Pool({})
@@ -114,7 +125,7 @@ def _attention_spec() -> Any:
     )
 
 
-def _chunk_of(request: Any, tokens: int) -> int:
+def _chunk_of(request: Any, tokens: int, *hits: int) -> int:
     from vllm.v1.core.sched.scheduler import Scheduler
 
     scheduler = SimpleNamespace(
@@ -130,7 +141,7 @@ def _chunk_of(request: Any, tokens: int) -> int:
         mamba_shared_prefix_checkpoint=False,
     )
     split = vars(Scheduler)["_mamba_block_aligned_split"]
-    return int(split(scheduler, request, tokens))
+    return int(split(scheduler, request, tokens, *hits))
 
 
 def _request(*, prompt: int, said: int = 0, computed: int = 0) -> Any:

@@ -93,6 +93,26 @@ def graphs_of_batches() -> dict[str, Any]:
     return {"first_token": _graph_of((5, 0)), "decodes": _graph_of((5, 7))}
 
 
+def state_copied_in_a_step_that_loads() -> dict[str, Any]:
+    """When the states of a step are copied, whose connector loads right before the model runs."""
+    from vllm.v1.worker import mamba_utils
+
+    now, seen = ["before"], list[str]()
+
+    class Copies:
+        """Copies that are due; whoever makes them asks first how many there are."""
+
+        @property
+        def offset(self) -> int:
+            seen.append(now[0])
+            return 0
+
+    mamba_utils.do_mamba_copy_block(Copies())
+    now[0] = "loaded"
+    real(MagicMock(), "_model_forward")()
+    return {"copied": seen}
+
+
 def dummy_run(runner: Any, build: Callable[..., Any], *, is_graph_capturing: bool = False) -> None:
     """Let a stand-in go through a dummy run of four rows until its metadata is built.
 

@@ -14,8 +14,8 @@ but their last token are asked for, and for the block before it no state is kept
 0.26.0 cannot ask one kind of layer by itself; of them the counts that need it are left out.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hybridwatch_engine.patch import Patch, PatchSet
@@ -37,7 +37,9 @@ class Counts:
         prefix_tokens_attention: Tokens whose keys the attention layers have. With a draft head they
             do without the last block that they find: it is computed anew for the head.
         prefix_tokens_mamba: Tokens up to the deepest Mamba state that is kept.
-        prefix_hit_uncached: Tokens of hits that some kind of layer does not have.
+        prefix_hit_uncached: Tokens of hits that some kind of layer does not have. Where a KV
+            connector has more of a prompt it brings the state, and the keys alone are asked for.
+        external_tokens: Tokens that a KV connector restores.
         repeats: Prompts that another request had computed before, word for word.
         repeats_missed: Tokens of these whose keys were found, and that are computed all the same.
         states_cached: Mamba states that the cache began to keep in mode ``align``, of each group.
@@ -50,6 +52,7 @@ class Counts:
     prefix_tokens_attention: int = 0
     prefix_tokens_mamba: int = 0
     prefix_hit_uncached: int = 0
+    external_tokens: int = 0
     repeats: int = 0
     repeats_missed: int = 0
     states_cached: int = 0
@@ -83,6 +86,7 @@ class PrefixCacheProbe(CountingProbe[Counts]):
         self._first: dict[tuple[int, ...], Any] = {}
         self._resumed: set[tuple[str, int, int]] = set()
         self._evicted = False
+        self._restored = 0
 
     def stop(self) -> dict[str, Any]:
         """Stop counting and tell; each request counts as it was looked up last."""
@@ -114,6 +118,7 @@ class PrefixCacheProbe(CountingProbe[Counts]):
                 for name in lookups
                 if hasattr(KVCacheManager, name)
             ),
+            Patch(KVCacheManager, "allocate_slots", self._see_allocation),
             Patch(MambaManager, "cache_blocks", self._see_caching),
             Patch(BlockPool, "_maybe_evict_cached_block", self._see_eviction),
         )
@@ -133,6 +138,30 @@ class PrefixCacheProbe(CountingProbe[Counts]):
             return answer
 
         return get_computed_blocks
+
+    def _see_allocation(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def allocate_slots(manager: Any, request: Any, *args: Any, **named: Any) -> Any:
+            external = named.get("num_external_computed_tokens", 0)
+            self._restored = external and external + named.get("num_new_computed_tokens", 0)
+            try:
+                answer = original(manager, request, *args, **named)
+            finally:
+                self._restored = 0
+            if external and answer is not None:
+                self._watch(self._note_restored, manager.coordinator, request, external, named)
+            return answer
+
+        return allocate_slots
+
+    def _note_restored(
+        self, coordinator: Any, request: Any, external: int, named: Mapping[str, Any]
+    ) -> None:
+        self._counts.external_tokens += external
+        found = self._lookups.get(request.request_id)
+        if found is not None:
+            blocks, hit = named["new_computed_blocks"].blocks, named["num_new_computed_tokens"]
+            uncached = _uncached(coordinator, blocks, hit, with_state=False)
+            self._lookups[request.request_id] = replace(found, uncached=uncached)
 
     def _note_lookup(self, coordinator: Any, request: Any, answer: Sequence[Any]) -> None:
         """Note what a request was told; it is looked up anew until there is room for it."""
@@ -177,7 +206,8 @@ class PrefixCacheProbe(CountingProbe[Counts]):
         if manager.mamba_cache_mode != "align":
             return
         # A request that is looked up counts its hit only when it has been scheduled.
-        start = max(request.num_computed_tokens, before * manager.block_size)
+        # What a connector restores was written at the end of its block by whoever computed it.
+        start = max(request.num_computed_tokens, before * manager.block_size, self._restored)
         if request.num_preemptions and start < request.num_tokens - 1:
             self._resumed.add((request.request_id, request.num_preemptions, start))
         blocks = manager.req_to_blocks[request.request_id]
@@ -217,7 +247,9 @@ def _found_by_kind(coordinator: Any, request: Any) -> tuple[int, int]:
     return least(FullAttentionSpec), least(MambaSpec)
 
 
-def _uncached(coordinator: Any, blocks: Sequence[Sequence[Any]], hit: int) -> int:
+def _uncached(
+    coordinator: Any, blocks: Sequence[Sequence[Any]], hit: int, *, with_state: bool = True
+) -> int:
     """Tokens of a hit that groups do not have: keys that are missing, a state that is not there."""
     from vllm.v1.kv_cache_interface import FullAttentionSpec, MambaSpec
 
@@ -226,7 +258,7 @@ def _uncached(coordinator: Any, blocks: Sequence[Sequence[Any]], hit: int) -> in
         needed = -(-hit // manager.block_size)
         if isinstance(manager.kv_cache_spec, FullAttentionSpec):
             missing += max(0, hit - len(mine) * manager.block_size)
-        elif isinstance(manager.kv_cache_spec, MambaSpec) and needed:
+        elif with_state and isinstance(manager.kv_cache_spec, MambaSpec) and needed:
             has_state = len(mine) >= needed and not mine[needed - 1].is_null
             missing += 0 if has_state else hit
     return missing

@@ -1,7 +1,8 @@
 """Puts the kernels in, call by call: what a compiled kernel serves right it goes on serving.
 
-So an engine without ``all`` mode and without speculation runs on the kernels of its release. Two
-sets, since the state update of speculation is a fix that can be switched.
+So an engine without ``all`` mode and without speculation runs on the kernels of its release, but
+for layers of Mamba1, which it has none for. Two sets, since the state update of speculation is a
+fix that can be switched.
 ``causal_conv1d_fn`` and ``causal_conv1d_update`` are bound by name in the mixer as well as where
 they are defined; the state update has its one seam in the dispatcher's CPU backend.
 
@@ -21,6 +22,7 @@ from hybridwatch_engine.cpu.kernels import (
     checkpoint,
     chunk_scan,
     convolution,
+    selective_scan,
     state_update,
 )
 from hybridwatch_engine.cpu.kernels.ending import Ending
@@ -133,6 +135,23 @@ def _checkpoint(original: Callable[..., None]) -> Callable[..., None]:
     return store_prefill_checkpoint
 
 
+def _selective_scan(_: Callable[..., None]) -> Callable[..., None]:
+    return lambda *operands: selective_scan.scan(*operands)
+
+
+def _contiguous(original: Callable[..., None]) -> Callable[..., None]:
+    """Have a layer of Mamba1 hand on tensors whose tokens lie one behind the other.
+
+    It does so for LoRA's sake alone, and a CPU's matrix products take no others.
+    """
+
+    def forward_impl(layer: Any, *tensors: Any, **named: Any) -> None:
+        layer.is_lora_enabled = True
+        original(layer, *tensors, **named)
+
+    return forward_impl
+
+
 def _one_a_head(*parameters: Any) -> bool:
     """Whether all parameters are one number a head, expanded: the compiled update reads no more."""
     return all(not any(parameter.stride()[1:]) for parameter in parameters)
@@ -169,6 +188,10 @@ def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def call(backend: Any, state: Any, *operands: Any, **named: Any) -> None:
+        if state.dim() == 3:  # Mamba1
+            state, operands, named = selective_scan.with_one_head(state, operands, named)
+            advance(state, *operands, **named)
+            return
         _, dt, a, _, _, d, dt_bias = operands
         sources, written = named.get("state_batch_indices"), named.get("dst_state_batch_indices")
         targets, null_block = sources if written is None else written, named.get("null_block_id", 0)
@@ -297,10 +320,14 @@ def speculation_kernels() -> PatchSet:
         (_MIXER, "causal_conv1d_update", _conv_update),
         (f"{_OPS}.ssd_combined", "_mamba_chunk_scan_combined_fwd", _chunk_scan),
         (_MIXER, "store_prefill_checkpoint", _checkpoint),
+        ("vllm._custom_ops", "selective_scan_fwd", _selective_scan),
     ]
     found = [(import_module(module), name, make) for module, name, make in names]
     patches = [Patch(owner, name, make) for owner, name, make in found if hasattr(owner, name)]
     backend = getattr(import_module(f"{_OPS}.ssu_dispatch"), "CPUSSUBackend", None)
     if backend is not None:
         patches.append(Patch(backend, "__call__", _state_update))
+    mamba1 = import_module("vllm.model_executor.layers.mamba.mamba_mixer").MambaMixer
+    if hasattr(mamba1, "forward_impl"):
+        patches.append(Patch(mamba1, "forward_impl", _contiguous))
     return PatchSet(*patches, *_align_patches())

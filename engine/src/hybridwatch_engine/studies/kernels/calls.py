@@ -64,9 +64,46 @@ def kernels_of(functions: Functions) -> Kernels:
         "conv_update": conv_update,
         "state_update": state_update,
         "chunk_scan": chunk_scan,
+        "selective_scan": _selective_scan,
+        "state_update_one_head": state_update,
         "align_before": _align_before,
         "align_after": _align_after,
     }
+
+
+def _selective_scan(
+    x: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor,
+    dt_bias: Tensor,
+    z: Tensor | None,
+    starts: Tensor,
+    slots: Tensor,
+    is_known: Tensor,
+    states: Tensor,
+) -> Tensor:
+    """Tokens come last in vLLM's function, and it answers in the memory of its arguments."""
+    from vllm.model_executor.layers.mamba.ops.mamba_ssm import selective_scan_fn
+
+    output: Tensor = selective_scan_fn(
+        x.t(),
+        states,
+        dt.t().clone(),
+        a,
+        b.t(),
+        c.t(),
+        d,
+        None if z is None else z.t().clone(),
+        dt_bias,
+        delta_softplus=True,
+        query_start_loc=starts,
+        cache_indices=slots,
+        has_initial_state=is_known,
+    )
+    return output.t()
 
 
 def _align_before(

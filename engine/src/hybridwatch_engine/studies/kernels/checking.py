@@ -87,6 +87,8 @@ def _loops() -> Kernels:
         "conv_update": plain.conv_update,
         "state_update": plain.state_update,
         "chunk_scan": plain.chunk_scan,
+        "selective_scan": plain.selective_scan,
+        "state_update_one_head": plain.state_update_one_head,
         "align_before": plain.align_before,
         "align_after": plain.align_after,
     }

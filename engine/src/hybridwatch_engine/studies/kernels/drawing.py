@@ -16,6 +16,8 @@ _DRAWN: Final[Sequence[Callable[[Draw], Case]]] = (
     state_cases.draw_scan,
     align_cases.draw_before,
     align_cases.draw_after,
+    state_cases.draw_selective_scan,
+    state_cases.draw_one_head_update,
 )
 _DTYPES: Final = (torch.float32, torch.bfloat16)
 

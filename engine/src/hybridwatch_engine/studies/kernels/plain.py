@@ -203,6 +203,74 @@ def chunk_scan(
     return states
 
 
+def selective_scan(
+    x: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor,
+    dt_bias: Tensor,
+    z: Tensor | None,
+    starts: Tensor,
+    slots: Tensor,
+    is_known: Tensor,
+    states: Tensor,
+) -> Tensor:
+    """A prefill step of Mamba1, token by token; the state after each row."""
+    out = torch.zeros(x.shape, dtype=torch.double)
+    for row, slot in enumerate(slots.tolist()):
+        if slot == 0:
+            continue
+        held = states[slot].clone() if is_known[row] else torch.zeros_like(states[slot])
+        for token in range(int(starts[row]), int(starts[row + 1])):
+            out[token] = _one_token(held, token, x, dt, a, b, c, d, dt_bias, z)
+        states[slot] = held
+    return out
+
+
+def state_update_one_head(
+    state: Tensor,
+    x: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor,
+    dt_bias: Tensor,
+    *,
+    z: Tensor | None,
+    out: Tensor,
+    state_batch_indices: Tensor,
+    **_: Any,
+) -> None:
+    """A decode step of Mamba1, one token a row."""
+    for row, slot in enumerate(state_batch_indices.tolist()):
+        if slot:
+            out[row] = _one_token(state[slot], row, x, dt, a, b, c, d, dt_bias, z)
+
+
+def _one_token(
+    held: Tensor,
+    token: int,
+    x: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor,
+    bias: Tensor,
+    z: Tensor | None,
+) -> Tensor:
+    """One token of Mamba1: changes the state, (channels, entries), and gives its output."""
+    size, value = _softplus(dt[token].double() + bias.double()), x[token].double()
+    for channel in range(len(value)):
+        held[channel] *= torch.exp(size[channel] * a[channel].double())
+        held[channel] += size[channel] * value[channel] * b[token].double()
+    said = (held * c[token].double()).sum(1) + value * d.double()
+    return said if z is None else said * _activated(z[token].double(), "silu")
+
+
 def align_before(
     conv: Tensor,
     temporal: Tensor,

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hybridwatch_engine.cpu.kernels import align, chunk_scan, convolution, state_update
+from hybridwatch_engine.cpu.kernels import (
+    align,
+    chunk_scan,
+    convolution,
+    selective_scan,
+    state_update,
+)
 from hybridwatch_engine.patch import Patch
 
 
@@ -72,6 +78,16 @@ def _accepted_drafts_forgotten(original: Callable[..., Any]) -> Callable[..., An
     return lambda state, request, source, target, _: original(state, request, source, target, 0)
 
 
+def _state_kept_from_others(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A prompt begins with what is in its slot, whosever it was."""
+
+    def scan(*operands: Any) -> None:
+        *before, is_known, states, null_block = operands[:14]
+        original(*before, is_known | True, states, null_block)
+
+    return scan
+
+
 DEFECTS: Final[Mapping[str, Callable[[], Patch]]] = {
     "history-one-early": lambda: Patch(convolution, "Row", _history_one_early),
     "block-end-one-late": lambda: Patch(convolution, "prefill", _block_end_one_late),
@@ -79,6 +95,7 @@ DEFECTS: Final[Mapping[str, Callable[[], Patch]]] = {
     "last-state-everywhere": lambda: Patch(state_update, "advance", _last_state_everywhere),
     "written-before-read": lambda: Patch(state_update, "advance", _written_before_read),
     "chunk-of-the-row-before": lambda: Patch(chunk_scan, "_pass_states", _chunk_of_the_row_before),
+    "state-kept-from-others": lambda: Patch(selective_scan, "scan", _state_kept_from_others),
     "accepted-drafts-forgotten": lambda: Patch(
         align.CachedState, "move", _accepted_drafts_forgotten
     ),

@@ -121,3 +121,55 @@ def _cut(computed: int, length: int, size: int) -> list[int]:
     first = min(length, -computed % size)
     whole, rest = divmod(length - first, size)
     return [n for n in (first, *[size] * whole, rest) if n]
+
+
+def draw_selective_scan(draw: Draw) -> Case:
+    """A prefill step of Mamba1; of the real kernel there is no interpreter."""
+    rows = draw.count(1, 4)
+    lengths = [draw.one((1, 2, draw.count(1, 40))) for _ in range(rows)]
+    live = [not draw.chance(0.15) for _ in range(rows)]
+    slots = [s if a else NULL_BLOCK for s, a in zip(draw.slots(rows, rows + 2), live, strict=True)]
+    call = _single_head(draw, sum(lengths))
+    call |= {
+        "starts": int32([0, *accumulate(lengths)]),
+        "slots": int32(slots),
+        "is_known": torch.tensor([draw.chance(0.6) for _ in range(rows)]),
+        "states": draw.cache(rows + 2, *call["a"].shape, dtype=draw.state_dtype()),
+    }
+    form = "gated" if call["z"] is not None else "not gated"
+    tokens = torch.tensor([a for a, n in zip(live, lengths, strict=True) for _ in range(n)]).bool()
+    return Case(
+        "selective_scan", form, call, str(draw.dtype), ("states",), "returned", tokens, False
+    )
+
+
+def draw_one_head_update(draw: Draw) -> Case:
+    """A decode step of Mamba1."""
+    rows = draw.count(1, 6)
+    table = [s if not draw.chance(0.15) else NULL_BLOCK for s in draw.slots(rows, rows + 2)]
+    call = _single_head(draw, rows)
+    slots = int32(table)
+    call |= {
+        "dt_softplus": True,
+        "out": torch.full_like(call["x"], torch.nan),
+        "state_batch_indices": slots,
+        "dst_state_batch_indices": slots,
+        "state": draw.cache(rows + 2, *call["a"].shape, dtype=draw.state_dtype()),
+    }
+    tokens = slots != NULL_BLOCK
+    return Case("state_update_one_head", "plain", call, str(draw.dtype), ("state",), "out", tokens)
+
+
+def _single_head(draw: Draw, tokens: int) -> dict[str, Any]:
+    """Inputs of all tokens of a layer of Mamba1, tokens first."""
+    channels, entries = draw.one((4, 8, 40)), draw.one((8, 16))
+    return {
+        "x": draw.normal(tokens, channels),
+        "dt": draw.normal(tokens, channels),
+        "a": -torch.exp(draw.normal(channels, entries).float()),
+        "b": draw.normal(tokens, entries),
+        "c": draw.normal(tokens, entries),
+        "d": draw.normal(channels, dtype=torch.float32),
+        "dt_bias": draw.normal(channels, dtype=torch.float32),
+        "z": draw.normal(tokens, channels) if draw.chance(0.7) else None,
+    }

@@ -1,0 +1,111 @@
+"""The kernels of Mamba1, which a CPU's build of vLLM lacks: the scan of a prefill, and the update.
+
+Mamba1 has no heads. Each channel has a step size of its own and each entry of its state a decay of
+its own, so nothing is shared that a matrix product could use. To the kernel of the state update it
+is one head for each group that shares B and C, and a prefill is a row of many tokens of which the
+last one's state is stored.
+
+The compiled update asks a state for its fourth axis, and a state of Mamba1 has three: there it ends
+with an IndexError. The scan (``_C.selective_scan_fwd``) is built for GPUs alone.
+"""
+
+from typing import Any
+
+from torch import Tensor
+
+from hybridwatch_engine.cpu.kernels.ending import Ending
+from hybridwatch_engine.cpu.kernels.slots import column_slots
+from hybridwatch_engine.cpu.kernels.state_update import Inputs, advance, rows_of
+
+
+def scan(
+    u: Tensor,
+    delta: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor | None,
+    z: Tensor | None,
+    bias: Tensor | None,
+    softplus: bool,
+    starts: Tensor,
+    slots: Tensor,
+    is_known: Tensor | None,
+    states: Tensor,
+    null_block: int = 0,
+    *in_blocks: Any,
+) -> None:
+    """A prefill step; the outputs replace ``z``, or ``delta`` where there is no ``z``.
+
+    Args:
+        u: Inputs, (channels, tokens).
+        delta: Step sizes, likewise.
+        a: Rate of decay, (channels, entries).
+        b: (groups, entries, tokens).
+        c: Like ``b``.
+        d: What goes straight to the output, (channels,).
+        z: The output is multiplied by its SiLU, like ``u``.
+        bias: Added to the step sizes, (channels,).
+        softplus: Whether the step size is the softplus of the sum.
+        starts: Cumulated tokens of the rows, (rows + 1,).
+        slots: Where each row's state lies, (rows,) or in the first of its columns.
+        is_known: Whether a row goes on from its state, (rows,); else it begins from zero.
+        states: Cache, (slots, channels, entries), changed in place.
+        null_block: Slot that belongs to nobody.
+        in_blocks: What mode ``all`` says besides: a state at the end of every block.
+
+    Raises:
+        NotImplementedError: Mode ``all`` is asked for.
+    """
+    if any(isinstance(one, Tensor) for one in in_blocks[1:4]):
+        raise NotImplementedError("Mamba1 on a CPU: expected another mode than 'all', found it")
+    groups = b.shape[0]
+
+    def split(tensor: Tensor) -> Tensor:
+        """(channels, tokens) as (tokens, groups, channels of a group)."""
+        return tensor.t().reshape(tensor.shape[1], groups, -1)
+
+    rows = rows_of(slots, slots, None, starts, null_block)
+    cached = states.view(len(states), groups, -1, states.shape[-1])
+    mine = column_slots(slots, None)[: len(starts) - 1]
+    fresh = mine != null_block if is_known is None else (mine != null_block) & ~is_known.bool()
+    cached[mine[fresh].long()] = 0
+    added = a.new_zeros(len(a)) if bias is None else bias
+    step = Inputs.of(
+        split(u),
+        split(delta),
+        a.reshape(groups, -1, a.shape[-1]),
+        b.permute(2, 0, 1),
+        c.permute(2, 0, 1),
+        bias=added.reshape(groups, -1),
+        softplus=softplus,
+    )
+    ending = Ending(
+        split(u),
+        None if d is None else d.reshape(groups, -1),
+        None if z is None else split(z),
+    )
+    output = ending.apply(advance(cached, step, rows, null_block))
+    (delta if z is None else z).copy_(output.flatten(1).t())
+
+
+def with_one_head(state: Tensor, operands: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """A call of the state update for states without heads, as one for states with one head.
+
+    Args:
+        state: (slots, channels, entries).
+        operands: ``x``, ``dt``, ``A``, ``B``, ``C``, ``D``, ``dt_bias``, as vLLM hands them over.
+        named: The keyword arguments.
+
+    Returns:
+        The three of them; the outputs are the same memory.
+    """
+    x, dt, a, b, c, d, bias = operands
+    by_token = (one if one is None or one.dim() == 3 else one.unsqueeze(1) for one in (x, dt, b, c))
+    x, dt, b, c = by_token
+    skip = None if d is None else d.unsqueeze(0)
+    added = a.new_zeros(1, len(a)) if bias is None else bias.unsqueeze(0)
+    also = {
+        name: None if named.get(name) is None else named[name].unsqueeze(1) for name in ("z", "out")
+    }
+    return state.unsqueeze(1), (x, dt, a.unsqueeze(0), b, c, skip, added), {**named, **also}
