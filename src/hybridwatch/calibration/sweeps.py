@@ -24,7 +24,7 @@ from hybridwatch.record.run import Curve, Phase, Point, Run, Sample, Trial
 LOADS: Final = (1, 2, 4, 8)
 TRIALS: Final = 10
 """Of each side, as the shipped scenario counts them."""
-REPORTS: Final = 200
+REPORTS: Final = 100
 _REQUESTS: Final = 8
 _STEP_S: Final = 0.008
 _GROWTH: Final = 0.25

@@ -54,6 +54,7 @@ from hybridwatch.store.integrity import StoreCheck
 from hybridwatch.store.retention import Plan, Removal, What
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
+from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
 from tests.unit.fleet.pretended import a_job
 from tests.unit.notify.pretended import a_message
@@ -132,6 +133,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     dead = report_of(dead_contender())
     fields |= set(keys_of(gate_to_json(gate(dead), dead)))
     fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
+    fields |= set(keys_of(to_json(report_of(a_swept_run(even, tilted)))))
     fields |= set(keys_of(known_bad_to_json(known_bad_of(report))))
     stored = Stored(tmp_path / "a.json", a_run({"tpot": (1.0,)}))
     fields |= set(keys_of(records_to_json([stored], {"b.json": "why"}, more=False)))
