@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.bisect.confirming import Confirmation
-from hybridwatch.bisect.ends import ends_of
+from hybridwatch.bisect.ends import Ends, ends_of
 from hybridwatch.bisect.ladder import Ladder
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.question import Wanted
@@ -88,13 +88,13 @@ def test_end_that_is_not_there_is_no_answer(home, tmp_path):
         ladder.descend()
 
 
-def test_pair_that_does_not_hold_is_searched_on_and_measured_again(home, tmp_path, monkeypatch):
+def test_pair_that_does_not_hold_is_searched_on_and_measured_again(tmp_path, monkeypatch):
     slower = {str(at): 0.06 for at in range(11, 21)}
-    said = []
+    said: list[str] = []
     meter = MadeUpMeter(slower=slower)
-    ladder = Ladder(
-        None, None, a_hunt(tmp_path, meter, metric="tpot"), lambda _run: tmp_path, said.append
-    )
+    hunt = a_hunt(tmp_path, meter, metric="tpot")
+    workshop = Workshop(tmp_path, None, "tiny-1.0", False, print)
+    ladder = Ladder(Ends(("0", "20")), workshop, hunt, lambda _run: tmp_path, said.append)
     again = iter(((False, (0.0,) * 20), (True, (0.06,) * 20)))
 
     def confirm(_hunt, _question, pair, _keep):
