@@ -1,14 +1,14 @@
-"""Whether an idle Ray beside an engine costs it anything: an A/A, interleaved with and without.
+"""Whether an idle host of Ray beside an engine costs it anything: an A/A, with and without in turn.
 
 ::
 
     python -m tests.engine.idle_raylet --blocks 100
 
-One engine is up all the time, and beside it an idle head and host of Ray. Each block is two timed
-trials; during one of them, in turn the first and the second, all of Ray's processes are stopped
-(SIGSTOP), so that nothing but Ray differs between the two. What is said is the median over blocks
-of the ratio of output throughput with Ray to that without, with its 95 % interval. It needs a
-machine that does nothing else.
+One engine is up all the time, and beside it a head and an idle host of Ray. Each block is two timed
+trials; during one of them, in turn the first and the second, all processes of the host are stopped
+(SIGSTOP), so that nothing but these differs between the two. The head works in both: it belongs on
+another machine. What is said is the median over blocks of the ratio of output throughput with the
+host to that without, with its 95 % interval. It needs a machine that does nothing else.
 """
 
 import tempfile
@@ -35,10 +35,11 @@ _METRIC = "output_throughput"
 
 
 @contextmanager
-def idle_ray() -> Iterator[list[psutil.Process]]:
-    """Have a head and a host with nothing to do; give their processes."""
+def idle_host() -> Iterator[list[psutil.Process]]:
+    """Have a head, and a host with nothing to do; give the host's processes."""
+    nodes = Nodes(0)
     before = set(psutil.Process().children(recursive=True))
-    nodes = Nodes(1)
+    nodes.add("h0")
     processes = [one for one in psutil.Process().children(recursive=True) if one not in before]
     try:
         yield processes
@@ -70,7 +71,7 @@ def log_ratio(station: Station, ray: list[psutil.Process], *, is_first: bool) ->
     """Time a block.
 
     Returns:
-        Logarithm of the throughput beside Ray over that without.
+        Logarithm of the throughput beside the host over that without.
     """
     held = {}
     for beside in (is_first, not is_first):
@@ -90,7 +91,7 @@ def main(blocks: int, name: str, build: str) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         Bench(scenario, [parse_label(build)], home() / "models", Path(folder), click.echo) as bench,
-        idle_ray() as ray,
+        idle_host() as ray,
     ):
         bench.make_ready(0)
         station = Station(bench, 0, Path(folder))
@@ -102,7 +103,8 @@ def main(blocks: int, name: str, build: str) -> None:
     interval = stats.quantile_test(ratios, p=0.5).confidence_interval(0.95)
     low, middle, high = np.exp([interval.low, np.median(ratios), interval.high])
     click.echo(
-        f"{len(ray)} processes of Ray; with / without: {middle:.4f}, 95 % {low:.4f} to {high:.4f}"
+        f"{len(ray)} processes of an idle host of Ray; with / without: {middle:.4f}, "
+        f"95 % {low:.4f} to {high:.4f}"
     )
 
 
