@@ -259,8 +259,8 @@ def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
             "# Bisection by times, simulated",
             "",
             (
-                f"Written by `python -m hybridwatch.calibration.bisection --seed {seed} --write "
-                "docs/bisect-simulation.md`."
+                f"Written by `python -m hybridwatch.calibration.bisection --seed {seed} "
+                f"--histories {histories} --write docs/bisect-simulation.md`."
             ),
             "",
             *_explanation(histories),

@@ -35,7 +35,7 @@ def test_ends_that_do_not_differ_are_not_searched():
 
 def test_page_says_how_it_was_made_and_is_the_same_again():
     text = page(7, 2, lambda _line: None)
-    assert "bisection --seed 7 --write" in text
+    assert "bisection --seed 7 --histories 2 --write" in text
     assert text.count("\n| ") == 1 + len(SETTINGS) * len(WAYS)
     assert page(7, 2, lambda _line: None) == text
 
