@@ -20,7 +20,7 @@ from tests.wheel import ROOT, build_wheel, install_wheel, share_packages
 RESULTS = ROOT / "results"
 SHIPPED = len(find(ROOT / "scenarios", []))
 KNOWN_BAD = "c3a4a83b"
-MOST_BYTES = 21_000_000
+MOST_BYTES = 22_000_000
 """The weights of the embedded models are 14 MB of it."""
 
 

@@ -1,10 +1,13 @@
 """docs/json.md names every field that the JSON has, and no other."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from click.testing import CliRunner
 
 from hybridwatch.analysis.change_point import ChangePoint, History, State
 from hybridwatch.analysis.change_review import Absent, ChangeReview
@@ -13,7 +16,7 @@ from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sight import known_bad_of
-from hybridwatch.analysis.verdict import Interval
+from hybridwatch.analysis.verdict import Interval, Verdict
 from hybridwatch.bisect.candidate import Candidate, Rung
 from hybridwatch.bisect.confirming import Confirmation
 from hybridwatch.bisect.hunt import Finding, Measurement
@@ -25,6 +28,7 @@ from hybridwatch.bisect.words import to_json as search_to_json
 from hybridwatch.cli.engine_track import releases_to_json
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
+from hybridwatch.cli.main import cli
 from hybridwatch.cli.notify import notify_to_json
 from hybridwatch.cli.prune import plan_to_json
 from hybridwatch.cli.store import store_check_to_json
@@ -40,6 +44,7 @@ from hybridwatch.releases.outcome import Outcome as StepOutcome
 from hybridwatch.releases.outcome import Step, Tracked
 from hybridwatch.report.detection import Detection, detections_to_json
 from hybridwatch.report.jsonform import (
+    alert_to_json,
     control_to_json,
     findings_to_json,
     gate_to_json,
@@ -58,6 +63,7 @@ from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
 from tests.unit.fleet.pretended import a_job
 from tests.unit.notify.pretended import a_message
+from tests.unit.triage.builders import alert_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
@@ -116,6 +122,15 @@ def ingested(results: Path):
     return haul.to_json()
 
 
+def listed_tokens(results: Path):
+    """What ``token list --json`` prints of one token."""
+    there = ["--results", str(results)]
+    call = CliRunner().invoke
+    made = call(cli, ["token", "make", "ci", "--scope", "read", *there])
+    assert made.exit_code == 0, made.output
+    return json.loads(call(cli, ["token", "list", "--json", *there]).stdout)
+
+
 def test_gpus_have_fields_of_their_own_and_processors_do_not() -> None:
     report = SITUATIONS["regression"]()
     plain = report.baseline.testbed
@@ -149,6 +164,8 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(search_to_json("smoke/x", a_search(), "hybridwatch bisect", 1.5)))
     fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
     fields |= set(keys_of(a_fleet().to_json())) | set(keys_of(job_json(a_job())))
+    fields |= set(keys_of(alert_to_json(alert_of(Verdict.REGRESSION))))
+    fields |= set(keys_of(listed_tokens(tmp_path)))
     fields |= set(keys_of(notify_to_json([Sent("team", "slack", sent=[a_message()])])))
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_0-9]+)`", text))
