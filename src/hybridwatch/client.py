@@ -21,9 +21,8 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from hybridwatch.api.alert_answers import AlertItem, AlertPage
 from hybridwatch.api.answers import (
-    AlertItem,
-    AlertPage,
     LevelItem,
     LevelPage,
     Problem,

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from hybridwatch.errors import BuildError, EngineError
-from hybridwatch.measure.bench import LiveEngine
+from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.measure.waves import Tokens, drive
 from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.scenario.expansion import expand

@@ -13,14 +13,15 @@ from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metric import Direction, Kind
-from hybridwatch.triage import Deed, Status
 
 
-class _Answer(BaseModel):
+class Answer(BaseModel):
+    """What every answer, and every part of one, is made by."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class Problem(_Answer):
+class Problem(Answer):
     """What is wrong; ``field``, ``expected`` and ``found`` where one part of a request is."""
 
     type: str = "about:blank"
@@ -32,7 +33,7 @@ class Problem(_Answer):
     found: str = ""
 
 
-class RunItem(_Answer):
+class RunItem(Answer):
     """A run, as in ``hybridwatch records --json``; ``record`` lies below the results folder."""
 
     run_id: str
@@ -46,14 +47,14 @@ class RunItem(_Answer):
     sha256: str | None
 
 
-class RunPage(_Answer):
+class RunPage(Answer):
     """Runs, the newest first."""
 
     items: list[RunItem]
     next: str | None
 
 
-class SeriesItem(_Answer):
+class SeriesItem(Answer):
     """A metric and statistic of a scenario on a testbed."""
 
     id: str
@@ -69,14 +70,14 @@ class SeriesItem(_Answer):
     newest: datetime
 
 
-class SeriesPage(_Answer):
+class SeriesPage(Answer):
     """Series, in order of scenario, version, testbed, metric and statistic."""
 
     items: list[SeriesItem]
     next: str | None
 
 
-class LevelItem(_Answer):
+class LevelItem(Answer):
     """A side of a run in a series: the median of ``n`` trials, in the series' unit."""
 
     run_id: str
@@ -89,7 +90,7 @@ class LevelItem(_Answer):
     n: int = Field(ge=1)
 
 
-class LevelPage(_Answer):
+class LevelPage(Answer):
     """A series and its points, oldest first."""
 
     series: SeriesItem
@@ -97,57 +98,7 @@ class LevelPage(_Answer):
     next: str | None
 
 
-class PartItem(_Answer):
-    """A metric that shows a cause."""
-
-    metric: str
-    statistic: str
-    verdict: Verdict
-    effect: float | None
-    action: Action
-
-
-class DecisionItem(_Answer):
-    """What somebody did about an alert."""
-
-    number: int
-    at: datetime
-    who: str
-    deed: Deed
-    text: str
-    until: datetime | None
-
-
-class AlertItem(_Answer):
-    """Bad news about one matter, and what became of it."""
-
-    key: str
-    scenario: str
-    area: Area
-    testbed: str
-    baseline: str
-    contender: str
-    status: Status
-    action: Action
-    what: str
-    detail: str
-    parts: list[PartItem]
-    run_id: str
-    newest_run_id: str
-    opened_at: datetime
-    muted_until: datetime | None
-    version: int = Field(ge=0)
-    decisions: list[DecisionItem]
-
-
-class AlertPage(_Answer):
-    """Alerts, the most urgent first."""
-
-    items: list[AlertItem]
-    next: str | None
-
-
-class Scenario(_Answer):
+class Scenario(Answer):
     """What was measured."""
 
     id: str
@@ -156,7 +107,7 @@ class Scenario(_Answer):
     fix: str | None
 
 
-class Build(_Answer):
+class Build(Answer):
     """An engine."""
 
     label: str
@@ -174,7 +125,7 @@ class Build(_Answer):
     diff_digest: str = ""
 
 
-class Testbed(_Answer):
+class Testbed(Answer):
     """A machine."""
 
     id: str
@@ -189,7 +140,7 @@ class Testbed(_Answer):
     gpu_power_limits_w: list[float] = []
 
 
-class Side(_Answer):
+class Side(Answer):
     """One side of a report."""
 
     run_id: str
@@ -198,14 +149,14 @@ class Side(_Answer):
     started_at: datetime | None
 
 
-class Family(_Answer):
+class Family(Answer):
     """Tests that were adjusted together."""
 
     name: str
     tests: int
 
 
-class Looks(_Answer):
+class Looks(Answer):
     """When a run was judged that went on until it was decided."""
 
     planned: list[int]
@@ -213,7 +164,7 @@ class Looks(_Answer):
     level: float
 
 
-class Summary(_Answer):
+class Summary(Answer):
     """The values of a side."""
 
     center: float | None
@@ -221,7 +172,7 @@ class Summary(_Answer):
     values: list[float | None]
 
 
-class Interval(_Answer):
+class Interval(Answer):
     """Where an effect lies."""
 
     low: float | None
@@ -229,14 +180,14 @@ class Interval(_Answer):
     confidence: float
 
 
-class GivenAnswer(_Answer):
+class GivenAnswer(Answer):
     """What an engine answered."""
 
     response: str
     correct: bool
 
 
-class Flip(_Answer):
+class Flip(Answer):
     """A document that one side alone got right."""
 
     task: str
@@ -249,7 +200,7 @@ class Flip(_Answer):
     contender: GivenAnswer
 
 
-class TokenChange(_Answer):
+class TokenChange(Answer):
     """A request that two sides answer with different tokens."""
 
     trial: int
@@ -263,7 +214,7 @@ class TokenChange(_Answer):
     contender_gap: float | None
 
 
-class Comparison(_Answer):
+class Comparison(Answer):
     """A metric of both sides, and the verdict."""
 
     metric: str
@@ -297,7 +248,7 @@ class Comparison(_Answer):
     family: str | None
 
 
-class Factor(_Answer):
+class Factor(Answer):
     """A part of a change."""
 
     name: str
@@ -307,7 +258,7 @@ class Factor(_Answer):
     moved: bool
 
 
-class Attribution(_Answer):
+class Attribution(Answer):
     """Why throughput changed."""
 
     metric: str
@@ -316,7 +267,7 @@ class Attribution(_Answer):
     movers: list[str]
 
 
-class Failure(_Answer):
+class Failure(Answer):
     """Why an engine failed."""
 
     reason: str
@@ -325,7 +276,17 @@ class Failure(_Answer):
     first: dict[str, Any]
 
 
-class Cause(_Answer):
+class PartItem(Answer):
+    """A metric that shows a cause."""
+
+    metric: str
+    statistic: str
+    verdict: Verdict
+    effect: float | None
+    action: Action
+
+
+class Cause(Answer):
     """One thing that changed."""
 
     area: Area
@@ -336,7 +297,7 @@ class Cause(_Answer):
     failure: Failure | None
 
 
-class Spread(_Answer):
+class Spread(Answer):
     """A number of each trial: the median, and the middle four fifths of them."""
 
     middle: float
@@ -344,7 +305,7 @@ class Spread(_Answer):
     high: float
 
 
-class LoadPoint(_Answer):
+class LoadPoint(Answer):
     """What a side gave under one load."""
 
     load: float
@@ -354,7 +315,7 @@ class LoadPoint(_Answer):
     joules_per_token: Spread | None
 
 
-class SideCurve(_Answer):
+class SideCurve(Answer):
     """The curve of one side of a sweep."""
 
     build: str
@@ -365,7 +326,7 @@ class SideCurve(_Answer):
     points: list[LoadPoint]
 
 
-class Stretch(_Answer):
+class Stretch(Answer):
     """Interactivities at which one side is better."""
 
     better: str
@@ -373,7 +334,7 @@ class Stretch(_Answer):
     high: float
 
 
-class Tradeoff(_Answer):
+class Tradeoff(Answer):
     """Both curves of a sweep, where one is better, and where they cross."""
 
     baseline: SideCurve
@@ -383,7 +344,7 @@ class Tradeoff(_Answer):
     crossings: list[tuple[float, float]]
 
 
-class ReportAnswer(_Answer):
+class ReportAnswer(Answer):
     """Every verdict of a run of two builds, as ``hybridwatch compare RUN --json`` prints it."""
 
     schema_version: int

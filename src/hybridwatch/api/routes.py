@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from hybridwatch.api import answers, deeds, endpoints, queries
+from hybridwatch.api import alert_answers, answers, deeds, endpoints, queries
 from hybridwatch.api.uploads import Upload
 from hybridwatch.api.view import Snapshot, StoreView
 from hybridwatch.database.tokens import Scope
@@ -99,7 +99,7 @@ ROUTES: Final = (
         "/alerts",
         endpoints.alerts,
         queries.AlertsQuery,
-        answers.AlertPage,
+        alert_answers.AlertPage,
         stamp=endpoints.stamp_of_alerts,
         refusals=(404,),
     ),
@@ -107,7 +107,7 @@ ROUTES: Final = (
         "/alerts/{alert}",
         endpoints.alert,
         queries.Nothing,
-        answers.AlertItem,
+        alert_answers.AlertItem,
         stamp=endpoints.stamp_of_alerts,
         refusals=(404,),
     ),
@@ -128,7 +128,7 @@ WRITES: Final = (
         deeds.decide,
         Upload({deeds.DECISION: _MOST_DECISION}),
         {deeds.DECISION: deeds.Decision},
-        answers.AlertItem,
+        alert_answers.AlertItem,
         Scope.TRIAGE,
         done=(201,),
         refusals=(404, 409),

@@ -4,11 +4,8 @@
 simulates histories whose culprit is known and writes the page.
 """
 
-import argparse
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from statistics import fmean, median
 from typing import Final
 
@@ -16,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hybridwatch.calibration.bayesect import find_by_bayesect
+from hybridwatch.calibration.page_command import write_page
 from hybridwatch.search.belief import CONFIDENCE, Belief
 from hybridwatch.search.exact import Answer, find_exact
 from hybridwatch.search.timed import (
@@ -335,19 +333,5 @@ def _named(belief: Belief) -> Named:
     return Named(found.good, found.bad)
 
 
-def main() -> None:
-    """Simulate, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--histories", type=int, default=HISTORIES)
-    parser.add_argument("--write", type=Path)
-    wish = parser.parse_args()
-    text = page(wish.seed, wish.histories, lambda line: print(line, file=sys.stderr))  # noqa: T201
-    if wish.write is None:
-        print(text)  # noqa: T201
-    else:
-        wish.write.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_page(__doc__, "histories", HISTORIES, page)

@@ -4,18 +4,16 @@ Engines whose steps grow with the number of requests go through the loads of a s
 scatter as a whole and point by point; the run goes through the same functions as a measured one.
 """
 
-import argparse
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.calibration.page_command import write_page
 from hybridwatch.metric.catalogue import CURVE_AREA
 from hybridwatch.record.curve import area_of, places_of
 from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
@@ -158,19 +156,5 @@ def _row(noise: float, name: str, reports: list[Report]) -> str:
     return f"| {' | '.join((f'{noise:.0%}', name, *shares))} |"
 
 
-def main() -> None:
-    """Simulate, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--reports", type=int, default=REPORTS)
-    parser.add_argument("--write", type=Path)
-    wish = parser.parse_args()
-    text = page(wish.seed, wish.reports, lambda line: print(line, file=sys.stderr))  # noqa: T201
-    if wish.write is None:
-        print(text)  # noqa: T201
-    else:
-        wish.write.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_page(__doc__, "reports", REPORTS, page)

@@ -1,6 +1,7 @@
 """From rows of the database to frames: a whole column at once."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,23 @@ _NO_TIME: Final = -(2**63)
 
 class _Microseconds(BigInteger):
     """A time as it lies in the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One metric and statistic of one scenario and testbed, over runs in time.
+
+    Attributes:
+        points: A row for each trial: ``run``, ``record``, ``started_at``, ``position`` (of the run
+            among those of the series, from 0), ``build``, ``release``, ``side``, ``nth`` (among
+            the side's, from 0), ``trial`` (its index in the run), ``value`` (base units; for a
+            proportion the trial's share of right answers), ``revision``, ``testbed``.
+        levels: A row for each side of each run: ``run`` to ``side`` as above, ``value`` (median of
+            the points), ``n`` (how many), ``fixes`` (JSON: state by fix).
+    """
+
+    points: pd.DataFrame
+    levels: pd.DataFrame
 
 
 def plain(column: ColumnElement[Any]) -> ColumnElement[Any]:

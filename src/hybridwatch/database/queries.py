@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
@@ -14,7 +14,7 @@ import pandas as pd
 from sqlalchemy import ColumnElement, Select, func, select
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.frames import frame_of, lines_of, plain, with_group
+from hybridwatch.database.frames import Series, frame_of, lines_of, plain, with_group
 from hybridwatch.database.level_statements import CELL, counted_cells, every_level, last_medians
 from hybridwatch.database.schema import (
     LEVEL,
@@ -46,23 +46,6 @@ _OF_RUN: Final = tuple(c.name for c in RUN.c if c.name not in {"record", "pair",
 _OF_SIDE: Final = tuple(c.name for c in SIDE.c if c.name != "record")
 _MOST_SIDES: Final = 2
 _OF_POINT: Final = ("run", "record", "started_at", "build", "release", "side")
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One metric and statistic of one scenario and testbed, over runs in time.
-
-    Attributes:
-        points: A row for each trial: ``run``, ``record``, ``started_at``, ``position`` (of the run
-            among those of the series, from 0), ``build``, ``release``, ``side``, ``nth`` (among
-            the side's, from 0), ``trial`` (its index in the run), ``value`` (base units; for a
-            proportion the trial's share of right answers), ``revision``, ``testbed``.
-        levels: A row for each side of each run: ``run`` to ``side`` as above, ``value`` (median of
-            the points), ``n`` (how many), ``fixes`` (JSON: state by fix).
-    """
-
-    points: pd.DataFrame
-    levels: pd.DataFrame
 
 
 class Index:

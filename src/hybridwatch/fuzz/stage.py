@@ -12,8 +12,9 @@ from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.fuzz.played import Played
 from hybridwatch.fuzz.scenario_file import planned
 from hybridwatch.fuzz.story import Story
-from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.deadline import ended_after
+from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.measure.phase import CONTRACTS
 from hybridwatch.measure.waves import drive_whole
 from hybridwatch.scenario.scenario import Scenario

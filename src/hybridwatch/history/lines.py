@@ -16,7 +16,7 @@ from scipy import special
 from hybridwatch.analysis.change_point import ChangePoint, History, examine
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.queries import Series
+from hybridwatch.database.frames import Series
 from hybridwatch.errors import HistoryError
 from hybridwatch.metric import Kind, Metric
 

@@ -1,7 +1,7 @@
 """The engines of a session: one per named build, kept alive, switched between trials."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.own_things import own_settings
 from hybridwatch.engine.server import EngineServer, wait_until_up
 from hybridwatch.errors import EngineError
+from hybridwatch.measure.live_engine import LiveEngine, Setting
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.identity import EngineBuild, FixState
 from hybridwatch.scenario.fixes import NO_FIX, parts_of, start_fixes
@@ -30,65 +31,6 @@ dying is what a scenario looks for, each trial has its own start."""
 
 _FIRST_DRAW: Final = 1
 _IN: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What can be changed on a live engine.
-
-    Attributes:
-        fixes: Fix id to whether it shall be in; others stay as they are.
-        idle_batches: Dummy batches whenever the engine becomes idle.
-        eager: Without graphs.
-        speculate: With the drafts that the engine makes, if it makes any.
-        planted: Faults that are in; no others.
-    """
-
-    fixes: Mapping[str, bool]
-    idle_batches: int = 0
-    eager: bool = False
-    speculate: bool = True
-    planted: Collection[str] = ()
-
-
-@dataclass(slots=True)
-class LiveEngine:
-    """An engine that answers, with its control channel.
-
-    Attributes:
-        server: The process.
-        control: Talks to the plugin.
-        native: State of each fix when it came up; what a side that names no fix gets.
-        setting: What was last set.
-    """
-
-    server: Server
-    control: EngineControl
-    native: Mapping[str, FixState]
-    setting: Setting = field(default_factory=lambda: Setting({}))
-
-    def settle(self, setting: Setting) -> None:
-        """Set what can be set, with nothing left of what ran before.
-
-        Raises:
-            BuildError: The release cannot be switched in this way.
-            EngineError: The engine is gone or does not come to rest.
-        """
-        # Idle batches first: the reset below must not be followed by any on the old rows.
-        self.control.set_idle_batches(0)
-        self.control.reset()
-        self.control.switch(setting.fixes)
-        self.control.plant(setting.planted)
-        self.control.run_eagerly(wanted=setting.eager)
-        if self.server.launch.engine.speculation is not None:
-            self.control.speculate(wanted=setting.speculate)
-        self.control.set_idle_batches(setting.idle_batches)
-        self.setting = setting
-
-    def stop(self) -> None:
-        """End it."""
-        self.control.close()
-        self.server.stop()
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ from http.client import HTTPConnection
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from hybridwatch.measure.bench import LiveEngine
 from hybridwatch.measure.completions import without_tokens
+from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.record.completion import Completion
 from hybridwatch.scenario.expansion import PlannedRequest
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hybridwatch.measure.bench import LiveEngine
+from hybridwatch.measure.live_engine import LiveEngine
 
 
 @contextmanager

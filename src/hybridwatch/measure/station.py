@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridwatch.engine.load_client import LoadClient
-from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.measure.bench import Bench
+from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.measure.waves import Tokens, drive, drive_whole
 from hybridwatch.record.completion import Completion
 from hybridwatch.scenario.expansion import PlannedWave, expand

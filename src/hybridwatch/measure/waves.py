@@ -11,7 +11,6 @@ import httpx
 
 from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.server import NO_CERTIFICATES
-from hybridwatch.measure.bench import LiveEngine
 from hybridwatch.measure.by_steps import COMPLETIONS, Ways, serve_by_steps
 from hybridwatch.measure.completions import (
     WANTED,
@@ -21,6 +20,7 @@ from hybridwatch.measure.completions import (
     joined,
     without_tokens,
 )
+from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.record.completion import Completion
 from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
 

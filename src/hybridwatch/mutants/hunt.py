@@ -11,9 +11,10 @@ from typing import Final, Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import EngineError, MeasurementError
-from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.deadline import ended_after
 from hybridwatch.measure.harness_version import harness_identity
+from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.measure.phase import Measured, measure
 from hybridwatch.measure.plan import phases_of
 from hybridwatch.measure.station import Station

@@ -5,25 +5,18 @@ change their shape; these may not: a change here is a new schema version. ``code
 user.
 """
 
-import re
 from dataclasses import replace
-from datetime import UTC, datetime
-from itertools import pairwise
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
-    PlainSerializer,
     model_validator,
 )
 
 from hybridwatch.record.bounds import (
-    MOST_ITEMS,
     MOST_SAMPLES,
     MOST_TRIALS,
     Bytes,
@@ -43,7 +36,6 @@ from hybridwatch.record.bounds import (
     Text,
     Watts,
     Whole,
-    in_years,
 )
 from hybridwatch.record.completion import Completion
 from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
@@ -65,57 +57,7 @@ from hybridwatch.record.run import (
 from hybridwatch.record.wire_completion import WireCompletion
 from hybridwatch.record.wire_curve import WireCurve, with_results
 from hybridwatch.record.wire_sample import KnownMetric, WireSample
-
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
-
-
-def _in_utc(value: object) -> datetime:
-    """Accept an aware time, or its text as this file form writes it."""
-    if isinstance(value, str) and _TIME.fullmatch(value):
-        return in_years(datetime.fromisoformat(value))
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return in_years(in_years(value).astimezone(UTC))
-    raise ValueError("expected a time in UTC such as 2026-11-21T09:15:00Z")
-
-
-def _as_text(value: datetime) -> str:
-    return value.isoformat().removesuffix("+00:00") + "Z"
-
-
-def _plain_file_name(value: str) -> str:
-    # A record is data from outside: it must not make us open ../../anything.
-    plain = value.isprintable() and not value.startswith(".")
-    if not value or not plain or "/" in value or "\\" in value:
-        raise ValueError("expected the plain name of a file beside the record")
-    return value
-
-
-_Time: TypeAlias = Annotated[
-    datetime, BeforeValidator(_in_utc), PlainSerializer(_as_text, return_type=str)
-]
-
-
-def _is_absent(value: object) -> bool:
-    """Keep a key out of the file: records made before it existed stay as they are."""
-    return value is None
-
-
-def _is_empty(value: tuple[object, ...]) -> bool:
-    """Keep a key out of the file, as above."""
-    return not value
-
-
-def _ascending(value: tuple[int, ...]) -> tuple[int, ...]:
-    if any(later <= earlier for earlier, later in pairwise((0, *value))):
-        raise ValueError("expected rising numbers from 1 on")
-    return value
-
-
-_Ascending: TypeAlias = Annotated[
-    tuple[Count, ...], Field(max_length=MOST_ITEMS), AfterValidator(_ascending)
-]
-_FileName: TypeAlias = Annotated[Name, AfterValidator(_plain_file_name)]
-_Few: Final = Field(max_length=MOST_ITEMS)
+from hybridwatch.record.wire_types import FEW, Ascending, FileName, WireTime, is_absent, is_empty
 
 
 class _Wire(BaseModel):
@@ -141,11 +83,11 @@ class _Testbed(_Wire):
     cores: Whole
     memory_bytes: Bytes
     kernel: Name
-    gpus: Annotated[tuple[Name, ...], _Few]
+    gpus: Annotated[tuple[Name, ...], FEW]
     driver: Name | None
     cuda: Name | None
-    gpu_memory_bytes: Annotated[tuple[Bytes, ...], _Few] = Field(default=(), exclude_if=_is_empty)
-    gpu_power_limits_w: Annotated[tuple[Watts, ...], _Few] = Field(default=(), exclude_if=_is_empty)
+    gpu_memory_bytes: Annotated[tuple[Bytes, ...], FEW] = Field(default=(), exclude_if=is_empty)
+    gpu_power_limits_w: Annotated[tuple[Watts, ...], FEW] = Field(default=(), exclude_if=is_empty)
 
 
 class _Build(_Wire):
@@ -156,14 +98,14 @@ class _Build(_Wire):
     distribution: Name
     lock_digest: Name
     wheel_digest: Name
-    fixes: Annotated[dict[Name, FixState], _Few]
-    flags: Annotated[dict[Name, Text], _Few]
-    code_digest: Digest | None = Field(default=None, exclude_if=_is_absent)
-    changed_files: Annotated[tuple[Name, ...], _Few] | None = Field(
-        default=None, exclude_if=_is_absent
+    fixes: Annotated[dict[Name, FixState], FEW]
+    flags: Annotated[dict[Name, Text], FEW]
+    code_digest: Digest | None = Field(default=None, exclude_if=is_absent)
+    changed_files: Annotated[tuple[Name, ...], FEW] | None = Field(
+        default=None, exclude_if=is_absent
     )
-    revision: Name | None = Field(default=None, exclude_if=_is_absent)
-    diff_digest: Digest | None = Field(default=None, exclude_if=_is_absent)
+    revision: Name | None = Field(default=None, exclude_if=is_absent)
+    diff_digest: Digest | None = Field(default=None, exclude_if=is_absent)
 
 
 class _Failure(_Wire):
@@ -181,7 +123,7 @@ class _Gpu(_Wire):
     power_w: Watts | None
     temperature_c: Celsius | None
     utilisation: Share | None
-    throttled: Annotated[dict[Name, Share], _Few] | None
+    throttled: Annotated[dict[Name, Share], FEW] | None
     others_bytes: Bytes | None
 
 
@@ -190,7 +132,7 @@ class _Surroundings(_Wire):
     kernel_median_s: Seconds
     others: Share | None
     clock_hz: Hertz | None
-    gpus: Annotated[tuple[_Gpu, ...], _Few] = Field(default=(), exclude_if=_is_empty)
+    gpus: Annotated[tuple[_Gpu, ...], FEW] = Field(default=(), exclude_if=is_empty)
 
     def to_surroundings(self) -> Surroundings:
         plain = {**vars(self)}
@@ -202,7 +144,7 @@ class _CallSite(_Wire):
     place: Name
     reads: Count
     seconds: Duration
-    kind: Name | None = Field(default=None, exclude_if=_is_absent)
+    kind: Name | None = Field(default=None, exclude_if=is_absent)
 
 
 class _StepPhase(_Wire):
@@ -211,8 +153,8 @@ class _StepPhase(_Wire):
 
 
 class _HostWork(_Wire):
-    sites: Annotated[tuple[_CallSite, ...], _Few]
-    phases: Annotated[tuple[_StepPhase, ...], _Few]
+    sites: Annotated[tuple[_CallSite, ...], FEW]
+    phases: Annotated[tuple[_StepPhase, ...], FEW]
 
     def to_host_work(self) -> HostWork:
         return HostWork(
@@ -222,8 +164,8 @@ class _HostWork(_Wire):
 
 
 class _Looks(_Wire):
-    planned: Annotated[_Ascending, Field(min_length=1)]
-    made: _Ascending
+    planned: Annotated[Ascending, Field(min_length=1)]
+    made: Ascending
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -236,28 +178,28 @@ class _Looks(_Wire):
 
 class _Source(_Wire):
     format: Name
-    file: _FileName
+    file: FileName
     sha256: Digest
-    unknown: Annotated[tuple[Name, ...], _Few]
+    unknown: Annotated[tuple[Name, ...], FEW]
     commit: Name | None
-    committed_at: _Time | None
+    committed_at: WireTime | None
 
 
 class _Trial(_Wire):
     index: Place
     side: Annotated[int, Field(ge=0, le=1)]
     phase: Phase
-    started_at: _Time
+    started_at: WireTime
     duration_s: Duration
     warmup: bool
     samples: Annotated[tuple[WireSample, ...], Field(max_length=MOST_SAMPLES)]
     failure: _Failure | None
-    surroundings: _Surroundings | None = Field(default=None, exclude_if=_is_absent)
-    host_work: _HostWork | None = Field(default=None, exclude_if=_is_absent)
-    unsupported: Annotated[dict[KnownMetric, Text], _Few] = Field(
+    surroundings: _Surroundings | None = Field(default=None, exclude_if=is_absent)
+    host_work: _HostWork | None = Field(default=None, exclude_if=is_absent)
+    unsupported: Annotated[dict[KnownMetric, Text], FEW] = Field(
         default_factory=dict, exclude_if=lambda reasons: not reasons
     )
-    curve: WireCurve | None = Field(default=None, exclude_if=_is_absent)
+    curve: WireCurve | None = Field(default=None, exclude_if=is_absent)
 
     def to_trial(self) -> Trial:
         plain = {**vars(self)}
@@ -273,7 +215,7 @@ class _Trial(_Wire):
 class WireBulk(_Wire):
     """The reference from a record to the file beside it."""
 
-    file: _FileName
+    file: FileName
     sha256: Digest
     lines: Count
 
@@ -372,17 +314,17 @@ class WireRecord(_Wire):
 
     schema_version: Literal[1, 2] = 2
     # ``codec`` checks it: from version 2 on it must be there.
-    sha256: Digest | None = Field(default=None, exclude_if=_is_absent)
+    sha256: Digest | None = Field(default=None, exclude_if=is_absent)
     id: Id
-    started_at: _Time
-    finished_at: _Time
+    started_at: WireTime
+    finished_at: WireTime
     harness: _Harness
     scenario: _Scenario
     testbed: _Testbed
     builds: Annotated[tuple[_Build, ...], Field(min_length=1, max_length=2)]
     trials: Annotated[tuple[_Trial, ...], Field(max_length=MOST_TRIALS)]
-    looks: _Looks | None = Field(default=None, exclude_if=_is_absent)
-    source: _Source | None = Field(default=None, exclude_if=_is_absent)
+    looks: _Looks | None = Field(default=None, exclude_if=is_absent)
+    source: _Source | None = Field(default=None, exclude_if=is_absent)
     bulk: WireBulk | None = None
 
     def to_run(self) -> Run:

@@ -11,7 +11,8 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.home import home
-from hybridwatch.measure.bench import Bench, LiveEngine
+from hybridwatch.measure.bench import Bench
+from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.record.identity import FixState
 from hybridwatch.scenario.load import load_scenario
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.queries import Series
+from hybridwatch.database.frames import Series
 from hybridwatch.figures.marks import mark_moment, mark_place
 from hybridwatch.history.lines import Line, lines_of, names_of
 from hybridwatch.history.overview_rows import name_of

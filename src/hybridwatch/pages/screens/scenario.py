@@ -10,7 +10,8 @@ import pandas as pd
 
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.sight import kind_of
-from hybridwatch.database.queries import Index, Series
+from hybridwatch.database.frames import Series
+from hybridwatch.database.queries import Index
 from hybridwatch.figures.marks import mark_gap
 from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.lines import Line, lines_of, medians_of, names_of

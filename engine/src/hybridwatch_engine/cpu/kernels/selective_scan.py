@@ -9,7 +9,7 @@ The compiled update asks a state for its fourth axis, and a state of Mamba1 has 
 with an IndexError. The scan (``_C.selective_scan_fwd``) is built for GPUs alone.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -18,26 +18,10 @@ from hybridwatch_engine.cpu.kernels.slots import column_slots
 from hybridwatch_engine.cpu.kernels.state_update import Inputs, advance, rows_of
 
 
-def scan(
-    u: Tensor,
-    delta: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor | None,
-    z: Tensor | None,
-    bias: Tensor | None,
-    softplus: bool,
-    starts: Tensor,
-    slots: Tensor,
-    is_known: Tensor | None,
-    states: Tensor,
-    null_block: int = 0,
-    *in_blocks: Any,
-) -> None:
-    """A prefill step; the outputs replace ``z``, or ``delta`` where there is no ``z``.
+class Prefill(NamedTuple):
+    """What vLLM hands to ``selective_scan_fwd``, in its order.
 
-    Args:
+    Attributes:
         u: Inputs, (channels, tokens).
         delta: Step sizes, likewise.
         a: Rate of decay, (channels, entries).
@@ -52,41 +36,92 @@ def scan(
         is_known: Whether a row goes on from its state, (rows,); else it begins from zero.
         states: Cache, (slots, channels, entries), changed in place.
         null_block: Slot that belongs to nobody.
-        in_blocks: What mode ``all`` says besides: a state at the end of every block.
+    """
+
+    u: Tensor
+    delta: Tensor
+    a: Tensor
+    b: Tensor
+    c: Tensor
+    d: Tensor | None
+    z: Tensor | None
+    bias: Tensor | None
+    softplus: bool
+    starts: Tensor
+    slots: Tensor
+    is_known: Tensor | None
+    states: Tensor
+    null_block: int = 0
+
+    @property
+    def groups(self) -> int:
+        """How many groups of channels share their B and C."""
+        return len(self.b)
+
+    @property
+    def cached(self) -> Tensor:
+        """The cache as the state update sees it: (slots, groups, channels of one, entries)."""
+        return self.states.view(len(self.states), self.groups, -1, self.states.shape[-1])
+
+    def by_token(self, tensor: Tensor) -> Tensor:
+        """(channels, tokens) as (tokens, groups, channels of a group)."""
+        return tensor.t().reshape(tensor.shape[1], self.groups, -1)
+
+    def by_group(self, tensor: Tensor) -> Tensor:
+        """(channels,) as (groups, channels of a group)."""
+        return tensor.reshape(self.groups, -1)
+
+    def begin(self) -> None:
+        """Set the states to zero from which no row goes on."""
+        mine = column_slots(self.slots, None)[: len(self.starts) - 1]
+        is_fresh = mine != self.null_block
+        if self.is_known is not None:
+            is_fresh &= ~self.is_known.bool()
+        self.cached[mine[is_fresh].long()] = 0
+
+    @property
+    def inputs(self) -> Inputs:
+        """What changes the states."""
+        added = self.a.new_zeros(len(self.a)) if self.bias is None else self.bias
+        return Inputs.of(
+            self.by_token(self.u),
+            self.by_token(self.delta),
+            self.a.reshape(self.groups, -1, self.a.shape[-1]),
+            self.b.permute(2, 0, 1),
+            self.c.permute(2, 0, 1),
+            bias=self.by_group(added),
+            softplus=self.softplus,
+        )
+
+    @property
+    def ending(self) -> Ending:
+        """What makes outputs of what is read from the states."""
+        return Ending(
+            self.by_token(self.u),
+            None if self.d is None else self.by_group(self.d),
+            None if self.z is None else self.by_token(self.z),
+        )
+
+
+def scan(*operands: Any) -> None:
+    """A prefill step; the outputs replace ``z``, or ``delta`` where there is no ``z``.
+
+    Args:
+        operands: As ``Prefill`` says; behind them what mode ``all`` says besides, a state at the
+            end of every block.
 
     Raises:
         NotImplementedError: Mode ``all`` is asked for.
     """
-    if any(isinstance(one, Tensor) for one in in_blocks[1:4]):
+    known = len(Prefill._fields)
+    if any(isinstance(one, Tensor) for one in operands[known + 1 : known + 4]):
         raise NotImplementedError("Mamba1 on a CPU: expected another mode than 'all', found it")
-    groups = b.shape[0]
-
-    def split(tensor: Tensor) -> Tensor:
-        """(channels, tokens) as (tokens, groups, channels of a group)."""
-        return tensor.t().reshape(tensor.shape[1], groups, -1)
-
-    rows = rows_of(slots, slots, None, starts, null_block)
-    cached = states.view(len(states), groups, -1, states.shape[-1])
-    mine = column_slots(slots, None)[: len(starts) - 1]
-    fresh = mine != null_block if is_known is None else (mine != null_block) & ~is_known.bool()
-    cached[mine[fresh].long()] = 0
-    added = a.new_zeros(len(a)) if bias is None else bias
-    step = Inputs.of(
-        split(u),
-        split(delta),
-        a.reshape(groups, -1, a.shape[-1]),
-        b.permute(2, 0, 1),
-        c.permute(2, 0, 1),
-        bias=added.reshape(groups, -1),
-        softplus=softplus,
-    )
-    ending = Ending(
-        split(u),
-        None if d is None else d.reshape(groups, -1),
-        None if z is None else split(z),
-    )
-    output = ending.apply(advance(cached, step, rows, null_block))
-    (delta if z is None else z).copy_(output.flatten(1).t())
+    call = Prefill(*operands[:known])
+    rows = rows_of(call.slots, call.slots, None, call.starts, call.null_block)
+    call.begin()
+    read = advance(call.cached, call.inputs, rows, call.null_block)
+    output = call.ending.apply(read)
+    (call.delta if call.z is None else call.z).copy_(output.flatten(1).t())
 
 
 def with_one_head(state: Tensor, operands: tuple[Any, ...], named: dict[str, Any]) -> Any:

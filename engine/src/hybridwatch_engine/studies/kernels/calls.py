@@ -4,12 +4,15 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from hybridwatch_engine.studies.kernels.case import Kernels
+from hybridwatch_engine.studies.kernels.one_head import OneHead
+
+_OF_STATE_UPDATE: Final = ("state", "x", "dt", "a", "b", "c", "d", "dt_bias")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +43,10 @@ def kernels_of(functions: Functions) -> Kernels:
         output: Tensor = functions.conv_update(**call)
         return output
 
-    def state_update(
-        state: Tensor,
-        x: Tensor,
-        dt: Tensor,
-        a: Tensor,
-        b: Tensor,
-        c: Tensor,
-        d: Tensor,
-        dt_bias: Tensor,
-        **call: Any,
-    ) -> None:
-        functions.state_update(state, x, dt, a, b, c, d, dt_bias, **call)
+    def state_update(**call: Any) -> None:
+        # vLLM has them without names, and calls three of them otherwise.
+        first = [call.pop(name) for name in _OF_STATE_UPDATE]
+        functions.state_update(*first, **call)
 
     def chunk_scan(a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, **call: Any) -> Tensor:
         output: Tensor = functions.scan(
@@ -72,32 +67,22 @@ def kernels_of(functions: Functions) -> Kernels:
 
 
 def _selective_scan(
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    dt_bias: Tensor,
-    z: Tensor | None,
-    starts: Tensor,
-    slots: Tensor,
-    is_known: Tensor,
-    states: Tensor,
+    *, starts: Tensor, slots: Tensor, is_known: Tensor, states: Tensor, **call: Any
 ) -> Tensor:
     """Tokens come last in vLLM's function, and it answers in the memory of its arguments."""
     from vllm.model_executor.layers.mamba.ops.mamba_ssm import selective_scan_fn
 
+    layer = OneHead.of(call)
     output: Tensor = selective_scan_fn(
-        x.t(),
+        layer.x.t(),
         states,
-        dt.t().clone(),
-        a,
-        b.t(),
-        c.t(),
-        d,
-        None if z is None else z.t().clone(),
-        dt_bias,
+        layer.dt.t().clone(),
+        layer.a,
+        layer.b.t(),
+        layer.c.t(),
+        layer.d,
+        None if layer.z is None else layer.z.t().clone(),
+        layer.dt_bias,
         delta_softplus=True,
         query_start_loc=starts,
         cache_indices=slots,

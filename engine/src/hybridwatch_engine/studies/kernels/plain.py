@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hybridwatch_engine.studies.kernels.one_head import OneHead
+
 
 def _activated(value: Tensor, activation: Any) -> Tensor:
     return value / (1 + torch.exp(-value)) if activation in ("silu", "swish", True) else value
@@ -204,71 +206,40 @@ def chunk_scan(
 
 
 def selective_scan(
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    dt_bias: Tensor,
-    z: Tensor | None,
-    starts: Tensor,
-    slots: Tensor,
-    is_known: Tensor,
-    states: Tensor,
+    *, starts: Tensor, slots: Tensor, is_known: Tensor, states: Tensor, **call: Any
 ) -> Tensor:
     """A prefill step of Mamba1, token by token; the state after each row."""
-    out = torch.zeros(x.shape, dtype=torch.double)
+    layer = OneHead.of(call)
+    out = torch.zeros(layer.x.shape, dtype=torch.double)
     for row, slot in enumerate(slots.tolist()):
         if slot == 0:
             continue
         held = states[slot].clone() if is_known[row] else torch.zeros_like(states[slot])
         for token in range(int(starts[row]), int(starts[row + 1])):
-            out[token] = _one_token(held, token, x, dt, a, b, c, d, dt_bias, z)
+            out[token] = _one_token(held, token, layer)
         states[slot] = held
     return out
 
 
 def state_update_one_head(
-    state: Tensor,
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    dt_bias: Tensor,
-    *,
-    z: Tensor | None,
-    out: Tensor,
-    state_batch_indices: Tensor,
-    **_: Any,
+    *, state: Tensor, out: Tensor, state_batch_indices: Tensor, **call: Any
 ) -> None:
     """A decode step of Mamba1, one token a row."""
+    layer = OneHead.of(call)
     for row, slot in enumerate(state_batch_indices.tolist()):
         if slot:
-            out[row] = _one_token(state[slot], row, x, dt, a, b, c, d, dt_bias, z)
+            out[row] = _one_token(state[slot], row, layer)
 
 
-def _one_token(
-    held: Tensor,
-    token: int,
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    bias: Tensor,
-    z: Tensor | None,
-) -> Tensor:
+def _one_token(held: Tensor, token: int, layer: OneHead) -> Tensor:
     """One token of Mamba1: changes the state, (channels, entries), and gives its output."""
-    size, value = _softplus(dt[token].double() + bias.double()), x[token].double()
+    size = _softplus(layer.dt[token].double() + layer.dt_bias.double())
+    value = layer.x[token].double()
     for channel in range(len(value)):
-        held[channel] *= torch.exp(size[channel] * a[channel].double())
-        held[channel] += size[channel] * value[channel] * b[token].double()
-    said = (held * c[token].double()).sum(1) + value * d.double()
-    return said if z is None else said * _activated(z[token].double(), "silu")
+        held[channel] *= torch.exp(size[channel] * layer.a[channel].double())
+        held[channel] += size[channel] * value[channel] * layer.b[token].double()
+    said = (held * layer.c[token].double()).sum(1) + value * layer.d.double()
+    return said if layer.z is None else said * _activated(layer.z[token].double(), "silu")
 
 
 def align_before(

@@ -1,0 +1,67 @@
+"""An engine that is up, and what can be changed on it between trials."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from hybridwatch.engine.control import EngineControl
+from hybridwatch.engine.deployment import Server
+from hybridwatch.record.identity import FixState
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What can be changed on a live engine.
+
+    Attributes:
+        fixes: Fix id to whether it shall be in; others stay as they are.
+        idle_batches: Dummy batches whenever the engine becomes idle.
+        eager: Without graphs.
+        speculate: With the drafts that the engine makes, if it makes any.
+        planted: Faults that are in; no others.
+    """
+
+    fixes: Mapping[str, bool]
+    idle_batches: int = 0
+    eager: bool = False
+    speculate: bool = True
+    planted: Collection[str] = ()
+
+
+@dataclass(slots=True)
+class LiveEngine:
+    """An engine that answers, with its control channel.
+
+    Attributes:
+        server: The process.
+        control: Talks to the plugin.
+        native: State of each fix when it came up; what a side that names no fix gets.
+        setting: What was last set.
+    """
+
+    server: Server
+    control: EngineControl
+    native: Mapping[str, FixState]
+    setting: Setting = field(default_factory=lambda: Setting({}))
+
+    def settle(self, setting: Setting) -> None:
+        """Set what can be set, with nothing left of what ran before.
+
+        Raises:
+            BuildError: The release cannot be switched in this way.
+            EngineError: The engine is gone or does not come to rest.
+        """
+        # Idle batches first: the reset below must not be followed by any on the old rows.
+        self.control.set_idle_batches(0)
+        self.control.reset()
+        self.control.switch(setting.fixes)
+        self.control.plant(setting.planted)
+        self.control.run_eagerly(wanted=setting.eager)
+        if self.server.launch.engine.speculation is not None:
+            self.control.speculate(wanted=setting.speculate)
+        self.control.set_idle_batches(setting.idle_batches)
+        self.setting = setting
+
+    def stop(self) -> None:
+        """End it."""
+        self.control.close()
+        self.server.stop()
