@@ -2,36 +2,48 @@
 
 ::
 
-    python -m tests.engine.idle_raylet --blocks 100
+    taskset -c 1 python -m tests.engine.idle_raylet --blocks 300
 
-One engine is up all the time, and beside it a head and an idle host of Ray. Each block is two timed
-trials; during one of them, in turn the first and the second, all processes of the host are stopped
-(SIGSTOP), so that nothing but these differs between the two. The head works in both: it belongs on
-another machine. What is said is the median over blocks of the ratio of output throughput with the
-host to that without, with its 95 % interval. It needs a machine that does nothing else.
+One engine answers all the time, and beside it are a head and an idle host of Ray. A block is eight
+stretches of a quarter of a second; in every other one, in turn the first and the second, all
+processes of the host are stopped (SIGSTOP), so that nothing but these differs. A machine that
+others share is faster now and slower then, but seldom changes within two seconds. The head works
+all the time: it belongs on another machine. What is said is the median over blocks of the ratio of
+tokens per second with the host to those without, with its 95 % interval, and how much of a
+processor the host takes. On one core (``taskset``) host and engine share it, which costs the most.
 """
 
 import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 
 import click
+import httpx
 import numpy as np
 import psutil
 from scipy import stats
 
 from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.deployment import Server
 from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import measure
-from hybridwatch.measure.station import Station
-from hybridwatch.record.run import Phase
+from hybridwatch.process.processor_time import processor_seconds
 from hybridwatch.scenario.load import load_scenario
 from tests.unit.fleet.on_ray import Nodes
 
 _LEAST = 6  # fewer blocks have no 95 % interval of a median
-_METRIC = "output_throughput"
+_STRETCH_S = 0.25
+_STRETCHES = 8
+_ORDER = (True, False, False, True)
+_AT_ONCE = 3
+_PROMPT = list(range(40, 88))
+_TOKENS = 900
+_WARM_UP_S = 20.0
+_ALONE_S = 60.0
 
 
 @contextmanager
@@ -60,52 +72,106 @@ def resume(processes: list[psutil.Process]) -> None:
         process.resume()
 
 
-def throughput(station: Station) -> float:
-    """Make one timed trial, and give its tokens per second."""
-    found = measure(Phase.PERFORMANCE, station)
-    (value,) = next(one.values for one in found.samples if one.metric == _METRIC)
-    return value
+class Stream:
+    """Requests that an engine answers one after another, a few at a time.
+
+    Attributes:
+        arrivals: When each token came.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.arrivals: list[float] = []
+        self._url = f"{server.servers[-1].url}/v1/completions"
+        self._body = {
+            "model": server.launch.served_name,
+            "prompt": _PROMPT,
+            "max_tokens": _TOKENS,
+            "ignore_eos": True,
+            "stream": True,
+        }
+        self._ended = Event()
+
+    @contextmanager
+    def flowing(self) -> Iterator[None]:
+        """Keep the engine busy."""
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            asking = [threads.submit(self._ask) for _ in range(_AT_ONCE)]
+            try:
+                yield
+            finally:
+                self._ended.set()
+        for one in asking:
+            one.result()
+
+    def _ask(self) -> None:
+        with httpx.Client(trust_env=False, timeout=60) as client:
+            while not self._ended.is_set():
+                with client.stream("POST", self._url, json=self._body) as answer:
+                    for line in answer.raise_for_status().iter_lines():
+                        if line.startswith("data: {"):
+                            self.arrivals.append(time.perf_counter())
 
 
-def log_ratio(station: Station, ray: list[psutil.Process], *, is_first: bool) -> float:
-    """Time a block.
+def log_ratio(stream: Stream, ray: list[psutil.Process], *, is_first: bool) -> float:
+    """Measure a block.
 
     Returns:
-        Logarithm of the throughput beside the host over that without.
+        Logarithm of the tokens per second beside the host over those without.
     """
-    held = {}
-    for beside in (is_first, not is_first):
+    seconds, tokens = {True: 0.0, False: 0.0}, {True: 0, False: 0}
+    for turn in range(_STRETCHES):
+        beside = _ORDER[turn % len(_ORDER)] == is_first
         (resume if beside else suspend)(ray)
-        held[beside] = throughput(station)
-    return float(np.log(held[True] / held[False]))
+        began, before = time.perf_counter(), len(stream.arrivals)
+        time.sleep(_STRETCH_S)
+        tokens[beside] += len(stream.arrivals) - before
+        seconds[beside] += time.perf_counter() - began
+    return float(np.log(tokens[True] / seconds[True] / (tokens[False] / seconds[False])))
+
+
+def share_of_a_processor(processes: list[psutil.Process]) -> float:
+    """Give how much of a processor these take while nothing is asked of them."""
+    resume(processes)
+    time.sleep(1.0)
+    pids = {one.pid for one in processes}
+    roots = [one.pid for one in processes if one.ppid() not in pids]
+    before = sum(map(processor_seconds, roots))
+    time.sleep(_ALONE_S)
+    return (sum(map(processor_seconds, roots)) - before) / _ALONE_S
+
+
+def said(ratios: list[float]) -> str:
+    """Say the median of what logarithms stand for, with its interval."""
+    interval = stats.quantile_test(ratios, p=0.5).confidence_interval(0.95)
+    low, middle, high = np.exp([interval.low, np.median(ratios), interval.high])
+    return f"{middle:.4f}, 95 % {low:.4f} to {high:.4f}"
 
 
 @click.command()
-@click.option("--blocks", type=click.IntRange(_LEAST), default=100, show_default=True)
+@click.option("--blocks", type=click.IntRange(_LEAST), default=300, show_default=True)
 @click.option("--scenario", "name", default="smoke/padded-graph-rows", show_default=True)
 @click.option("--build", default="cpu-0.27.1", show_default=True)
 def main(blocks: int, name: str, build: str) -> None:
     """Measure in blocks, and say the ratio with its interval."""
     root = home() / "scenarios"
     scenario = load_scenario(root / f"{name}.toml", root)
+    ratios: list[float] = []
     with (
         tempfile.TemporaryDirectory() as folder,
         Bench(scenario, [parse_label(build)], home() / "models", Path(folder), click.echo) as bench,
         idle_host() as ray,
     ):
         bench.make_ready(0)
-        station = Station(bench, 0, Path(folder))
-        throughput(station)  # the first trial of an engine is slower
-        ratios = []
-        for block in range(blocks):
-            ratios.append(log_ratio(station, ray, is_first=block % 2 == 0))
-            click.echo(f"block {block + 1}: {np.exp(ratios[-1]):.4f}")
-    interval = stats.quantile_test(ratios, p=0.5).confidence_interval(0.95)
-    low, middle, high = np.exp([interval.low, np.median(ratios), interval.high])
-    click.echo(
-        f"{len(ray)} processes of an idle host of Ray; with / without: {middle:.4f}, "
-        f"95 % {low:.4f} to {high:.4f}"
-    )
+        stream = Stream(bench.running(0).server)
+        with stream.flowing():
+            time.sleep(_WARM_UP_S)
+            for block in range(blocks):
+                ratios.append(log_ratio(stream, ray, is_first=block % 2 == 0))
+                if len(ratios) % 20 == 0:
+                    click.echo(f"{len(ratios)} blocks: {said(ratios)}")
+        share = share_of_a_processor(ray)
+    click.echo(f"{len(ray)} processes of an idle host of Ray; with / without: {said(ratios)}")
+    click.echo(f"alone they take {share:.2%} of a processor")
 
 
 if __name__ == "__main__":

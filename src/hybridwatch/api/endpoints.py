@@ -1,7 +1,7 @@
 """The answer to each question, made by what the verbs' ``--json`` is made by."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
@@ -9,19 +9,20 @@ from hybridwatch.api.paging import cut
 from hybridwatch.api.problem import ProblemError, missing
 from hybridwatch.api.queries import AlertsQuery, LevelsQuery, Nothing, RunsQuery, SeriesQuery
 from hybridwatch.api.view import Snapshot
+from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.points import Point
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import ComparisonError
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metric import metric_of
-from hybridwatch.report.jsonform import comparison_to_json
 from hybridwatch.report.record_list import ALONE, RunFilter, row_to_json
 from hybridwatch.store import read_run
+from hybridwatch.wording.report_json import comparison_to_json
 
 Named: TypeAlias = Mapping[str, str]
 """What stands in the path of a request, by name."""
-_OF_POINT: Final = ("run", "record", "started_at", "build", "release", "side", "value", "n")
 _KEY: Final = 16
 """Hexadecimal digits of a series' id."""
 
@@ -43,10 +44,14 @@ def run(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
     return _run(store, named)
 
 
-def report(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
+def report(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any] | bytes:
     """Give every verdict of a run of two builds."""
+    name = _run(store, named)["record"]
+    known = store.index.report(name)
+    if known is not None:
+        return known
     results = store.place.results
-    record = results / _run(store, named)["record"]
+    record = results / name
     try:
         judged = judge(*both_sides(record, read_run(record)), results)
     except ComparisonError as error:
@@ -74,13 +79,14 @@ def levels(store: Snapshot, named: Named, query: LevelsQuery) -> dict[str, Any]:
     one = _series(index).get(named["series"])
     if one is None:
         raise missing("series", "the id of a series", named["series"])
-    levels_here = _levels(index, one["scenario"], one["version"], one["testbed"])
-    frame = levels_here[one["metric"], one["statistic"]]
-    if query.build:
-        frame = frame[[build.startswith(query.build) for build in frame["build"].tolist()]]
-    sides = zip(frame["run"].tolist(), frame["side"].tolist(), strict=True)
-    page = cut([f"{run}#{side}" for run, side in sides], query)
-    return {"series": one, "items": _points(frame.iloc[page.start : page.end]), "next": page.next}
+    every = _points(index, *(one[name] for name in CELL))
+    found = [point for point in every if point.build.startswith(query.build)]
+    page = cut([f"{point.run_id}#{point.side}" for point in found], query)
+    items = [
+        {**point._asdict(), "started_at": point.started_at.isoformat()}
+        for point in found[page.start : page.end]
+    ]
+    return {"series": one, "items": items, "next": page.next}
 
 
 def alerts(store: Snapshot, _: Named, query: AlertsQuery) -> dict[str, Any]:
@@ -135,19 +141,10 @@ def _runs(index: Index, /) -> Mapping[str, dict[str, Any]]:
 
 
 @kept_of_one_index
-def _levels(
-    index: Index, /, scenario: str, version: int, testbed: str
-) -> Mapping[tuple[str, str], Any]:
-    """Give the levels of all series of a scenario: to ask for one takes nearly as long."""
-    return index.levels(scenario, version, testbed)
-
-
-def _points(levels: Any) -> list[dict[str, Any]]:
-    # Column by column: row by row takes as long again as the question to the database.
-    columns = {name: levels[name].tolist() for name in _OF_POINT}
-    columns["started_at"] = [time.isoformat() for time in columns["started_at"]]
-    names = ("run_id", *_OF_POINT[1:])
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+def _points(
+    index: Index, /, scenario: str, version: int, testbed: str, metric: str, statistic: str
+) -> Sequence[Point]:
+    return index.points(scenario, version, testbed, metric, statistic)
 
 
 @kept_of_one_index

@@ -23,7 +23,8 @@ class Route:
 
     Attributes:
         path: Below the prefix; names in braces are given to ``answer``.
-        answer: Makes the answer: of the store, the names in the path, and the parameters.
+        answer: Makes the answer: of the store, the names in the path, and the parameters; as
+            plain values, or as JSON where it lies ready.
         query: What may be asked.
         schema: What is answered.
         stamp: Of the store and the names in the path: what changes when the answer does. It costs
@@ -33,7 +34,7 @@ class Route:
     """
 
     path: str
-    answer: Callable[[Snapshot, endpoints.Named, Any], dict[str, Any]]
+    answer: Callable[[Snapshot, endpoints.Named, Any], dict[str, Any] | bytes]
     query: type[queries.Nothing]
     schema: type[BaseModel]
     stamp: Callable[[Snapshot, endpoints.Named], str] = endpoints.stamp_of_store

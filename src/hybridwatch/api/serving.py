@@ -73,7 +73,10 @@ class Desk:
         tag = tag_of(f"{_VERSION} {route.stamp(store, named)} {asked}".encode())
 
         def made() -> bytes:
-            return json.dumps(route.answer(store, named, query), allow_nan=False).encode()
+            answer = route.answer(store, named, query)
+            if isinstance(answer, bytes):
+                return answer
+            return json.dumps(answer, allow_nan=False).encode()
 
         known = request.headers.get("if-none-match", "")
         return tagged(tag, known, lambda: self.kept.get(tag, made))

@@ -18,9 +18,9 @@ from hybridwatch.cli.sides import (
     takes_records,
 )
 from hybridwatch.report.caught import bugs_caught
-from hybridwatch.report.jsonform import comparison_to_json
 from hybridwatch.report.table import print_table
 from hybridwatch.watch.judging import save
+from hybridwatch.wording.report_json import comparison_to_json
 
 _BAD_NEWS = 1
 

@@ -21,8 +21,8 @@ from hybridwatch.fleet.overview import HostLine, Overview, host_json, read_overv
 from hybridwatch.fleet.placing import Standing
 from hybridwatch.fleet.roll import Roll
 from hybridwatch.report.escape import one_line
-from hybridwatch.report.numbers import age
 from hybridwatch.report.sentence import plural
+from hybridwatch.wording.numbers import age
 
 
 @click.command(

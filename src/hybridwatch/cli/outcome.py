@@ -23,12 +23,13 @@ from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.report.caught import bugs_caught, readings_of, seen_by
 from hybridwatch.report.escape import one_line
-from hybridwatch.report.jsonform import known_bad_to_json, to_json
+from hybridwatch.report.jsonform import known_bad_to_json
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenario.scenario import Expect, Scenario
 from hybridwatch.store import write_run
 from hybridwatch.watch.judging import save
+from hybridwatch.wording.report_json import to_json
 
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
 _PREFIXES: Final = {Phase.CONTRACT: "contract.", Phase.ACCURACY: "accuracy."}

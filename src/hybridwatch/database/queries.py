@@ -16,11 +16,14 @@ from sqlalchemy import ColumnElement, Select, func, select
 from hybridwatch.database.connection import Database
 from hybridwatch.database.frames import Series, frame_of, lines_of, plain, with_group
 from hybridwatch.database.level_statements import CELL, counted_cells, every_level, last_medians
+from hybridwatch.database.points import POINTS, Point, point_of
+from hybridwatch.database.reading import unpacked
 from hybridwatch.database.schema import (
     LEVEL,
     PAIR,
     QUESTION,
     RECORD,
+    REPORT,
     RUN,
     SERIES,
     SIDE,
@@ -38,7 +41,7 @@ from hybridwatch.database.statements import (
     question_columns,
     tallied,
 )
-from hybridwatch.database.writing import made_anew, rules_of
+from hybridwatch.database.writing import made_anew, rules_of, standing_rules
 from hybridwatch.errors import DatabaseError
 
 _TIMES: Final = ("started_at", "committed_at")
@@ -329,6 +332,31 @@ class Index:
             for part in parts
         }
 
+    def points(
+        self, scenario: str, version: int, testbed: str, metric: str, statistic: str
+    ) -> Sequence[Point]:
+        """Give the levels of one series as plain rows, oldest first; none when there is none."""
+        cell = (scenario, int(version), testbed, metric, statistic)
+        given = {**dict(zip(CELL, cell, strict=True)), "last": self._last}
+        return [point_of(row) for row in self._rows(POINTS, given)]
+
+    def report(self, record: str) -> bytes | None:
+        """Give the JSON of a run's report, as ``compare --json`` prints it, in UTF-8.
+
+        Args:
+            record: Its path below the results folder.
+
+        Returns:
+            ``None`` where there is none: the run has one build, or cannot be judged.
+        """
+        wanted = (
+            select(REPORT.c.json)
+            .join_from(REPORT, RECORD, RECORD.c.id == REPORT.c.record)
+            .where(RECORD.c.path == record, RECORD.c.id <= self._last)
+        )
+        found = self._rows(wanted)
+        return unpacked(found[0][0]) if found else None
+
     def sparklines(self, n: int) -> pd.DataFrame:
         """Give the contender's last medians in each cell of the overview.
 
@@ -379,13 +407,18 @@ class Index:
         return found[[*shared, "baseline", "contender", "place", "metric", "statistic", *OWN[1:]]]
 
     def _frame(self, wanted: Select[Any]) -> pd.DataFrame:
+        return frame_of(wanted, self._rows(wanted))
+
+    def _rows(
+        self, wanted: Select[Any], given: Mapping[str, Any] | None = None
+    ) -> Sequence[tuple[Any, ...]]:
         with self.database.reading() as connection:
-            if rules_of(connection) != self._rules:
+            if standing_rules(connection) != self._rules:
                 raise DatabaseError(made_anew(self.database))
             # As the driver gives them: nothing here is another type in Python than in the database,
             # and rows of SQLAlchemy's own take three times as long.
-            rows = connection.execute(wanted).cursor.fetchall()
-        return frame_of(wanted, rows)
+            rows: Sequence[tuple[Any, ...]] = connection.execute(wanted, given).cursor.fetchall()
+            return rows
 
 
 def _placed(levels: pd.DataFrame) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Double,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     SmallInteger,
@@ -29,7 +30,7 @@ from sqlalchemy import (
 
 from hybridwatch.database.column_types import Moment, Utc
 
-ROWS_VERSION: Final = 4
+ROWS_VERSION: Final = 5
 """Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns or
 other numbers of a trial. Every database then makes what is derived again."""
 
@@ -181,6 +182,15 @@ VERDICT: Final = Table(
     sqlite_with_rowid=False,
 )
 
+REPORT: Final = Table(
+    "report",
+    METADATA,
+    Column("record", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("json", LargeBinary, nullable=False),
+)
+"""What ``compare --json`` prints of a run of two builds, compressed (zlib): made by the way where
+the run is judged, for to judge it again takes fifty times as long as to read this."""
+
 DERIVED: Final[Sequence[Table]] = (
     RULES,
     RECORD,
@@ -192,10 +202,11 @@ DERIVED: Final[Sequence[Table]] = (
     VALUE,
     QUESTION,
     VERDICT,
+    REPORT,
 )
 """Made of records alone. ``rules`` comes first: what has no rules is made again."""
 
-OF_RECORD: Final[Sequence[Table]] = (RUN, SIDE, LEVEL, VERDICT)
+OF_RECORD: Final[Sequence[Table]] = (RUN, SIDE, LEVEL, VERDICT, REPORT)
 """Tables of which a record's rows go with it; those of ``value`` lie by series."""
 
 ACT: Final = Table(

@@ -15,6 +15,7 @@ from hybridwatch.database.schema import (
     PAIR,
     QUESTION,
     RECORD,
+    REPORT,
     RULES,
     RUN,
     SERIES,
@@ -24,6 +25,7 @@ from hybridwatch.database.schema import (
 )
 from hybridwatch.database.stamps import Stamp
 
+_STANDING: Final = select(RULES.c.digest)
 _AT_A_TIME: Final = 500
 """Parameters of one statement; databases have a limit."""
 
@@ -32,7 +34,12 @@ def rules_of(connection: Connection) -> str:
     """Name the rules by which what is derived was made; empty where nothing is."""
     if not inspect(connection).has_table(RULES.name):
         return ""
-    return connection.scalar(select(RULES.c.digest)) or ""
+    return standing_rules(connection)
+
+
+def standing_rules(connection: Connection) -> str:
+    """Give the same of tables that are known to be there, which costs a third."""
+    return connection.scalar(_STANDING) or ""
 
 
 def made_anew(database: Database) -> str:
@@ -102,6 +109,7 @@ def add(connection: Connection, found: Sequence[RecordRows]) -> None:
     _insert(connection, LEVEL, [row for one in runs for row in _levels(*one, series, pairs)])
     _insert(connection, VALUE, sorted(_values(runs, series), key=lambda row: row["series"]))
     _insert(connection, VERDICT, [row for one in runs for row in _verdicts(*one, questions, pairs)])
+    _insert(connection, REPORT, [{"record": n, "json": w.report} for n, w, _ in runs if w.report])
 
 
 def _numbers(connection: Connection, records: Sequence[Row]) -> Mapping[str, int]:

@@ -14,9 +14,9 @@ import plotly.graph_objects as go
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.figures.base import base_figure, escaped
 from hybridwatch.metric import Direction, Kind
-from hybridwatch.report import numbers
 from hybridwatch.report.reason_text import band_of
 from hybridwatch.report.sentence import change_of, name_of
+from hybridwatch.wording import numbers
 
 _COLOURS: Final = {
     Verdict.REGRESSION: "#d4483b",

@@ -14,7 +14,7 @@ from hybridwatch.figures.release_marks import AXIS, Mark, fitting, labels, marks
 from hybridwatch.figures.trials import COLOURS, HOVERS, SIDES, SYMBOLS, room_of, upright_axis
 from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metric import Metric
-from hybridwatch.report import numbers
+from hybridwatch.wording import numbers
 
 _HEIGHT: Final = 350
 _WORSE: Final = "#D9480F"

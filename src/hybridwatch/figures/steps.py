@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from hybridwatch.figures.base import base_figure, escaped
 from hybridwatch.figures.trials import room_of
 from hybridwatch.metric import Unit
-from hybridwatch.report import numbers
+from hybridwatch.wording import numbers
 
 _SIDES: Final = ("#2383C4", "#D9731A")
 _DASHES: Final = ("solid", "dot")

@@ -25,8 +25,8 @@ from hybridwatch.notify.message import Content, Shown
 from hybridwatch.notify.topic import Standing, Topic
 from hybridwatch.pages.address import address
 from hybridwatch.report.alert_text import CLOSED, alert_text, change_of, own_report
-from hybridwatch.report.labels import plural
 from hybridwatch.triage import Alert, Seen, SeenPart, Since, Status, since
+from hybridwatch.wording.labels import plural
 
 _STANDINGS: Final = {
     Status.OPEN: Standing.OPEN,

@@ -11,9 +11,9 @@ from hybridwatch.analysis.cause import Part
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.report import numbers
-from hybridwatch.report.cause_text import CauseText, cause_text
 from hybridwatch.triage import CONTROL, Alert, Deed, Story
+from hybridwatch.wording import numbers
+from hybridwatch.wording.cause_text import CauseText, cause_text
 
 CLOSED: Final[Mapping[Deed, str]] = {
     Deed.ACCEPT: "expected",

@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 from hybridwatch.analysis.blindness import Blindness, BlindSpot
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.report import numbers
-from hybridwatch.report.labels import name_of, plural
+from hybridwatch.wording import numbers
+from hybridwatch.wording.labels import name_of, plural
 
 MOST_TRIALS: Final = 1000
 """The most that one run makes."""

@@ -14,9 +14,9 @@ from hybridwatch.analysis.change_point import ChangePoint, History, State
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction, Kind
-from hybridwatch.report import numbers
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural
+from hybridwatch.wording import numbers
 
 DETECTION_SCHEMA: Final = 1
 _NAMED: Final = 4

@@ -11,9 +11,9 @@ from hybridwatch.analysis.cost import Cost
 from hybridwatch.analysis.gpu_findings import QUANTITIES, Evidence, Figure, Judged, Quantity, Row
 from hybridwatch.metric import Kind
 from hybridwatch.record.identity import Testbed
-from hybridwatch.report import numbers
 from hybridwatch.report.escape import as_code, as_item, escape
 from hybridwatch.report.sentence import plural
+from hybridwatch.wording import numbers
 
 _OWED: Final = "owed"
 _IMPOSSIBLE: Final = "none: this release does not come up, or the fix cannot be put into it"

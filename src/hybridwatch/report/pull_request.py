@@ -22,10 +22,10 @@ from hybridwatch.report import sentence
 from hybridwatch.report.blind_text import blind_sentence, settling
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.cause_rows import code, first_death, grouped, render_log, render_rows
-from hybridwatch.report.cause_text import cause_text
 from hybridwatch.report.escape import as_item, escape, fenced, in_html, one_line
 from hybridwatch.report.length_limit import Page, Part, page_of
 from hybridwatch.report.markdown import render_comment
+from hybridwatch.wording.cause_text import cause_text
 
 LIMIT: Final = 65_535
 """GitHub takes 65,536 characters in a comment, and one less in the summary of a check. Counted in

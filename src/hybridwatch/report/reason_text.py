@@ -6,8 +6,8 @@ from typing import Final
 from hybridwatch.analysis.compare_trials import COUNT_BAND
 from hybridwatch.analysis.verdict import Comparison, Design, TokenChange, Verdict
 from hybridwatch.metric import Kind
-from hybridwatch.report import numbers
-from hybridwatch.report.labels import plural
+from hybridwatch.wording import numbers
+from hybridwatch.wording.labels import plural
 
 _LEAST_DIGITS: Final = 3
 _MOST_DIGITS: Final = 17

@@ -18,12 +18,12 @@ from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor
 from hybridwatch.metric import Kind
 from hybridwatch.record.lasting import lasting_label
 from hybridwatch.record.run import Looks
-from hybridwatch.report import numbers
-from hybridwatch.report.cause_text import cause_sentence
-from hybridwatch.report.labels import centers_of as centers_of
-from hybridwatch.report.labels import change_of as change_of
-from hybridwatch.report.labels import name_of as name_of
-from hybridwatch.report.labels import plural as plural
+from hybridwatch.wording import numbers
+from hybridwatch.wording.cause_text import cause_sentence
+from hybridwatch.wording.labels import centers_of as centers_of
+from hybridwatch.wording.labels import change_of as change_of
+from hybridwatch.wording.labels import name_of as name_of
+from hybridwatch.wording.labels import plural as plural
 
 MARKS: Final = {
     Verdict.REGRESSION: "\u2716",

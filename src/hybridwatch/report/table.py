@@ -19,9 +19,10 @@ from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.record.run import Run
 from hybridwatch.record.side_names import side_names
-from hybridwatch.report import numbers, sentence
+from hybridwatch.report import sentence
 from hybridwatch.report.escape import last_lines, one_line
 from hybridwatch.report.tradeoff_text import tradeoff_lines
+from hybridwatch.wording import numbers
 
 STYLES: Final = {
     Verdict.REGRESSION: "bold red",

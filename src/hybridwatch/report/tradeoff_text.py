@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Stretch, Tradeoff
-from hybridwatch.report import numbers
+from hybridwatch.wording import numbers
 
 KNOBS: Final[Mapping[str, str]] = {
     "max_concurrency": "requests in flight",

@@ -11,7 +11,6 @@ from hybridwatch.analysis.replay import (
 from hybridwatch.analysis.report import Terms
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.history.judge import Chosen, Judged, judge_on
-from hybridwatch.report.jsonform import to_json
 from hybridwatch.store import (
     StoredVerdict,
     read_side,
@@ -20,6 +19,7 @@ from hybridwatch.store import (
     results_of,
     write_verdict,
 )
+from hybridwatch.wording.report_json import to_json
 
 
 def save(results: Path, judged: Judged) -> Path:

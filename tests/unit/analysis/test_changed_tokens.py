@@ -19,8 +19,8 @@ from hybridwatch.record.completion import (
     NEAR_TIE_ONE_ARITHMETIC,
 )
 from hybridwatch.record.run import Failure
-from hybridwatch.report.cause_text import cause_sentence
 from hybridwatch.report.reason_text import because
+from hybridwatch.wording.cause_text import cause_sentence
 from tests.builders import BASELINE, CONTENDER, NEWER, TESTBED, a_build, a_run
 from tests.completions import a_run_that_said, said
 

@@ -17,7 +17,7 @@ from hybridwatch.analysis.replay import (
     parameters_of,
 )
 from hybridwatch.errors import ComparisonError
-from hybridwatch.report.jsonform import to_json
+from hybridwatch.wording.report_json import to_json
 from tests.situations import SITUATIONS
 
 

@@ -15,8 +15,8 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metric.catalogue import METRICS
 from hybridwatch.record import completion
 from hybridwatch.record.run import Run
-from hybridwatch.report.jsonform import to_json
 from hybridwatch.store import list_records, read_run
+from hybridwatch.wording.report_json import to_json
 from tests.builders import BASELINE, CONTENDER, NEWER, STARTED, a_run, noisy
 from tests.completions import a_run_that_said, said
 from tests.curves import a_swept_run, even, tilted

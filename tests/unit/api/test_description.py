@@ -152,7 +152,9 @@ def test_an_answer_off_its_schema_is_seen(results, path, monkeypatch) -> None:
     right = {route.path: route.answer for route in ROUTES}[path]
 
     def planted(*asked: Any) -> dict[str, Any]:
-        return right(*asked) | {"scenario": 1}
+        answer = right(*asked)
+        assert isinstance(answer, dict)
+        return answer | {"scenario": 1}
 
     changed = tuple(replace(one, answer=planted) if one.path == path else one for one in ROUTES)
     monkeypatch.setattr("hybridwatch.api.app.ROUTES", changed)

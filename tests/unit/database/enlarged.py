@@ -19,7 +19,7 @@ import click
 from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.schema import LEVEL, RECORD, RUN, SIDE, VALUE, VERDICT
+from hybridwatch.database.schema import LEVEL, RECORD, REPORT, RUN, SIDE, VALUE, VERDICT
 from hybridwatch.database.url import url_of
 from hybridwatch.store import list_records, read_run
 from tests.unit.database.synthetic import REVISION
@@ -37,7 +37,7 @@ def enlarge(results: Path, times: int) -> int:
         last = connection.scalar(select(func.max(RECORD.c.id))) or 0
         for number in range(1, times):
             _link(records, number)
-            for table in (RECORD, RUN, SIDE, LEVEL, VALUE, VERDICT):
+            for table in (RECORD, RUN, SIDE, LEVEL, VALUE, VERDICT, REPORT):
                 _repeat(connection, table, last, number)
         if connection.dialect.name == "postgresql":
             newest = select(func.max(RECORD.c.id)).scalar_subquery()

@@ -1,15 +1,19 @@
+import json
 from datetime import timedelta
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.points import Point
 from hybridwatch.database.statements import STANDING
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.record.run import Phase
-from hybridwatch.store import write_run
+from hybridwatch.store import read_run, write_run
+from hybridwatch.wording.report_json import comparison_to_json
 from tests.builders import BASELINE, CONTENDER, SCENARIO, STARTED, TESTBED, a_run, with_failures
 from tests.unit.database.stores import add, opened
 
@@ -202,3 +206,42 @@ def test_levels_of_a_scenario_are_those_of_its_series(tmp_path):
         expected = index.series(scenario, version, testbed, metric, statistic).levels
         pd.testing.assert_frame_equal(found, expected)
     assert index.levels("smoke/none", 1, testbed) == {}
+
+
+def test_points_of_a_series_are_its_levels(tmp_path):
+    for number in (2, 0, 1):
+        add(tmp_path, number)
+    index = opened(tmp_path).index
+    for cell in index.cells()[list(CELL)].itertuples(index=False, name=None):
+        levels = index.series(*cell).levels.rename(columns={"run": "run_id"})
+        points = index.points(*cell)
+        expected = levels[list(Point._fields)].itertuples(index=False, name=None)
+        assert [tuple(point) for point in points] == list(expected)
+        assert points
+    assert index.points("smoke/none", 1, TESTBED.id, "ttft", "median") == []
+
+
+def test_report_is_that_of_the_record(tmp_path):
+    for number, slower in enumerate((1.0, 1.5)):
+        add(tmp_path, number, slower=slower)
+    index = opened(tmp_path).index
+    for name in index.roles():
+        body = index.report(name)
+        assert body is not None
+        expected = comparison_to_json(report_of(read_run(tmp_path / name)))
+        assert body.decode() == json.dumps(expected)
+    assert index.report("records/none.json") is None
+
+
+def test_report_goes_with_its_record(tmp_path):
+    path = add(tmp_path, 0)
+    before = opened(tmp_path).index
+    name = str(path.relative_to(tmp_path))
+    assert before.report(name)
+    path.unlink()
+    assert opened(tmp_path).index.report(name) is None
+
+
+def test_run_of_one_build_has_no_report(tmp_path):
+    path = write_run(tmp_path, a_run({"ttft": (1.0, 2.0)}))
+    assert opened(tmp_path).index.report(str(path.relative_to(tmp_path))) is None

@@ -1,5 +1,6 @@
 """Derived rows move only together with ROWS_VERSION, or with the rules."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from sqlalchemy.schema import CreateTable
 
 from hybridwatch.analysis.rules_version import RULES_VERSION
-from hybridwatch.database.reading import read_rows
+from hybridwatch.database.reading import read_rows, unpacked
 from hybridwatch.database.schema import DERIVED, ROWS_VERSION
 from hybridwatch.database.stamps import list_stamped
 from tests.unit.database.stores import add
@@ -31,7 +32,8 @@ def rows_of(results: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, listed in list_stamped(results).items():
         rows = asdict(read_rows(name, listed))
-        found[name] = rows | {"record": rows["record"]["broken"]}
+        report = json.loads(unpacked(rows["report"])) if rows["report"] else None
+        found[name] = rows | {"record": rows["record"]["broken"], "report": report}
     return found
 
 

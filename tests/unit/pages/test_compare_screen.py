@@ -32,9 +32,9 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.record.run import Run
-from hybridwatch.report import numbers
 from hybridwatch.report.sentence import headline, name_of
 from hybridwatch.store import list_records, read_run, write_run
+from hybridwatch.wording import numbers
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import (
     REGRESSED,

@@ -49,7 +49,6 @@ from hybridwatch.report.jsonform import (
     findings_to_json,
     gate_to_json,
     known_bad_to_json,
-    to_json,
 )
 from hybridwatch.report.record_list import records_to_json
 from hybridwatch.report.replay import replay_to_json
@@ -57,6 +56,7 @@ from hybridwatch.search.exact import Answer, Place
 from hybridwatch.store import Intake, Stored
 from hybridwatch.store.integrity import StoreCheck
 from hybridwatch.store.retention import Plan, Removal, What
+from hybridwatch.wording.report_json import to_json
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.curves import a_swept_run, even, tilted

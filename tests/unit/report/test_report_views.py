@@ -18,10 +18,11 @@ from hybridwatch.metric import Kind, metric_of
 from hybridwatch.metric.catalogue import EXPLAINING, METRICS
 from hybridwatch.report import sentence
 from hybridwatch.report.escape import as_item, escape, fenced
-from hybridwatch.report.jsonform import gate_to_json, to_json
+from hybridwatch.report.jsonform import gate_to_json
 from hybridwatch.report.markdown import render_comment
 from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenario.load import find
+from hybridwatch.wording.report_json import to_json
 from tests.builders import BASELINE, Trials, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
 

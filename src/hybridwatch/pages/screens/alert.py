@@ -38,12 +38,12 @@ from hybridwatch.pages.screens.run import changed_answers, comparisons_table, tr
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.record.lasting import is_lasting
-from hybridwatch.report import numbers
 from hybridwatch.report.alert_text import alert_text, change_of, is_control, own_report, rank_of
 from hybridwatch.report.sentence import plural, repeat_command
 from hybridwatch.store import Broken
 from hybridwatch.triage import Alert, Change, Deed, Ruling
 from hybridwatch.triage import Entry as Act
+from hybridwatch.wording import numbers
 
 _STORY_OPEN: Final = 8
 _LOG_LINES: Final = 40

@@ -35,9 +35,9 @@ from hybridwatch.pages.screens.pair import (
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.run import Run
-from hybridwatch.report import numbers
 from hybridwatch.report.run_notes import notes_of
 from hybridwatch.report.sentence import headline, name_of, plural, reason
+from hybridwatch.wording import numbers
 
 _TITLE: Final = "Compare"
 _FOREST: Final = "Change of each metric against its margin"

@@ -10,9 +10,9 @@ from hybridwatch.figures.curve import figure_curves
 from hybridwatch.figures.trials import SIDES
 from hybridwatch.pages.document import Block, Cell, Chart, Column, Paragraph, Section, Table
 from hybridwatch.record.run import Run
-from hybridwatch.report.numbers import ABSENT
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.tradeoff_text import KNOBS, objective_of, output_of, rate, tradeoff_lines
+from hybridwatch.wording.numbers import ABSENT
 
 _TITLE: Final = "Throughput against interactivity"
 _LOADS: Final = "Every load"

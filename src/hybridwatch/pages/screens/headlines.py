@@ -10,8 +10,8 @@ from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.history.runs import Row
-from hybridwatch.report.cause_text import cause_sentence
 from hybridwatch.report.sentence import summary
+from hybridwatch.wording.cause_text import cause_sentence
 
 _READ: Final = ("scenario", "metric", "statistic", "verdict", "effect", "gate")
 

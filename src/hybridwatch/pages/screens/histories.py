@@ -9,8 +9,8 @@ from hybridwatch.figures.lines import figure_lines
 from hybridwatch.history.lines import Line
 from hybridwatch.metric import Metric
 from hybridwatch.pages.document import Block, Chart, Columns, Heading, Kind, Notice, Paragraph
-from hybridwatch.report import numbers
 from hybridwatch.report.sentence import plural
+from hybridwatch.wording import numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,11 +45,11 @@ from hybridwatch.pages.screens.overview_news import news_section
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.record.role import Role
-from hybridwatch.report import numbers
 from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.sentence import plural
 from hybridwatch.triage import Status
+from hybridwatch.wording import numbers
 
 _RUNS_BACK: Final = 16
 _NAMED: Final = 3

@@ -32,8 +32,8 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report import numbers
 from hybridwatch.report.sentence import plural
+from hybridwatch.wording import numbers
 
 _ROWS: Final = 30
 _QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)

@@ -26,8 +26,8 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens.alerting import engine_message
 from hybridwatch.pages.screens.overview_grid import history_of, several
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.cause_text import cause_text
 from hybridwatch.report.sentence import plural
+from hybridwatch.wording.cause_text import cause_text
 
 _SHOWN: Final = 12
 """Changes that are shown at once; a bad night has hundreds."""

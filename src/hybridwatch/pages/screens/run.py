@@ -38,11 +38,11 @@ from hybridwatch.pages.screens.curve import curve_blocks
 from hybridwatch.pages.screens.empty import broken_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.seal import NO_DIGEST
-from hybridwatch.report import numbers
 from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
 from hybridwatch.report.sentence import centers_of, headline, name_of, plural, reason
 from hybridwatch.store import Broken
+from hybridwatch.wording import numbers
 
 _SIBLINGS: Final = 100
 """Runs of the same scenario that can be changed to from here, the newest."""

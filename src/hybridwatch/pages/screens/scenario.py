@@ -44,8 +44,8 @@ from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
-from hybridwatch.report import numbers
 from hybridwatch.report.sentence import plural
+from hybridwatch.wording import numbers
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
 """What is drawn when nobody says what, as far as there is room."""

@@ -11,8 +11,8 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.pages.document import Document, When
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.report.numbers import age
 from hybridwatch.store import Broken
+from hybridwatch.wording.numbers import age
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.role import Role
-from hybridwatch.report import numbers
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.wording import numbers
 
 _MARKS: Final[Mapping[Sight, str]] = {
     Sight.MISSED: "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",

@@ -43,9 +43,9 @@ from hybridwatch.pages.screens.pair import (
 )
 from hybridwatch.pages.screens.run import comparisons_table
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.numbers import ABSENT, duration
 from hybridwatch.report.sentence import plural
 from hybridwatch.store import Broken
+from hybridwatch.wording.numbers import ABSENT, duration
 
 _TITLE: Final = "CPU sync"
 _SIDES: Final = ("baseline", "contender")

@@ -1,7 +1,7 @@
 """How a comparison is named and its numbers are written, for every sentence and every table."""
 
 from hybridwatch.analysis.verdict import Comparison
-from hybridwatch.report import numbers
+from hybridwatch.wording import numbers
 
 
 def name_of(comparison: Comparison) -> str:

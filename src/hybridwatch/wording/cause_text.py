@@ -10,8 +10,8 @@ from hybridwatch.analysis.cause import TYPICAL, Area, Cause, Part
 from hybridwatch.analysis.death import Death, death_of
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.metric import Kind, metric_of
-from hybridwatch.report import numbers
-from hybridwatch.report.labels import centers_of, plural
+from hybridwatch.wording import numbers
+from hybridwatch.wording.labels import centers_of, plural
 
 _WHAT: Final = {
     Area.ENGINE: ("The engine failed", "The engine works again"),

@@ -5,7 +5,7 @@ import pytest
 
 from hybridwatch.analysis.verdict import Comparison, Interval, Verdict
 from hybridwatch.metric import metric_of
-from hybridwatch.report import numbers
+from hybridwatch.wording import numbers
 
 
 def a_comparison(metric: str, effect: float | None, interval: Interval | None = None) -> Comparison:

@@ -7,7 +7,7 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.record.run import Failure, Phase
-from hybridwatch.report.cause_text import cause_sentence, cause_text
+from hybridwatch.wording.cause_text import cause_sentence, cause_text
 from tests.broken_engines import (
     AGAIN,
     DEATH,

@@ -1,0 +1,1 @@
+"""A report in words and as JSON, as every place that shows or keeps one has it."""
