@@ -12,9 +12,9 @@ from hybridwatch.calibration.sweeps import Pace, made_up_curve
 from hybridwatch.calibration.sweeps import even as even
 from hybridwatch.calibration.sweeps import slower as slower
 from hybridwatch.calibration.sweeps import tilted as tilted
-from hybridwatch.metric.catalogue import CURVE_AREA
+from hybridwatch.metric.catalogue import CURVE_AREA, DUET_CURVE_AREA
 from hybridwatch.record.curve import area_of, places_of
-from hybridwatch.record.run import Curve, Run, Trial
+from hybridwatch.record.run import Clock, Curve, Run, Trial
 from tests.builders import a_comparison
 
 SLO = {"ttft": 0.1, "tpot": 0.03}
@@ -27,6 +27,7 @@ def a_swept_run(
     seed: int = 3,
     slo: Mapping[str, float] = SLO,
     joules: float | None = None,
+    duet: bool = False,
 ) -> Run:
     """A run of a sweep whose trials all scatter alike, and whose points scatter by themselves."""
     rng = np.random.default_rng(seed)
@@ -38,8 +39,10 @@ def a_swept_run(
         for _ in range(trials)
     ]
     areas = [[_area(per_side[at]) for per_side in curves] for at in range(len(sides))]
-    run = a_comparison(*({CURVE_AREA: values} for values in areas))
-    return replace(run, trials=tuple(_with(trial, curves) for trial in run.trials))
+    metric = DUET_CURVE_AREA if duet else CURVE_AREA
+    run = a_comparison(*({metric: values} for values in areas))
+    clock: Clock = "processor" if duet else "wall"
+    return replace(run, trials=tuple(_with(trial, curves, clock) for trial in run.trials))
 
 
 def tradeoff_in(report: Report) -> Tradeoff:
@@ -54,5 +57,6 @@ def _area(curve: Curve) -> float:
     return area_of(places)
 
 
-def _with(trial: Trial, curves: list[list[Curve]]) -> Trial:
-    return replace(trial, curve=curves[trial.index // len(curves[0])][trial.side])
+def _with(trial: Trial, curves: list[list[Curve]], clock: Clock) -> Trial:
+    curve = curves[trial.index // len(curves[0])][trial.side]
+    return replace(trial, curve=replace(curve, clock=clock))

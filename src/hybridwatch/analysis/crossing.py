@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.blocks import blocks_of
-from hybridwatch.analysis.curves import curve_of, swept_trials
+from hybridwatch.analysis.curves import curve_of, swept_in, swept_trials
 from hybridwatch.analysis.machine_state import is_restless
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import pair_of
@@ -25,7 +25,7 @@ from hybridwatch.analysis.signed_rank import signed_rank_p
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.tradeoff import Better, SideCurve, Stretch, Tradeoff
 from hybridwatch.metric import metric_of
-from hybridwatch.metric.catalogue import CURVE_AREA
+from hybridwatch.metric.catalogue import CURVE_AREA, DUET_CURVE_AREA
 from hybridwatch.record.curve import Place
 from hybridwatch.record.run import Phase
 
@@ -49,7 +49,8 @@ def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tra
         return None
     old, new = swept_trials(baseline), swept_trials(contender)
     common = _common(left, right)
-    metric = metric_of(CURVE_AREA)
+    phase = swept_in(baseline)
+    metric = metric_of(DUET_CURVE_AREA if phase is Phase.DUET else CURVE_AREA)
     held_back = is_restless(pair_of(Subject(metric, metric.kind.statistic), baseline, contender))
     if common is None or held_back:
         return Tradeoff(left, right, common)
@@ -85,7 +86,7 @@ def _better(
     new: Mapping[int, float],
     bar: float,
 ) -> Better | None:
-    blocks = blocks_of(baseline, contender, Phase.PERFORMANCE, old, new)
+    blocks = blocks_of(baseline, contender, swept_in(baseline), old, new)
     if not old or not new or (blocks is not None and not blocks.n):
         return None
     if blocks is None:

@@ -1,7 +1,7 @@
 """The curve of one side of a sweep: each load as a point, with a band over the trials."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ BAND: Final = 0.8
 def swept_trials(side: OneSide) -> dict[int, tuple[Place, ...]]:
     """Give the places of each trial of a side that went through loads, by the trial's index."""
     found = {}
-    for trial in side.trials(Phase.PERFORMANCE):
+    for trial in _trials(side):
         places = places_of(trial.curve) if trial.curve is not None else None
         if places is not None:
             found[trial.index] = places
@@ -29,7 +29,7 @@ def swept_trials(side: OneSide) -> dict[int, tuple[Place, ...]]:
 def curve_of(side: OneSide) -> SideCurve | None:
     """Lay out the curve of a side; ``None`` where no trial of it went through loads."""
     indices = swept_trials(side)
-    trials = [trial for trial in side.trials(Phase.PERFORMANCE) if trial.index in indices]
+    trials = [trial for trial in _trials(side) if trial.index in indices]
     curves = list(_curves(trials))
     if not curves:
         return None
@@ -42,7 +42,18 @@ def curve_of(side: OneSide) -> SideCurve | None:
                 by_load[point.load].append(seen)
     first = curves[0]
     points = tuple(_load_point(load, by_load[load]) for load in sorted(by_load))
-    return SideCurve(side.build.label, first.knob, first.gpus, first.slo, len(curves), points)
+    return SideCurve(
+        side.build.label, first.knob, first.gpus, first.slo, len(curves), points, first.clock
+    )
+
+
+def swept_in(side: OneSide) -> Phase:
+    """Say in which phase a side went through loads: a duet measures nothing else."""
+    return Phase.DUET if side.trials(Phase.DUET) else Phase.PERFORMANCE
+
+
+def _trials(side: OneSide) -> Sequence[Trial]:
+    return side.trials(swept_in(side))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from typing import Final
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metric import Kind, Metric, metric_of
-from hybridwatch.metric.catalogue import DUET_CPU_TIME, METRICS, WRONG_ANSWERS
+from hybridwatch.metric.catalogue import DUET_CPU_TIME, DUET_CURVE_AREA, METRICS, WRONG_ANSWERS
 from hybridwatch.record.run import Phase
 
 _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}
 _HOST_METRICS: Final = frozenset(
     {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
 )
+_DUET_METRICS: Final = frozenset({DUET_CPU_TIME, DUET_CURVE_AREA})
 _TAIL_METRICS: Final = frozenset({"ttft", "itl", "e2el", "host_sync_time"})
 """Tail latency is what users feel here; ``tpot`` is already an average over a request."""
 
@@ -50,7 +51,7 @@ def phase_of(metric: Metric) -> Phase:
         return Phase.CONTRACT
     if metric.kind is Kind.PROPORTION:
         return Phase.ACCURACY
-    if metric.id == DUET_CPU_TIME:
+    if metric.id in _DUET_METRICS:
         return Phase.DUET
     return Phase.HOST_SYNC if metric.id in _HOST_METRICS else Phase.PERFORMANCE
 

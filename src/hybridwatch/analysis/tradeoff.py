@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from hybridwatch.record.run import Clock
+
 Better = Literal["baseline", "contender"]
 
 
@@ -53,6 +55,7 @@ class SideCurve:
         slo: Metric to the largest value of a request that counts as goodput, seconds.
         trials: How many it is made of.
         points: From the lowest load to the highest.
+        clock: Whose seconds their rates count.
     """
 
     build: str
@@ -61,6 +64,7 @@ class SideCurve:
     slo: Mapping[str, float]
     trials: int
     points: tuple[LoadPoint, ...]
+    clock: Clock = "wall"
 
     @property
     def best_goodput(self) -> LoadPoint | None:

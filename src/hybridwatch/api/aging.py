@@ -12,11 +12,13 @@ _Value = TypeVar("_Value")
 
 
 class Aging(Generic[_Value]):
-    """A value that may be some seconds old. Threads share it: one makes it, the others wait.
+    """A value that may be some seconds old. Threads share it, and one at a time makes it anew.
+
+    Who asks meanwhile gets the one before, unless that was forgotten or nobody asked for long.
 
     Args:
         make: Makes it; of the value before, or of ``None``.
-        old_s: How old it may be; older where making it takes long.
+        old_s: How old it may be before somebody makes it anew; older where making it takes long.
     """
 
     def __init__(self, make: Callable[[_Value | None], _Value], old_s: float) -> None:
@@ -26,6 +28,7 @@ class Aging(Generic[_Value]):
         self._noting = threading.Lock()
         self._value: _Value | None = None
         self._until = 0.0
+        self._at_latest = 0.0
         self._forgotten = 0
 
     def at_hand(self) -> _Value | None:
@@ -36,19 +39,33 @@ class Aging(Generic[_Value]):
         """Give the value; what ``make`` raises comes through."""
         if (value := self.at_hand()) is not None:
             return value
-        with self._lock:
-            if (value := self.at_hand()) is not None:
+        if not self._lock.acquire(blocking=False):
+            if (value := self._before()) is not None:
                 return value
-            began, forgotten = time.monotonic(), self._forgotten
-            value = self._value = self._make(self._value)
-            now = time.monotonic()
-            with self._noting:
-                if forgotten == self._forgotten:  # else it may be of before what made it old
-                    self._until = now + max(self._old_s, (now - began) / _MOST_SHARE)
+            self._lock.acquire()
+        try:
+            return self._made_anew()
+        finally:
+            self._lock.release()
+
+    def _before(self) -> _Value | None:
+        """Give the value that somebody is about to replace, if it is not too old for that."""
+        return self._value if time.monotonic() < self._at_latest else None
+
+    def _made_anew(self) -> _Value:
+        if (value := self.at_hand()) is not None:
             return value
+        began, forgotten = time.monotonic(), self._forgotten
+        value = self._value = self._make(self._value)
+        now = time.monotonic()
+        with self._noting:
+            if forgotten == self._forgotten:  # else it may be of before what made it old
+                old_s = max(self._old_s, (now - began) / _MOST_SHARE)
+                self._until, self._at_latest = now + old_s, now + 2 * old_s
+        return value
 
     def forget(self) -> None:
         """Have it made anew the next time, also where somebody is just making it."""
         with self._noting:
             self._forgotten += 1
-            self._until = 0.0
+            self._until = self._at_latest = 0.0

@@ -13,6 +13,7 @@ from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metric import Direction, Kind
+from hybridwatch.record.run import Clock
 
 
 class Answer(BaseModel):
@@ -324,6 +325,7 @@ class SideCurve(Answer):
     slo: dict[str, float]
     trials: int
     points: list[LoadPoint]
+    clock: Clock = "wall"
 
 
 class Stretch(Answer):

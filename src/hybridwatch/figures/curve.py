@@ -9,7 +9,7 @@ from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread
 from hybridwatch.figures.base import base_figure, escaped, faint
 from hybridwatch.figures.marks import MARK
 from hybridwatch.figures.trials import COLOURS, SIDES, SYMBOLS
-from hybridwatch.report.tradeoff_text import KNOBS, output_of, rate
+from hybridwatch.report.tradeoff_text import KNOBS, interactivity_of, output_of, rate
 
 _HEIGHT: Final = 420
 _BAND: Final = 0.2
@@ -40,7 +40,7 @@ def figure_curves(
         shapes=[*map(_crossing, crossings), *_bounds(first)],
         annotations=list(_bound_names(first)),
         xaxis={
-            "title": {"text": "interactivity: tok/s per user", "font": {"size": 12}},
+            "title": {"text": f"interactivity: {interactivity_of(first)}", "font": {"size": 12}},
             "tickformat": ",~g",
         },
         yaxis={
@@ -89,7 +89,7 @@ def _line(at: int, side: SideCurve, of: int) -> dict[str, Any]:
 def _hover(side: SideCurve, point: LoadPoint) -> str:
     lines = [
         f"{point.load:g} {KNOBS.get(side.knob, escaped(side.knob))}",
-        f"{_spread(point.interactivity)} tok/s per user",
+        f"{_spread(point.interactivity)} {interactivity_of(side)}",
         f"{_spread(point.throughput)} {output_of(side)}",
     ]
     if point.goodput is not None:

@@ -12,6 +12,7 @@ What can be drawn alike for both sides is: within a block their Python has the s
 which decides in which order sets go and how full dictionaries lie.
 """
 
+import math
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +61,7 @@ def one_processor() -> Iterator[None]:
 
 
 class Meeting:
-    """Where the sides of a duet wait for each other before they are loaded.
+    """Where the sides of a duet wait for each other, each time before they are loaded.
 
     Not ``threading.Barrier``: whoever breaks it after a meeting also wakes those with an error who
     have met and have not gone on yet.
@@ -70,21 +71,24 @@ class Meeting:
     """
 
     def __init__(self, sides: int) -> None:
-        self._awaited = sides
+        self._sides = sides
+        self._came = 0
         self._changed = Condition()
         self._is_off = False
 
     def wait(self) -> None:
-        """Wait for all.
+        """Wait until all have come as often as this one.
 
         Raises:
             MeasurementError: One of them will not come.
         """
         with self._changed:
-            self._awaited -= 1
+            self._came += 1
+            # Nobody comes to the next meeting before everybody has come to this one.
+            full = math.ceil(self._came / self._sides) * self._sides
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._awaited or self._is_off)
-            if self._awaited:
+            self._changed.wait_for(lambda: self._came >= full or self._is_off)
+            if self._came < full:
                 raise MeasurementError("the other side of the duet failed")
 
     def leave(self) -> None:

@@ -227,6 +227,9 @@ def _duet(station: Station) -> Measured:
     et al., "Duet Benchmarking: Improving Measurement Accuracy in the Cloud", ICPE 2020).
     """
     run_prelude(station)
+    if station.scenario.sweep is not None:
+        found = sweep(station, station.scenario.sweep, "processor")
+        return Measured(found.samples, curve=found.curve)
     station.meet()
     loaded = work_of_load(station, station.scenario.workload.generation)
     if loaded.made is None or not loaded.made.steps:

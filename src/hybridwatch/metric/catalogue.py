@@ -24,6 +24,9 @@ DUET_CPU_TIME: Final = "duet_cpu_time"
 CURVE_AREA: Final = "curve_area"
 """What a whole sweep of loads is judged by."""
 
+DUET_CURVE_AREA: Final = "duet_curve_area"
+"""The same of engines that go through the loads at the same time."""
+
 METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         "output_throughput",
@@ -41,6 +44,15 @@ METRICS: Final[tuple[Metric, ...]] = (
         _RATE_MARGIN,
         "Square root of the area under the curve of throughput per GPU over interactivity, from "
         "idle to saturation: all steps 6 % longer take 6 % off it.",
+    ),
+    Metric(
+        DUET_CURVE_AREA,
+        Unit.TOKENS_PER_SECOND,
+        Direction.HIGHER,
+        Kind.RATE,
+        _RATE_MARGIN,
+        "The same area where both sides go through the loads at the same time, on the same "
+        "processors, and seconds are those that the engine worked: neighbours lower both alike.",
     ),
     Metric(
         "total_token_throughput",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from hybridwatch.record.completion import Completion
 from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
@@ -180,6 +180,10 @@ class HostWork:
     phases: tuple[StepPhase, ...]
 
 
+Clock: TypeAlias = Literal["wall", "processor"]
+"""Whose seconds are counted: everybody's, or those that the engine's processes worked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """What an engine gave under one of the loads of a sweep.
@@ -208,12 +212,14 @@ class Curve:
         gpus: GPUs that the engine computed on; 0 on a CPU.
         slo: Metric to the largest value that a request may have to be counted as goodput, seconds;
             empty where the scenario states none.
+        clock: By which its times and rates are; of a duet the processor's, without requests' own.
     """
 
     knob: str
     points: tuple[Point, ...]
     gpus: int = 0
     slo: Mapping[str, float] = field(default_factory=dict)
+    clock: Clock = "wall"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +244,7 @@ class Trial:
             has no sample of these, which is not a count of 0.
         completions: What the engine said to each request of a contract trial, in the order of the
             plan; kept beside the record, and absent from older ones.
-        curve: Set on performance trials of a sweep.
+        curve: Set on performance and duet trials of a sweep.
     """
 
     index: int

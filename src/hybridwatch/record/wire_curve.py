@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from hybridwatch.record.bounds import MOST_ITEMS, MOST_SAMPLES, PerSecond, Seconds, Whole
-from hybridwatch.record.run import Curve, Point, Sample
+from hybridwatch.record.run import Clock, Curve, Point, Sample
 from hybridwatch.record.wire_sample import WireSample
 
 _Slo = Literal["ttft", "tpot"]
@@ -34,6 +34,7 @@ class WireCurve(_Wire):
     points: Annotated[tuple[_Point, ...], Field(min_length=1, max_length=MOST_ITEMS)]
     gpus: Whole
     slo: dict[_Slo, Seconds]
+    clock: Clock = Field(default="wall", exclude_if=lambda value: value == "wall")
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -45,9 +46,8 @@ class WireCurve(_Wire):
     def to_curve(self) -> Curve:
         """Give the memory form, without what lies beside the record."""
         points = tuple(point.to_point() for point in self.points)
-        return Curve(
-            self.knob, points, self.gpus, {str(metric): bound for metric, bound in self.slo.items()}
-        )
+        slo = {str(metric): bound for metric, bound in self.slo.items()}
+        return Curve(self.knob, points, self.gpus, slo, self.clock)
 
 
 def with_results(curve: Curve, results: Mapping[int, Mapping[str, JsonValue]]) -> Curve:

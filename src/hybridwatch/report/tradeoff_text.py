@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Stretch, Tradeoff
+from hybridwatch.record.run import Clock
 from hybridwatch.wording import numbers
 
 KNOBS: Final[Mapping[str, str]] = {
@@ -12,6 +13,7 @@ KNOBS: Final[Mapping[str, str]] = {
 }
 """What was turned, in words."""
 
+_RATES: Final[Mapping[Clock, str]] = {"wall": "tok/s", "processor": "tok per processor second"}
 _BOUNDS: Final[Mapping[str, str]] = {"ttft": "TTFT", "tpot": "TPOT"}
 
 
@@ -22,7 +24,12 @@ def tradeoff_lines(found: Tradeoff) -> tuple[str, ...]:
 
 def output_of(curve: SideCurve) -> str:
     """Name the upright axis: per GPU, or of the engine where there is none."""
-    return "tok/s per GPU" if curve.gpus else "tok/s of the engine"
+    return f"{_RATES[curve.clock]} {'per GPU' if curve.gpus else 'of the engine'}"
+
+
+def interactivity_of(curve: SideCurve) -> str:
+    """Name the other axis: what one user gets."""
+    return f"{_RATES[curve.clock]} per user"
 
 
 def objective_of(curve: SideCurve) -> str:
@@ -44,12 +51,13 @@ def _where(found: Tradeoff) -> str:
     if found.common is None:
         return "The curves share no interactivity, so no place of one is beside one of the other."
     low, high = map(rate, found.common)
-    between = f"from {low} to {high} tok/s per user"
+    unit = interactivity_of(found.baseline)
+    between = f"from {low} to {high} {unit}"
     if not found.stretches:
         return f"Neither curve is shown to be above the other anywhere {between}."
     if found.crossings:
         crossed = " and ".join(f"{rate(a)} and {rate(b)}" for a, b in found.crossings)
-        start = f"The curves cross between {crossed} tok/s per user: "
+        start = f"The curves cross between {crossed} {unit}: "
         return start + ", ".join(map(_stretch, found.stretches)) + "."
     parts = ", ".join(map(_stretch, found.stretches))
     return f"Compared {between}, and nowhere do the curves cross: {parts}."

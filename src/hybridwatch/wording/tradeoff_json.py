@@ -18,4 +18,8 @@ def tradeoff_to_json(found: Tradeoff) -> dict[str, Any]:
 
 
 def _side(curve: SideCurve) -> dict[str, Any]:
-    return {**asdict(curve), "slo": dict(curve.slo), "points": [asdict(p) for p in curve.points]}
+    plain = asdict(curve)
+    if curve.clock == "wall":
+        # Verdicts stored before there was another are to be had again to the letter.
+        del plain["clock"]
+    return {**plain, "slo": dict(curve.slo), "points": [asdict(p) for p in curve.points]}

@@ -43,6 +43,18 @@ def test_curves_cross_where_the_better_side_changes_and_the_area_need_not_move()
     assert low < 1 / (0.008 * 2.125) < high
 
 
+def test_curves_of_a_duet_are_compared_alike_and_say_whose_seconds_they_count():
+    report = report_of(a_swept_run(even, slower(0.06), duet=True))
+    (area,) = report.comparisons
+    assert (area.metric.id, area.verdict) == ("duet_curve_area", Verdict.REGRESSION)
+    found = tradeoff_in(report)
+    assert {stretch.better for stretch in found.stretches} == {"baseline"}
+    assert (found.baseline.clock, found.contender.clock) == ("processor", "processor")
+    same = report_of(a_swept_run(even, even, duet=True))
+    assert [one.verdict for one in same.comparisons] == [Verdict.EQUIVALENT]
+    assert tradeoff_in(same).stretches == ()
+
+
 def test_curves_are_compared_where_both_sides_were():
     run = a_swept_run(even, slower(0.3), noise=0.0)
     found = tradeoff_in(report_of(run))

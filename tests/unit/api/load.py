@@ -152,6 +152,8 @@ class _Client:
 
     async def ask(self, kind: str, path: str, due: float) -> None:
         self.open += 1
+        while self._idle and self._idle[-1][0].at_eof():
+            self._idle.pop()[1].close()  # the server has let go of what was idle for long
         reader, writer = (
             self._idle.pop()
             if self._idle

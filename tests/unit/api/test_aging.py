@@ -48,6 +48,57 @@ def test_one_that_takes_long_is_made_seldom(monkeypatch) -> None:
     assert value.at_hand() is None
 
 
+class Held:
+    """Makes numbers; while it is held, whoever makes one waits."""
+
+    def __init__(self) -> None:
+        self.clock = 0.0
+        self.go_on, self.begun = threading.Event(), threading.Event()
+        self.numbers = count(1)
+
+    def make(self, before: int | None) -> int:
+        if before is not None:
+            self.begun.set()
+            assert self.go_on.wait(60)
+        return next(self.numbers)
+
+
+@pytest.fixture
+def held(monkeypatch) -> Held:
+    made = Held()
+    monkeypatch.setattr("hybridwatch.api.aging.time.monotonic", lambda: made.clock)
+    return made
+
+
+def test_who_asks_while_it_is_made_anew_gets_the_one_before(held) -> None:
+    value = Aging[int](held.make, 2.0)
+    assert value.get() == 1
+    held.clock = 3.0
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(value.get)
+        assert held.begun.wait(60)
+        assert value.get() == 1
+        held.go_on.set()
+        assert making.result() == 2
+    assert value.get() == 2
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_one_that_was_forgotten_or_is_much_too_old_is_waited_for(held, forgotten) -> None:
+    value = Aging[int](held.make, 2.0)
+    assert value.get() == 1
+    held.clock = 3.0 if forgotten else 5.0
+    if forgotten:
+        value.forget()
+    with ThreadPoolExecutor(2) as pool:
+        making = pool.submit(value.get)
+        assert held.begun.wait(60)
+        waiting = pool.submit(value.get)
+        assert not waiting.done()
+        held.go_on.set()
+        assert (making.result(), waiting.result()) == (2, 2)
+
+
 def test_a_forgotten_one_is_made_anew() -> None:
     made = count(1)
     value = Aging[int](lambda _: next(made), FOR_EVER)

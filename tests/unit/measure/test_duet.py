@@ -3,14 +3,16 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import pytest
 
 from hybridwatch.engine.builds import parse_label
-from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.home import home
 from hybridwatch.measure import session as session_module
-from hybridwatch.measure.duet import require_duet
+from hybridwatch.measure.duet import Meeting, require_duet
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.plan import PlannedTrial, made_at_once, plan
 from hybridwatch.measure.session import Session, SessionRequest
@@ -79,6 +81,39 @@ def test_a_side_that_fails_leaves_nobody_waiting(session, broken):
     assert made[broken].failure.reason == f"engine of side {broken} did not come up"
     assert made[1 - broken].failure.reason == "the other side of the duet failed"
     assert [one.index for one in session._trials(PretendedBench(), both(1))] == [2, 3]
+
+
+@pytest.mark.timeout(60)
+def test_sides_meet_as_often_as_they_like() -> None:
+    meeting, story = Meeting(2), []
+
+    def go(side: int) -> None:
+        for turn in range(20):
+            meeting.wait()
+            story.append((turn, side))
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(go, (0, 1)))
+    # Nobody is ahead by more than the meeting that the other is just leaving.
+    turns = [turn for turn, _ in story]
+    assert all(later >= earlier - 1 for earlier, later in pairwise(turns))
+    assert sorted(story) == [(turn, side) for turn in range(20) for side in (0, 1)]
+
+
+@pytest.mark.timeout(60)
+def test_who_leaves_after_some_meetings_leaves_nobody_waiting() -> None:
+    meeting = Meeting(2)
+
+    def leave_early() -> None:
+        meeting.wait()
+        meeting.leave()
+
+    with ThreadPoolExecutor(2) as threads:
+        left = threads.submit(leave_early)
+        meeting.wait()
+        left.result()
+        with pytest.raises(MeasurementError, match="the other side of the duet failed"):
+            meeting.wait()
 
 
 def test_the_plan_pairs_each_trial_of_a_duet_and_no_other(session):

@@ -56,13 +56,18 @@ def station(monkeypatch):
         return Loaded(result_of(load.max_concurrency), StepCounts(8, 8, 8, 0), 0.8)
 
     monkeypatch.setattr(module, "work_of_load", loaded)
-    return SimpleNamespace(engine=engine, number=0, scenario=SCENARIO)
+
+    def meet():
+        engine.story.append("met")
+
+    return SimpleNamespace(engine=engine, number=0, scenario=SCENARIO, meet=meet)
 
 
 def test_each_load_begins_where_the_first_began(station):
     found = sweep(station, SWEEP)
     between = "as it is wanted"
-    assert station.engine.story == [1, between, 2, between, 4, between, 8]
+    met = "met"
+    assert station.engine.story == [met, 1, between, met, 2, between, met, 4, between, met, 8]
     assert [point.load for point in found.curve.points] == [1, 2, 4, 8]
     assert found.curve.knob == "max_concurrency"
     assert found.curve.slo == {"ttft": 0.1, "tpot": 0.015}
@@ -106,3 +111,47 @@ def test_joules_are_shared_among_the_tokens_of_the_load(station, monkeypatch, co
 
 def test_on_a_cpu_nothing_is_said_of_energy(station):
     assert {point.joules_per_token for point in sweep(station, SWEEP).curve.points} == {None}
+
+
+def test_in_a_duet_a_load_is_placed_by_what_the_engine_worked_for_it(station, monkeypatch):
+    # As many requests in a step as are in flight, and 0.01 s of work for each step and request.
+    def loaded(_station, load):
+        at_once = int(load.max_concurrency)
+        result = {**result_of(at_once), "total_output_tokens": 8 * at_once}
+        return Loaded(result, StepCounts(8, 8 * at_once, 8 * at_once, 0), 0.08 * (1 + at_once))
+
+    monkeypatch.setattr(module, "work_of_load", loaded)
+    samples, curve = sweep(station, SWEEP, "processor")
+    expected = [
+        (1 / 0.02, 1 / 0.02),
+        (1 / 0.03, 2 / 0.03),
+        (1 / 0.05, 4 / 0.05),
+        (1 / 0.09, 8 / 0.09),
+    ]
+    assert [(1 / tpot, given) for given, tpot in map(rates_of, curve.points)] == [
+        pytest.approx(place) for place in expected
+    ]
+    assert (curve.clock, curve.slo) == ("processor", {})
+    assert [sample.metric for sample in samples] == ["duet_curve_area", "duet_cpu_time"]
+    assert samples[1].values == (pytest.approx((0.02 + 0.03 + 0.05 + 0.09) / 4),)
+
+
+def rates_of(point):
+    """Tokens per second, and seconds per token of a request."""
+    given, each = point.samples
+    assert (given.metric, each.metric) == ("output_throughput", "tpot")
+    return given.values[0], each.values[0]
+
+
+def test_in_a_duet_a_request_that_gets_several_tokens_a_step_gets_them_sooner(station, monkeypatch):
+    drafted = Loaded({**result_of(1), "total_output_tokens": 16}, StepCounts(8, 8, 16, 0), 0.8)
+    monkeypatch.setattr(module, "work_of_load", lambda *_: drafted)
+    points = sweep(station, SWEEP, "processor").curve.points
+    assert [rates_of(point) for point in points] == [(20.0, 0.05)] * len(SWEEP.loads)
+
+
+@pytest.mark.parametrize("made", [None, StepCounts(0, 0, 0, 0), StepCounts(8, 9, 9, 0)])
+def test_in_a_duet_steps_that_are_not_those_of_a_load_give_no_curve(station, monkeypatch, made):
+    monkeypatch.setattr(module, "work_of_load", lambda *_: Loaded(result_of(1), made, 0.8))
+    with pytest.raises(MeasurementError, match="does not count the steps of the load alone"):
+        sweep(station, SWEEP, "processor")

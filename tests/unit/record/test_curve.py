@@ -98,6 +98,14 @@ def test_a_curve_comes_back_as_it_was_with_the_json_of_each_point():
     assert alone.points[0].joules_per_token == 0.5
 
 
+@pytest.mark.parametrize(("clock", "is_kept"), [("wall", False), ("processor", True)])
+def test_a_curve_keeps_the_clock_that_is_not_on_the_wall(clock, is_kept):
+    original = with_curve(Curve("max_concurrency", (Point(1.0, ()),), clock=clock))
+    encoded = encode(original)
+    assert (b'"clock"' in encoded.record) is is_kept
+    assert decode(encoded.record, None).trials[0].curve == original.trials[0].curve
+
+
 def test_a_record_without_a_curve_has_no_key_of_it():
     assert b"curve" not in encode(SMALL).record
 

@@ -76,3 +76,9 @@ def test_json_has_the_points_and_is_what_the_api_describes():
     assert len(found["crossings"]) == 1
     assert ReportAnswer.model_validate_json(json.dumps(document)).tradeoff is not None
     assert "tradeoff" not in comparison_to_json(PLAIN)
+
+
+def test_a_duet_counts_the_seconds_of_the_processor():
+    found = tradeoff_in(report_of(a_swept_run(even, tilted, duet=True)))
+    assert any("tok per processor second per user" in line for line in tradeoff_lines(found))
+    assert not any("tok/s" in line for line in tradeoff_lines(found))

@@ -11,7 +11,14 @@ from hybridwatch.figures.trials import SIDES
 from hybridwatch.pages.document import Block, Cell, Chart, Column, Paragraph, Section, Table
 from hybridwatch.record.run import Run
 from hybridwatch.report.sentence import plural
-from hybridwatch.report.tradeoff_text import KNOBS, objective_of, output_of, rate, tradeoff_lines
+from hybridwatch.report.tradeoff_text import (
+    KNOBS,
+    interactivity_of,
+    objective_of,
+    output_of,
+    rate,
+    tradeoff_lines,
+)
 from hybridwatch.wording.numbers import ABSENT
 
 _TITLE: Final = "Throughput against interactivity"
@@ -84,7 +91,8 @@ def _chart(sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]])
 def _end(side: SideCurve, at: int) -> str:
     point = side.points[at]
     throughput, interactivity = point.throughput.middle, point.interactivity.middle
-    return f"{rate(throughput)} {output_of(side)} at {rate(interactivity)} tok/s per user"
+    given, seen = output_of(side), interactivity_of(side)
+    return f"{rate(throughput)} {given} at {rate(interactivity)} {seen}"
 
 
 def _columns(name: str, spreads: Sequence[Spread | None]) -> dict[str, Sequence[object]]:
@@ -118,7 +126,7 @@ def _known(sides: Sequence[SideCurve]) -> Iterator[tuple[str, _Of]]:
     """Name what is known of the points, with its unit; what no trial tells has no column."""
     first = sides[0]
     points = [point for side in sides for point in side.points]
-    yield "tok/s per user", lambda point: point.interactivity
+    yield interactivity_of(first), lambda point: point.interactivity
     yield output_of(first), lambda point: point.throughput
     if any(point.goodput is not None for point in points):
         yield "goodput, req/s", lambda point: point.goodput
