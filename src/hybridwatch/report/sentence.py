@@ -14,10 +14,11 @@ from hybridwatch.analysis.gate import (
     stands,
 )
 from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.metric import Kind
 from hybridwatch.record.lasting import lasting_label
-from hybridwatch.record.run import Looks
+from hybridwatch.record.run import Looks, Phase
 from hybridwatch.wording import numbers
 from hybridwatch.wording.cause_text import cause_sentence
 from hybridwatch.wording.labels import centers_of as centers_of
@@ -185,7 +186,7 @@ def unsure(report: Report) -> str:
 
 
 def repeat_command(report: Report) -> str:
-    """Give the command line that measures both builds again, interleaved, tomorrow too."""
+    """Give the command line that measures both builds again, as they were, tomorrow too."""
     needed = [
         comparison.trials_needed
         for comparison in report.comparisons
@@ -194,6 +195,8 @@ def repeat_command(report: Report) -> str:
     words = ["hybridwatch", "run", report.scenario.id]
     for side in (report.baseline, report.contender):
         words += ["--build", lasting_label(side.build)]
+    if {phase_of(comparison.metric) for comparison in report.comparisons} == {Phase.DUET}:
+        words += ["--phases", Phase.DUET.value]
     if needed:
         words += ["--trials", str(min(max(needed), _MOST_TRIALS))]
     return shlex.join(" ".join(word.split()) for word in words)

@@ -23,7 +23,7 @@ from hybridwatch.report.markdown import render_comment
 from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenario.load import find
 from hybridwatch.wording.report_json import to_json
-from tests.builders import BASELINE, Trials, a_run, noisy
+from tests.builders import BASELINE, Trials, a_comparison, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
@@ -224,3 +224,10 @@ def test_values_of_one_build_are_shown_with_their_spread():
     (ttft,) = [line.split() for line in lines if line.startswith("ttft median")]
     assert ttft == ["ttft", "median", "50.0", "ms", "40.0", "ms", "60.0", "ms", "3"]
     assert any(line.startswith("accuracy.recall") and "75.0 %" in line for line in lines)
+
+
+def test_a_duet_is_repeated_as_a_duet():
+    duet = report_of(a_comparison({"duet_cpu_time": noisy(0.004)}, {"duet_cpu_time": noisy(0.004)}))
+    assert "--phases duet" in sentence.repeat_command(duet)
+    other = report_of(a_comparison({"ttft": noisy(0.004)}, {"ttft": noisy(0.004)}))
+    assert "--phases" not in sentence.repeat_command(other)
