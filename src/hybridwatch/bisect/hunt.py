@@ -293,7 +293,7 @@ class Hunt:
         if is_worse is not (wanted is Wanted.REGRESSION):
             return None
         block = outcome.block_minutes
-        costs = Costs(max(outcome.minutes - block * len(outcome.ratios), block), block)
+        costs = Costs(max(outcome.minutes - block * len(outcome.ratios), 0.0), block)
         return TimedQuestion(metric, wanted, effect, costs)
 
     def _clearest(self, first: Candidate, last: Candidate) -> str:

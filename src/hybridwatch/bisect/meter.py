@@ -164,7 +164,8 @@ def timed_outcome(run: Run, metric: Metric, minutes: float) -> Outcome:
         metric=metric.id,
         ratios=blocks.log_ratios,
         minutes=minutes,
-        block_minutes=sum(timed) / blocks.n / _MINUTE,
+        # Each block of a duet has engines of its own, whose start is no part of its trials.
+        block_minutes=(minutes if phase is Phase.DUET else sum(timed) / _MINUTE) / blocks.n,
         doubts=machine_doubts(run),
     )
 

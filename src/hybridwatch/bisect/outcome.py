@@ -31,7 +31,7 @@ class Outcome(BaseModel):
         metric: Of a timed one, what was timed.
         ratios: Of that, the log ratio of each block against the first candidate.
         minutes: What it took.
-        block_minutes: What a block took.
+        block_minutes: What a block took, and of a duet the start of its engines.
         doubts: Of a timed one, what is held against the machine.
     """
 

@@ -121,7 +121,7 @@ class Costs:
     """Minutes that a measurement takes.
 
     Attributes:
-        start: Before the first block: two engines come up.
+        start: Before the first block: two engines come up; 0 where they do so in each block.
         block: Each block.
     """
 

@@ -86,6 +86,12 @@ def test_blocks_are_log_ratios():
     assert found.block_minutes > 0
 
 
+def test_a_block_of_a_duet_costs_the_start_of_its_engines():
+    values = noisy(0.004, 5), noisy(0.0042, 5, seed=2)
+    run = a_run(*({"duet_cpu_time": side} for side in values))
+    assert timed_outcome(run, metric_of("duet_cpu_time"), 7.5).block_minutes == 1.5
+
+
 @pytest.mark.parametrize(("scatter", "restless"), [(0.6, True), (0.001, False)])
 def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, restless):
     rng = np.random.default_rng(2)
