@@ -133,7 +133,7 @@ def test_in_a_duet_a_load_is_placed_by_what_the_engine_worked_for_it(station, mo
     ]
     assert (curve.clock, curve.slo) == ("processor", {})
     assert [sample.metric for sample in samples] == ["duet_curve_area", "duet_cpu_time"]
-    assert samples[1].values == (pytest.approx((0.02 + 0.03 + 0.05 + 0.09) / 4),)
+    assert samples[1].values == pytest.approx(((0.02 + 0.03 + 0.05 + 0.09) / 4,))
 
 
 def rates_of(point):
