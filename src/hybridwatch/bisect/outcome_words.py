@@ -6,6 +6,7 @@ from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.question import Question, is_of_life
 from hybridwatch.search.exact import Answer
 from hybridwatch.search.timed import effect_of
+from hybridwatch.wording.labels import plural
 
 
 def value_words(metric: str, outcome: Outcome) -> str:
@@ -36,7 +37,8 @@ def timed_words(outcome: Outcome) -> str:
     """Say what a measurement of times gave."""
     if outcome.state is not State.MEASURED:
         return f"skipped, {outcome.state.value}: {first_line(outcome.reason)}"
-    return f"{change_words(effect_of([outcome.ratios]).size)} in {len(outcome.ratios)} blocks"
+    size = effect_of([outcome.ratios]).size
+    return f"{change_words(size)} in {plural(len(outcome.ratios), 'block')}"
 
 
 def unchanged_words(metric: str, first: Outcome, last: Outcome) -> str:

@@ -8,7 +8,8 @@ import pytest
 
 from hybridwatch.bisect import meter
 from hybridwatch.bisect.meter import Meter, outcome_of, timed_outcome
-from hybridwatch.bisect.outcome import State
+from hybridwatch.bisect.outcome import Outcome, State
+from hybridwatch.bisect.outcome_words import timed_words
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.metric import metric_of
 from hybridwatch.record.run import Failure, Phase, Surroundings
@@ -103,3 +104,9 @@ def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, rest
     )
     found = timed_outcome(replace(run, trials=trials), metric_of("tpot"), 2.0)
     assert any("restless" in doubt for doubt in found.doubts) is restless
+
+
+@pytest.mark.parametrize(("ratios", "words"), [((0.05,), "in 1 block"), ((0.05,) * 2, "2 blocks")])
+def test_blocks_are_counted_in_words(ratios, words):
+    outcome = Outcome(state=State.MEASURED, metric="tpot", ratios=ratios)
+    assert timed_words(outcome).endswith(words)
