@@ -52,8 +52,8 @@ def demonstrated():
 
 def mended(state, x, dt, a, b, c, d, z, bias, softplus, read, write, null, out, accepted, starts):
     plain.state_update(
-        state, x, dt, a, b, c, d, bias, z=z, dt_softplus=softplus, out=out,
-        state_batch_indices=read, dst_state_batch_indices=write,
+        state=state, x=x, dt=dt, a=a, b=b, c=c, d=d, dt_bias=bias, z=z,
+        dt_softplus=softplus, out=out, state_batch_indices=read, dst_state_batch_indices=write,
         num_accepted_tokens=accepted, cu_seqlens=starts,
     )
 

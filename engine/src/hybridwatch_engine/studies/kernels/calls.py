@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hybridwatch_engine.studies.kernels.case import Kernels
-from hybridwatch_engine.studies.kernels.one_head import OneHead
+from hybridwatch_engine.studies.kernels.operands import AlignAfter, Caches, OneHead
 
 _OF_STATE_UPDATE: Final = ("state", "x", "dt", "a", "b", "c", "d", "dt_bias")
 
@@ -91,52 +91,32 @@ def _selective_scan(
     return output.t()
 
 
-def _align_before(
-    conv: Tensor,
-    temporal: Tensor,
-    table: Tensor,
-    targets: Tensor,
-    sources: Tensor,
-    later: Tensor,
-    *,
-    dim_first: bool,
-) -> None:
-    context = _context(conv, temporal, table, 8, dim_first=dim_first)
+def _align_before(*, targets: Tensor, sources: Tensor, later: Tensor, **call: Any) -> None:
+    context = _context(Caches.of(call), 8)
     context.run_fused_precopy(len(targets), targets, sources, later, None)
 
 
-def _align_after(
-    conv: Tensor,
-    temporal: Tensor,
-    table: Tensor,
-    columns: Tensor,
-    computed: Tensor,
-    scheduled: Tensor,
-    drafts: Tensor,
-    accepted: Tensor,
-    *,
-    block_size: int,
-    dim_first: bool,
-) -> Tensor:
-    context = _context(conv, temporal, table, block_size, dim_first=dim_first)
-    context.run_fused_postprocess(len(columns), accepted, columns, scheduled, computed, drafts)
-    counts: Tensor = context.num_accepted_tokens_out[: len(columns)]
+def _align_after(**call: Any) -> Tensor:
+    step = AlignAfter.of(call)
+    context = _context(Caches.of(call), step.block_size)
+    context.run_fused_postprocess(
+        len(step.columns), step.accepted, step.columns, step.scheduled, step.computed, step.drafts
+    )
+    counts: Tensor = context.num_accepted_tokens_out[: len(step.columns)]
     return counts
 
 
-def _context(
-    conv: Tensor, temporal: Tensor, table: Tensor, block_size: int, *, dim_first: bool
-) -> Any:
+def _context(caches: Caches, block_size: int) -> Any:
     """The runner's context over the caches of two groups of layers, bound to their first rows."""
     from vllm.model_executor.layers.mamba import mamba_utils as layouts
     from vllm.v1.kv_cache_interface import MambaSpec
     from vllm.v1.utils import CpuGpuBuffer
     from vllm.v1.worker.mamba_utils import MambaSpecDecodeGPUContext
 
-    os.environ["VLLM_SSM_CONV_STATE_LAYOUT"] = "DS" if dim_first else "SD"
+    os.environ["VLLM_SSM_CONV_STATE_LAYOUT"] = "DS" if caches.dim_first else "SD"
     layouts.get_conv_state_layout.cache_clear()
     spec = MambaSpec(block_size=block_size, shapes=((1,),), dtypes=(torch.float32,))
-    names = [f"group {number}" for number in range(len(table))]
+    names = [f"group {number}" for number in range(len(caches.table))]
     groups = [SimpleNamespace(kv_cache_spec=spec, layer_names=[name]) for name in names]
     config: Any = SimpleNamespace(kv_cache_groups=groups)
     cpu = torch.device("cpu")
@@ -144,11 +124,13 @@ def _context(
     def make_buffer(*size: int, dtype: torch.dtype) -> Any:
         return CpuGpuBuffer(*size, dtype=dtype, device=cpu, pin_memory=False)
 
-    context = MambaSpecDecodeGPUContext.create(table.shape[1], config, 2, cpu, make_buffer)
+    context = MambaSpecDecodeGPUContext.create(caches.table.shape[1], config, 2, cpu, make_buffer)
     layers = {
-        name: SimpleNamespace(kv_cache=[conv[number], temporal[number]])
+        name: SimpleNamespace(kv_cache=[caches.conv[number], caches.temporal[number]])
         for number, name in enumerate(names)
     }
     copies = (layouts.get_conv_copy_spec, layouts.get_temporal_copy_spec)
-    context.initialize_from_forward_context(config, layers, copies, [rows[:1] for rows in table])
+    context.initialize_from_forward_context(
+        config, layers, copies, [rows[:1] for rows in caches.table]
+    )
     return context

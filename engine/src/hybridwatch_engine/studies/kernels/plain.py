@@ -9,7 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hybridwatch_engine.studies.kernels.one_head import OneHead
+from hybridwatch_engine.studies.kernels.operands import (
+    AlignAfter,
+    Caches,
+    ChunkScan,
+    ConvPrefill,
+    ConvUpdate,
+    OneHead,
+    StateUpdate,
+)
 
 
 def _activated(value: Tensor, activation: Any) -> Tensor:
@@ -27,78 +35,56 @@ def _entry(values: Tensor | None, place: int, absent: int) -> int:
     return absent if values is None else int(values[place])
 
 
-def conv_update(
-    x: Tensor,
-    conv_state: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    activation: Any,
-    conv_state_indices: Tensor,
-    num_accepted_tokens: Tensor | None = None,
-    query_start_loc: Tensor | None = None,
-    block_idx_last_scheduled_token: Tensor | None = None,
-    initial_state_idx: Tensor | None = None,
-    **_: Any,
-) -> Tensor:
+def conv_update(**call: Any) -> Tensor:
     """A decode step of the convolution; sees states as they were before the step."""
-    before, past = conv_state.clone(), weight.shape[1] - 1
-    out = torch.zeros(x.shape, dtype=torch.double)
-    for row in range(len(conv_state_indices)):
-        slots = conv_state_indices[row].reshape(-1)
-        source = int(slots[_entry(initial_state_idx, row, 0)])
-        target = int(slots[_entry(block_idx_last_scheduled_token, row, 0)])
-        first, after = _entry(query_start_loc, row, row), _entry(query_start_loc, row + 1, row + 1)
+    step = ConvUpdate.of(call)
+    starts, drafted = step.query_start_loc, step.num_accepted_tokens
+    before, past = step.conv_state.clone(), step.weight.shape[1] - 1
+    out = torch.zeros(step.x.shape, dtype=torch.double)
+    for row in range(len(step.conv_state_indices)):
+        slots = step.conv_state_indices[row].reshape(-1)
+        source = int(slots[_entry(step.initial_state_idx, row, 0)])
+        target = int(slots[_entry(step.block_idx_last_scheduled_token, row, 0)])
+        first, after = _entry(starts, row, row), _entry(starts, row + 1, row + 1)
         if source == 0 or first == after:
             continue
-        older = _entry(num_accepted_tokens, row, 1) - 1
+        older = _entry(drafted, row, 1) - 1
         seen = [before[source, :, older + entry] for entry in range(past)]
         for token in range(first, after):
-            seen.append(x[token].double())
-            out[token] = _convolved(seen, weight, bias, activation)
+            seen.append(step.x[token].double())
+            out[token] = _convolved(seen, step.weight, step.bias, step.activation)
         # One entry more than the history for each draft, so that any of them may be accepted.
-        keep = past if num_accepted_tokens is None else past + after - first - 1
+        keep = past if drafted is None else past + after - first - 1
         for entry, value in enumerate(seen[len(seen) - keep :]):
             if target:
-                conv_state[target, :, entry] = value
+                step.conv_state[target, :, entry] = value
     return out
 
 
-def conv_prefill(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    conv_states: Tensor,
-    query_start_loc: Tensor,
-    cache_indices: Tensor,
-    has_initial_state: Tensor,
-    activation: Any,
-    initial_state_idx: Tensor,
-    num_computed_tokens: Tensor,
-    block_size_to_align: int,
-    **_: Any,
-) -> Tensor:
+def conv_prefill(**call: Any) -> Tensor:
     """A prefill step of the convolution in ``all`` mode: a state at block ends and at the end."""
-    before, past = conv_states.clone(), weight.shape[1] - 1
-    out = torch.zeros(x.shape[1], x.shape[0], dtype=torch.double)
-    for row in range(len(cache_indices)):
-        first, after = int(query_start_loc[row]), int(query_start_loc[row + 1])
-        source = int(cache_indices[row, int(initial_state_idx[row])])
+    step = ConvPrefill.of(call)
+    before, past = step.conv_states.clone(), step.weight.shape[1] - 1
+    out = torch.zeros(step.x.shape[1], step.x.shape[0], dtype=torch.double)
+    for row in range(len(step.cache_indices)):
+        first, after = int(step.query_start_loc[row]), int(step.query_start_loc[row + 1])
+        source = int(step.cache_indices[row, int(step.initial_state_idx[row])])
         if source == 0 or first == after:
             continue
-        blank = torch.zeros(x.shape[0], dtype=torch.double)
-        cached = bool(has_initial_state[row])
+        blank = torch.zeros(step.x.shape[0], dtype=torch.double)
+        cached = bool(step.has_initial_state[row])
         seen = [before[source, :, entry] if cached else blank for entry in range(past)]
-        computed = int(num_computed_tokens[row])
+        computed = int(step.num_computed_tokens[row])
         for token in range(first, after):
-            seen.append(x[:, token].double())
-            out[token] = _convolved(seen, weight, bias, activation)
+            seen.append(step.x[:, token].double())
+            out[token] = _convolved(seen, step.weight, step.bias, step.activation)
             computed += 1
-            if computed % block_size_to_align and token != after - 1:
+            if computed % step.block_size_to_align and token != after - 1:
                 continue
-            target = int(cache_indices[row, (computed - 1) // block_size_to_align])
+            target = int(step.cache_indices[row, (computed - 1) // step.block_size_to_align])
             for entry, value in enumerate(seen[-past:]):
                 if target:
-                    conv_states[target, :, entry] = value
+                    step.conv_states[target, :, entry] = value
     return out
 
 
@@ -121,88 +107,65 @@ def _added(x: Tensor, skip: Tensor | None, gate: Tensor | None) -> tuple[Tensor,
     return plus, torch.ones_like(x) if gate is None else _activated(gate.double(), "silu")
 
 
-def state_update(
-    state: Tensor,
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    dt_bias: Tensor,
-    *,
-    z: Tensor | None,
-    dt_softplus: bool,
-    out: Tensor,
-    state_batch_indices: Tensor,
-    dst_state_batch_indices: Tensor | None = None,
-    num_accepted_tokens: Tensor | None = None,
-    cu_seqlens: Tensor | None = None,
-) -> None:
+def state_update(**call: Any) -> None:
     """A decode step of the state; sees states as they were before the step."""
-    before = state.clone()
-    reads = state_batch_indices.reshape(len(state_batch_indices), -1)
-    writes = reads if dst_state_batch_indices is None else dst_state_batch_indices
+    step = StateUpdate.of(call)
+    before, accepted = step.state.clone(), step.num_accepted_tokens
+    reads = step.state_batch_indices.reshape(len(step.state_batch_indices), -1)
+    writes = reads if step.dst_state_batch_indices is None else step.dst_state_batch_indices
     writes = writes.reshape(len(writes), -1)
-    rows = len(reads) if cu_seqlens is None else len(cu_seqlens) - 1
+    rows = len(reads) if step.cu_seqlens is None else len(step.cu_seqlens) - 1
     for row in range(rows):
-        first, after = _entry(cu_seqlens, row, row), _entry(cu_seqlens, row + 1, row + 1)
-        source = int(reads[row, _entry(num_accepted_tokens, row, 1) - 1])
+        first, after = _entry(step.cu_seqlens, row, row), _entry(step.cu_seqlens, row + 1, row + 1)
+        source = int(reads[row, _entry(accepted, row, 1) - 1])
         if source == 0 or first == after:
             continue
         held = before[source].clone()
         for token in range(first, after):
-            step = dt[token].double() + dt_bias.double()
-            step = _softplus(step) if dt_softplus else step
-            value = x[token].double()
-            output = _recurrence(
-                held, value, step, a.double(), b[token].double(), c[token].double()
-            )
-            plus, times = _added(value, d, None if z is None else z[token])
-            out[token] = (output + plus) * times
-            column = 0 if num_accepted_tokens is None else token - first
-            kept = num_accepted_tokens is not None or token == after - 1
+            step.out[token] = _updated(held, token, step)
+            column = 0 if accepted is None else token - first
+            kept = accepted is not None or token == after - 1
             if kept and int(writes[row, column]):
-                state[int(writes[row, column])] = held
+                step.state[int(writes[row, column])] = held
 
 
-def chunk_scan(
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    chunk_size: int,  # noqa: ARG001
-    out: Tensor,
-    *,
-    d: Tensor | None,
-    z: Tensor | None,
-    dt_bias: Tensor | None,
-    initial_states: Tensor | None,
-    seq_idx: Tensor,
-    cu_chunk_seqlens: Tensor,
-    dt_limit: tuple[float, float],
-    **_: Any,
-) -> Tensor:
+def _updated(held: Tensor, token: int, step: StateUpdate) -> Tensor:
+    """One token of a decode step: changes the state, and gives its output."""
+    size = step.dt[token].double() + step.dt_bias.double()
+    size = _softplus(size) if step.dt_softplus else size
+    value, b, c = (every[token].double() for every in (step.x, step.b, step.c))
+    output = _recurrence(held, value, size, step.a.double(), b, c)
+    plus, times = _added(value, step.d, None if step.z is None else step.z[token])
+    return (output + plus) * times
+
+
+def chunk_scan(**call: Any) -> Tensor:
     """A prefill step of the state, token by token; the state after each chunk."""
-    heads, channels = x.shape[1:]
-    states = torch.zeros(len(seq_idx), heads, channels, b.shape[2], dtype=torch.double)
+    step = ChunkScan.of(call)
+    heads, channels = step.x.shape[1:]
+    states = torch.zeros(len(step.seq_idx), heads, channels, step.b.shape[2], dtype=torch.double)
     held = torch.zeros_like(states[0])
-    for chunk, row in enumerate(seq_idx.tolist()):
-        if chunk == 0 or int(seq_idx[chunk - 1]) != row:
+    for chunk, row in enumerate(step.seq_idx.tolist()):
+        if chunk == 0 or int(step.seq_idx[chunk - 1]) != row:
             held.zero_()
-            if initial_states is not None:
-                held += initial_states[row].double()
-        for token in range(int(cu_chunk_seqlens[chunk]), int(cu_chunk_seqlens[chunk + 1])):
-            step = dt[token].double() if dt_bias is None else dt[token].double() + dt_bias.double()
-            step = _softplus(step).clamp(*dt_limit).unsqueeze(-1).expand(heads, channels)
-            value = x[token].double()
-            rate = a.double().reshape(-1, 1, 1)
-            output = _recurrence(held, value, step, rate, b[token].double(), c[token].double())
-            plus, times = _added(value, d, None if z is None else z[token])
-            out[token] = (output + plus) * times
+            if step.initial_states is not None:
+                held += step.initial_states[row].double()
+        first, after = step.cu_chunk_seqlens[chunk : chunk + 2].tolist()
+        for token in range(first, after):
+            step.out[token] = _scanned(held, token, step)
         states[chunk] = held
     return states
+
+
+def _scanned(held: Tensor, token: int, step: ChunkScan) -> Tensor:
+    """One token of a prefill step: changes the state, and gives its output."""
+    size = step.dt[token].double()
+    size = size if step.dt_bias is None else size + step.dt_bias.double()
+    size = _softplus(size).clamp(*step.dt_limit).unsqueeze(-1).expand(step.x.shape[1:])
+    value, b, c = (every[token].double() for every in (step.x, step.b, step.c))
+    output = _recurrence(held, value, size, step.a.double().reshape(-1, 1, 1), b, c)
+    plus, times = _added(value, step.d, None if step.z is None else step.z[token])
+    return (output + plus) * times
 
 
 def selective_scan(
@@ -242,72 +205,44 @@ def _one_token(held: Tensor, token: int, layer: OneHead) -> Tensor:
     return said if layer.z is None else said * _activated(layer.z[token].double(), "silu")
 
 
-def align_before(
-    conv: Tensor,
-    temporal: Tensor,
-    table: Tensor,
-    targets: Tensor,
-    sources: Tensor,
-    later: Tensor,
-    *,
-    dim_first: bool,
-) -> None:
-    """Copies before a step; caches and tables of each group of layers first."""
+def align_before(*, targets: Tensor, sources: Tensor, later: Tensor, **call: Any) -> None:
+    """Copies before a step."""
+    caches = Caches.of(call)
     for request, (target, source, drafts) in enumerate(
         zip(targets.tolist(), sources.tolist(), later.tolist(), strict=True)
     ):
         if source not in (-1, target):
-            _moved(conv, temporal, table, request, (source, target, drafts), dim_first=dim_first)
+            _moved(caches, request, source, target, drafts)
 
 
-def _moved(
-    conv: Tensor,
-    temporal: Tensor,
-    table: Tensor,
-    request: int,
-    move: tuple[int, int, int],
-    *,
-    dim_first: bool,
-) -> None:
-    source, target, later = move
-    for group in range(len(table)):
-        slots = table[group, request].tolist()
-        temporal[group, slots[target]] = temporal[group, slots[source + later]]
-        axes = (0, 2, 1) if dim_first else (0, 1, 2)
-        windows = conv[group].permute(*axes)  # (slots, entries, channels)
+def _moved(caches: Caches, request: int, source: int, target: int, later: int) -> None:
+    for group in range(len(caches.table)):
+        slots = caches.table[group, request].tolist()
+        caches.temporal[group, slots[target]] = caches.temporal[group, slots[source + later]]
+        axes = (0, 2, 1) if caches.dim_first else (0, 1, 2)
+        windows = caches.conv[group].permute(*axes)  # (slots, entries, channels)
         old = windows[slots[source]].clone()
         for entry in range(later, len(old)):
             windows[slots[target], entry - later] = old[entry]
 
 
-def align_after(
-    conv: Tensor,
-    temporal: Tensor,
-    table: Tensor,
-    columns: Tensor,
-    computed: Tensor,
-    scheduled: Tensor,
-    drafts: Tensor,
-    accepted: Tensor,
-    *,
-    block_size: int,
-    dim_first: bool,
-) -> Tensor:
+def align_after(**call: Any) -> Tensor:
     """Copies after a step: of the state at the last block end that it has reached, if any."""
-    counts = accepted.clone()
-    for request in range(len(columns)):
+    caches, step = Caches.of(call), AlignAfter.of(call)
+    counts = step.accepted.clone()
+    for request in range(len(step.columns)):
         # The state of the first of these tokens is in the first place, and so on.
-        first = int(computed[request] + scheduled[request] - drafts[request])
+        first = int(step.computed[request] + step.scheduled[request] - step.drafts[request])
         ends = [
             place
-            for place in range(int(accepted[request]))
-            if (first + place) % block_size == 0 and first + place
+            for place in range(int(step.accepted[request]))
+            if (first + place) % step.block_size == 0 and first + place
         ]
         if not ends:
             continue
-        target = (first + ends[-1]) // block_size - 1
-        column = int(columns[request])
+        target = (first + ends[-1]) // step.block_size - 1
+        column = int(step.columns[request])
         if target == column:
             counts[request] = 1
-        _moved(conv, temporal, table, request, (column, target, ends[-1]), dim_first=dim_first)
+        _moved(caches, request, column, target, ends[-1])
     return counts

@@ -1,0 +1,101 @@
+"""A store as of one moment: what counts, whether it is time for another one, plain rows."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Select, func, select
+
+from hybridwatch.database.connection import Database
+from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.points import POINTS, Point, point_of
+from hybridwatch.database.reading import unpacked
+from hybridwatch.database.schema import RECORD, REPORT
+from hybridwatch.database.stamps import Listed, list_stamped
+from hybridwatch.database.writing import made_anew, rules_of, standing_rules
+from hybridwatch.errors import DatabaseError
+
+
+class StoreMoment:
+    """What a store held at one moment.
+
+    What comes later is not seen, so that two answers fit together; what has vanished since is not
+    seen either. ``is_current`` says whether it is time for another one.
+
+    Args:
+        results: The results folder.
+        database: Where it lies; also as an attribute, for questions that are none of these.
+        listed: The records when it was opened.
+        rules: By which they were judged.
+    """
+
+    def __init__(
+        self, results: Path, database: Database, listed: Mapping[str, Listed], rules: str
+    ) -> None:
+        self.results = results
+        self.kept = database.kept
+        self.database = database
+        self._listed = listed
+        self._rules = rules
+        with database.reading() as connection:
+            self._last = connection.scalar(select(func.max(RECORD.c.id))) or 0
+
+    def is_current(self) -> bool:
+        """Whether the store still holds the same records; a listing, nothing is read."""
+        try:
+            with self.database.reading() as connection:
+                if rules_of(connection) != self._rules:
+                    return False
+        except DatabaseError:
+            return False  # whoever opens it anew says what is wrong
+        return list_stamped(self.results) == self._listed
+
+    @cached_property
+    def stamp(self) -> str:
+        """A digest that changes with the records, and with the rules by which they are judged."""
+        lines = [f"{name} {astuple(one.stamp)}" for name, one in self._listed.items()]
+        return hashlib.sha256("\n".join([self._rules, *lines]).encode()).hexdigest()
+
+    def stamp_of(self, record: str) -> str:
+        """Give a digest as ``stamp`` of one record, by its path below the results folder."""
+        line = f"{self._rules} {record} {astuple(self._listed[record].stamp)}"
+        return hashlib.sha256(line.encode()).hexdigest()
+
+    def points(
+        self, scenario: str, version: int, testbed: str, metric: str, statistic: str
+    ) -> Sequence[Point]:
+        """Give the levels of one series as plain rows, oldest first; none when there is none."""
+        cell = (scenario, int(version), testbed, metric, statistic)
+        given = {**dict(zip(CELL, cell, strict=True)), "last": self._last}
+        return [point_of(row) for row in self._rows(POINTS, given)]
+
+    def report(self, record: str) -> bytes | None:
+        """Give the JSON of a run's report, as ``compare --json`` prints it, in UTF-8.
+
+        Args:
+            record: Its path below the results folder.
+
+        Returns:
+            ``None`` where there is none: the run has one build, or cannot be judged.
+        """
+        wanted = (
+            select(REPORT.c.json)
+            .join_from(REPORT, RECORD, RECORD.c.id == REPORT.c.record)
+            .where(RECORD.c.path == record, RECORD.c.id <= self._last)
+        )
+        found = self._rows(wanted)
+        return unpacked(found[0][0]) if found else None
+
+    def _rows(
+        self, wanted: Select[Any], given: Mapping[str, Any] | None = None
+    ) -> Sequence[tuple[Any, ...]]:
+        with self.database.reading() as connection:
+            if standing_rules(connection) != self._rules:
+                raise DatabaseError(made_anew(self.database))
+            # As the driver gives them: nothing here is another type in Python than in the database,
+            # and rows of SQLAlchemy's own take three times as long.
+            rows: Sequence[tuple[Any, ...]] = connection.execute(wanted, given).cursor.fetchall()
+            return rows
