@@ -71,17 +71,19 @@ def test_a_figure_that_changes_in_place_shows_what_a_new_page_does(
     regressed: str, browser: Browser
 ) -> None:
     context = browser.new_context(viewport={"width": 1400, "height": 5000})
-    page, fresh = context.new_page(), context.new_page()
+    page = context.new_page()
     try:
         page.goto(f"{regressed}/run?run=dcc7e0b6&metric=ttft+p99")
         settle(page)
         before = page.evaluate(DRAWN)
         pick(page, "Metric", "itl p99")
         page.wait_for_url("**metric=itl+p99*")
+        fresh = context.new_page()
         fresh.goto(page.url)
         settle(fresh)
         expected = fresh.evaluate(DRAWN)
         assert expected != before
+        page.bring_to_front()  # what lies behind may not be drawn at all
         page.wait_for_function(SHOWS, arg=expected)
     finally:
         context.close()
