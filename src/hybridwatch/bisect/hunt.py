@@ -41,7 +41,12 @@ _VERDICTS: Final = {Wanted.REGRESSION: Verdict.REGRESSION, Wanted.FIX: Verdict.I
 
 def end_blocks(metric: str) -> int:
     """Give the number of blocks by which ends are compared."""
-    return _END_DUETS if phase_of(metric_of(metric)) is Phase.DUET else END_BLOCKS
+    return _END_DUETS if _starts_anew(metric) else END_BLOCKS
+
+
+def _starts_anew(metric: str) -> bool:
+    """Whether each block of a metric starts its engines anew."""
+    return phase_of(metric_of(metric)) is Phase.DUET
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +289,7 @@ class Hunt:
             if outcome.state is not State.MEASURED:
                 raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
             sessions.append(outcome.ratios)
-            effect = effect_of(sessions)
+            effect = effect_of(sessions, is_anew=_starts_anew(metric))
             if effect.is_clear and len(sessions) >= _FEWEST_END_SESSIONS:
                 break
         else:

@@ -5,110 +5,38 @@ simulates histories whose culprit is known and writes the page.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Final
 
 import numpy as np
-from numpy.random import Generator
 
 from hybridwatch.calibration.bayesect import find_by_bayesect
+from hybridwatch.calibration.made_history import (
+    BROKEN,
+    BUDGET,
+    COMMITS,
+    DISTURBED,
+    DUETS,
+    HOW_MUCH,
+    IN_TURN,
+    History,
+    Setting,
+    Timing,
+    made_history,
+)
 from hybridwatch.calibration.page_command import write_page
 from hybridwatch.search.belief import CONFIDENCE, Belief
 from hybridwatch.search.exact import Answer, find_exact
-from hybridwatch.search.timed import (
-    SESSION_SCATTER,
-    Choice,
-    Costs,
-    Effect,
-    effect_of,
-    find_timed,
-)
+from hybridwatch.search.timed import SESSION_SCATTER, Choice, Effect, find_timed
 
 HISTORIES: Final = 500
 NOISES: Final = (0.01, 0.03, 0.05)
 STEPS: Final = (0.03, 0.06, 0.12)
 SCATTERS: Final = (0.01, 0.02)
 """Of sessions beside busy neighbours; with the middle noise, and all steps but the smallest."""
-COMMITS: Final = 64
-BROKEN: Final = 5
-BUDGET: Final = 60.0
-"""Minutes behind the measurement of the ends."""
-SESSION_BLOCKS: Final = 10
-"""Of the ways that do not choose."""
-_END_BLOCKS: Final = 10
-_END_SESSIONS: Final = (2, 6)
-"""The fewest and the most."""
-_PAIR_BLOCKS: Final = 20
-_COSTS: Final = Costs(start=0.75, block=0.1)
-_KINDS: Final = ((4.0, 0.25), (1.0, 0.5), (0.05, 0.25))
-"""Weights of commits, and how many have each."""
-_DISTURBED: Final = 0.03
-_HOW_MUCH: Final = 8.0
-"""Share of the blocks that something disturbs, and how many times as noisy they are."""
-
-
-@dataclass(slots=True)
-class History:
-    """Commits of which one changed a time, on a machine of a certain noise.
-
-    Attributes:
-        weights: What is known of each before.
-        culprit: Which one did it, from 1.
-        broken: Those whose engine does not start.
-        noise: Standard deviation of a block's log ratio.
-        step: What the culprit did, as a log ratio.
-        scatter: Standard deviation of sessions of the same builds, as a log ratio.
-        rng: Of the measurements.
-        minutes: Spent so far.
-        sessions: Made so far.
-    """
-
-    weights: tuple[float, ...]
-    culprit: int
-    broken: frozenset[int]
-    noise: float
-    step: float
-    scatter: float
-    rng: Generator
-    minutes: float = field(default=0.0)
-    sessions: int = field(default=0)
-
-    def ends(self) -> Effect:
-        """Measure the ends until they differ beyond noise."""
-        fewest, most = _END_SESSIONS
-        sessions: list[list[float]] = []
-        while len(sessions) < most:
-            sessions.append(self._session(_END_BLOCKS, is_changed=True))
-            if len(sessions) >= fewest and effect_of(sessions).is_clear:
-                break
-        return effect_of(sessions)
-
-    def ask(self, choice: Choice) -> Sequence[float] | None:
-        """Measure a commit beside the good end."""
-        self.sessions += 1
-        if choice.at in self.broken:
-            self.minutes += _COSTS.start / 2
-            return None
-        self.minutes += _COSTS.of(choice.blocks)
-        return self._session(choice.blocks, is_changed=choice.at >= self.culprit)
-
-    def pair(self, good: int, bad: int) -> list[float]:
-        """Measure two commits side by side."""
-        self.sessions += 1
-        self.minutes += _COSTS.of(_PAIR_BLOCKS)
-        return self._session(_PAIR_BLOCKS, is_changed=good < self.culprit <= bad)
-
-    def may_go_on(self) -> bool:
-        """Whether there is time left."""
-        return self.minutes < BUDGET
-
-    def _session(self, blocks: int, *, is_changed: bool) -> list[float]:
-        center = self.step if is_changed else 0.0
-        offset = self.scatter * self.rng.standard_normal()
-        spread = np.where(self.rng.random(blocks) < _DISTURBED, _HOW_MUCH, 1.0) * self.noise
-        drawn: list[float] = (center + offset + spread * self.rng.standard_normal(blocks)).tolist()
-        return drawn
+DUET_NOISES: Final = (0.01, 0.02, 0.03)
+"""Of duets; with all steps but the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +75,7 @@ def plainly(history: History, effect: Effect) -> Named:
     """Halving, where a session on the wrong side of half the effect decides for good."""
 
     def ask(at: int) -> Answer:
-        seen = history.ask(Choice(at, SESSION_BLOCKS))
+        seen = history.ask(Choice(at, history.timing.blocks))
         if seen is None:
             return Answer.SKIPPED
         return Answer.CHANGED if effect.is_changed(seen) else Answer.UNCHANGED
@@ -160,7 +88,7 @@ def by_bayesect(history: History, effect: Effect) -> Named:
     """As git-bayesect, told of each session on which side of half the effect it lies."""
 
     def ask(at: int) -> bool | None:
-        seen = history.ask(Choice(at, SESSION_BLOCKS))
+        seen = history.ask(Choice(at, history.timing.blocks))
         return None if seen is None else effect.is_changed(seen)
 
     return _named(find_by_bayesect(history.weights, ask, history.may_go_on))
@@ -194,24 +122,10 @@ class Outcome:
     minutes: float
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A machine and a change.
-
-    Attributes:
-        noise: Standard deviation of a block's log ratio.
-        step: By how much the culprit is slower; 0.06 is 6 %.
-        scatter: Standard deviation of sessions of the same builds, as a log ratio.
-    """
-
-    noise: float
-    step: float
-    scatter: float = SESSION_SCATTER
-
-
 SETTINGS: Final = (
     *(Setting(noise, step) for noise in NOISES for step in STEPS),
     *(Setting(NOISES[1], step, scatter) for scatter in SCATTERS for step in STEPS[1:]),
+    *(Setting(noise, step, timing=DUETS) for noise in DUET_NOISES for step in STEPS[:2]),
 )
 
 
@@ -221,22 +135,16 @@ def simulated(way: Way, setting: Setting, seed: int, number: int) -> Outcome | N
     Returns:
         ``None`` if its ends do not differ beyond noise, so that nothing is searched.
     """
-    rng = np.random.default_rng((seed, number))
-    weights, shares = zip(*_KINDS, strict=True)
-    drawn = rng.choice(weights, size=COMMITS, p=shares)
-    culprit = int(rng.choice(COMMITS, p=drawn / drawn.sum())) + 1
-    others = [at for at in range(1, COMMITS) if at != culprit]
-    broken = frozenset(map(int, rng.choice(others, size=BROKEN, replace=False)))
-    step, weights = float(np.log1p(setting.step)), tuple(drawn.tolist())
-    history = History(weights, culprit, broken, setting.noise, step, setting.scatter, rng)
+    history = made_history(setting, np.random.default_rng((seed, number)))
     effect = history.ends()
     if not effect.is_clear:
         return None
     named = way(history, effect)
     width = named.bad - named.good
-    holds = named.holds(culprit)
+    holds = named.holds(history.culprit)
     # What is named besides the culprit may only be what nobody could measure.
-    alone = all(at in broken for at in range(named.good + 1, named.bad + 1) if at != culprit)
+    others = {*range(named.good + 1, named.bad + 1)} - {history.culprit}
+    alone = others <= history.broken
     return Outcome(holds and alone, holds, width, history.sessions, history.minutes)
 
 
@@ -249,8 +157,8 @@ def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
             found = [simulated(way, setting, seed, number) for number in range(histories)]
             rows.append(_row(setting, name, found))
     head = (
-        "| noise | step | sessions apart | way | ends differ | right | holds it | named | sessions "
-        "| minutes |"
+        "| timed | noise | step | sessions apart | way | ends differ | right | holds it | named "
+        "| sessions | minutes |"
     )
     return "\n".join(
         [
@@ -264,7 +172,7 @@ def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
             *_explanation(histories),
             "",
             head,
-            "|---|---|---|---|---|---|---|---|---|---|",
+            "|---|---|---|---|---|---|---|---|---|---|---|",
             *rows,
             "",
         ]
@@ -275,9 +183,9 @@ def _explanation(histories: int) -> list[str]:
     made = (
         f"{histories} histories a row, each of {COMMITS} commits of which {BROKEN} do not start "
         "and one made a step slower. The noise is that of one block's log ratio; "
-        f"{_DISTURBED:.0%} of the blocks are {_HOW_MUCH:g} times as noisy. *Sessions apart*: the "
-        f"standard deviation of sessions of the same builds. A session takes {_COSTS.start:g} "
-        f"minutes to start and {_COSTS.block:g} a block; {BUDGET:g} minutes are the budget. "
+        f"{DISTURBED:.0%} of the blocks are {HOW_MUCH:g} times as noisy. *Sessions apart*: the "
+        f"standard deviation of sessions of the same builds. {_costs_words(IN_TURN)} "
+        f"{_costs_words(DUETS)} {BUDGET:g} minutes are the budget. "
         "Culprits are drawn by the weights that the first way knows."
     )
     columns = (
@@ -285,16 +193,24 @@ def _explanation(histories: int) -> list[str]:
         "is of these. *Right*: the culprit alone is named, but for commits beside it that do not "
         "start. *Holds it*: what is named holds the culprit. *Named*: commits that are named, "
         "mean. *Sessions*: behind the ends, median. Plain bisection and git-bayesect make "
-        f"sessions of {SESSION_BLOCKS} blocks and are told on which side of half the effect each "
-        "lies. The first two ways measure the pair that they name side by side, and search on "
-        "if it does not hold."
+        f"sessions of {IN_TURN.blocks} blocks, or of {DUETS.blocks} duets, and are told on which "
+        "side of half the effect each lies. The first two ways measure the pair that they name "
+        "side by side, and search on if it does not hold."
     )
     return [made, "", columns]
 
 
+def _costs_words(timing: Timing) -> str:
+    name, start, block = timing.name, timing.costs.start, timing.costs.block
+    if timing.is_anew:
+        return f"Of {name} each block starts its engines anew, and takes {block:g}."
+    return f"A session {name} takes {start:g} minutes to start and {block:g} a block."
+
+
 def _row(setting: Setting, name: str, found: Sequence[Outcome | None]) -> str:
     made = [one for one in found if one is not None]
-    machine = [f"{setting.noise:.0%}", f"{setting.step:.0%}", f"{setting.scatter:.1%}"]
+    numbers = f"{setting.noise:.0%}", f"{setting.step:.0%}", f"{setting.scatter:.1%}"
+    machine = [setting.timing.name, *numbers]
     cells = [*machine, name, _share(len(made), len(found))]
     if made:
         cells += [
@@ -324,7 +240,7 @@ def _ours(history: History, effect: Effect, weights: Sequence[float]) -> Named:
 
 
 def _searched(history: History, effect: Effect, begin: Belief) -> Belief:
-    return find_timed(begin, effect, _COSTS, history.ask, history.may_go_on)
+    return find_timed(begin, effect, history.timing.costs, history.ask, history.may_go_on)
 
 
 def _named(belief: Belief) -> Named:

@@ -9,6 +9,10 @@ must not decide alone.
 How far sessions of the same builds lie apart depends on the machine and on who else uses it, and
 cannot be read off one session's blocks. So it is a part of what is learned, as the size of the
 effect is: sessions that fit no position make a large scatter likelier, and then each tells less.
+
+Where each block starts its engines anew, as of duets, a block is a session: what blocks of one
+measurement lie apart by is the scatter, and is learned. A noise of blocks that was read off the
+few blocks of the ends once and for all would be far too small, or far too large.
 """
 
 import math
@@ -49,7 +53,7 @@ _MOST_MEASUREMENTS: Final = 200
 """A search that needs more has a wrong idea of the noise."""
 
 BLOCKS: Final = (1, 5, 10, 20)
-"""How many blocks a measurement may have. One, where a block is as dear as its start."""
+"""How many blocks a measurement may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +63,14 @@ class Effect:
     Attributes:
         size: Log ratio of bad and good end.
         error: Standard error of it.
-        noise: Standard deviation of one block's log ratio.
+        noise: Standard deviation of one block's log ratio around the center of its session.
+        is_anew: Whether each block starts its engines anew, and so is a session.
     """
 
     size: float
     error: float
     noise: float
+    is_anew: bool = False
 
     @property
     def is_clear(self) -> bool:
@@ -95,11 +101,13 @@ class Effect:
         Returns:
             Logarithms: of an unchanged position, and of a changed one.
         """
-        center, blocks = median(log_ratios), len(log_ratios)
-        noise = max(self.noise, _noise_of([log_ratios]))
-        scales = np.hypot(_error(noise, blocks), self.scatters)
-        unchanged = _log_density(center / scales) - np.log(scales)
-        return unchanged, _log_density((center - self.sizes) / scales) - np.log(scales)
+        unchanged, changed = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
+        for blocks in _sessions(log_ratios) if self.is_anew else [log_ratios]:
+            center, noise = median(blocks), max(self.noise, _noise_of([blocks]))
+            scales = np.hypot(_error(noise, len(blocks)), self.scatters)
+            unchanged += _log_density(center / scales) - np.log(scales)
+            changed += _log_density((center - self.sizes) / scales) - np.log(scales)
+        return unchanged, changed
 
     def is_changed(self, log_ratios: Sequence[float]) -> bool:
         """Whether a measurement lies nearer to this than to none."""
@@ -141,7 +149,7 @@ class Choice:
     blocks: int
 
 
-def effect_of(sessions: Sequence[Sequence[float]]) -> Effect:
+def effect_of(sessions: Sequence[Sequence[float]], *, is_anew: bool = False) -> Effect:
     """Read the effect off the sessions of the two ends.
 
     The noise is the blocks' median distance from the median of their session, scaled to a standard
@@ -149,13 +157,16 @@ def effect_of(sessions: Sequence[Sequence[float]]) -> Effect:
 
     Args:
         sessions: The log ratios of each session's blocks.
+        is_anew: Whether each of these is a session.
     """
+    if is_anew:
+        sessions = _sessions([one for blocks in sessions for one in blocks])
     centers = [median(blocks) for blocks in sessions]
     size = median(one for blocks in sessions for one in blocks)
     noise = max(_noise_of(sessions), _LEAST_NOISE)
     scatter = max(SESSION_SCATTER, stdev(centers) if len(centers) > 1 else 0.0)
     error = math.hypot(_error(noise, sum(map(len, sessions))), scatter / math.sqrt(len(sessions)))
-    return Effect(size, error, noise)
+    return Effect(size, error, noise, is_anew)
 
 
 def next_choice(belief: Belief, effect: Effect, costs: Costs) -> Choice | None:
@@ -168,9 +179,10 @@ def next_choice(belief: Belief, effect: Effect, costs: Costs) -> Choice | None:
         return None
     shares = belief.changed_at(belief.open)
     scatter = float(belief.columns @ effect.scatters)
-    best = Choice(belief.open[0], BLOCKS[0])
+    counts = BLOCKS[:1] if effect.is_anew else BLOCKS
+    best = Choice(belief.open[0], counts[0])
     most = -math.inf
-    for blocks in BLOCKS:
+    for blocks in counts:
         gains = _information(
             shares, effect, math.hypot(_error(effect.noise, blocks), scatter)
         ) / costs.of(blocks)
@@ -230,6 +242,11 @@ def _information(shares: Array, effect: Effect, unchanged: float) -> Array:
     told += special.xlogy(if_unchanged, if_unchanged / mixed).sum(axis=1) * (1 - shares)
     bits: Array = told * step / math.log(2)
     return bits
+
+
+def _sessions(blocks: Sequence[float]) -> list[Sequence[float]]:
+    """Take each block for a session."""
+    return [(one,) for one in blocks]
 
 
 def _noise_of(sessions: Sequence[Sequence[float]]) -> float:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hybridwatch.calibration.bayesect import find_by_bayesect
-from hybridwatch.calibration.bisection import SETTINGS, WAYS, Setting, page, simulated
+from hybridwatch.calibration.bisection import SETTINGS, WAYS, page, simulated
+from hybridwatch.calibration.made_history import DUETS, Setting
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -27,6 +28,16 @@ def test_plain_bisection_is_often_wrong_where_ours_is_not():
     }
     assert right["hybridwatch"] >= 17
     assert right["plain bisection"] <= right["hybridwatch"] - 3
+
+
+def test_search_by_duets_takes_each_for_a_session():
+    found = [
+        simulated(WAYS["hybridwatch"], Setting(0.02, 0.06, timing=DUETS), 3, n) for n in range(20)
+    ]
+    made = [one for one in found if one is not None]
+    assert len(made) >= 19
+    assert all(one.holds for one in made)
+    assert sum(one.right for one in made) >= 18
 
 
 def test_ends_that_do_not_differ_are_not_searched():

@@ -154,6 +154,32 @@ def test_session_whose_own_blocks_lie_far_apart_tells_less():
     assert calm.changed_at([32])[0] > wild.changed_at([32])[0] > 0.5
 
 
+def test_blocks_that_start_engines_anew_are_sessions():
+    blocks = [0.01, 0.05, 0.04, 0.06]
+    effect = effect_of([blocks[:2], blocks[2:]], is_anew=True)
+    assert effect == effect_of([[one] for one in blocks], is_anew=True)
+    belief = effect.belief([1.0] * 64)
+    together, one_by_one = belief, belief
+    together = together.after(32, *effect.log_likelihoods(blocks))
+    for block in blocks:
+        one_by_one = one_by_one.after(32, *effect.log_likelihoods([block]))
+    assert together.joint == pytest.approx(one_by_one.joint)
+    assert chosen(belief, effect, Costs(10.0, 0.01)).blocks == 1
+
+
+def test_duets_of_the_ends_that_lie_far_apart_by_chance_do_not_make_the_others_tell_less():
+    """The ends' few blocks say little of the noise; those of all other builds say more."""
+    rng = np.random.default_rng(2)
+    effect = effect_of([[0.01, 0.09], [0.02, 0.08]], is_anew=True)
+    belief = effect.belief([1.0] * 64)
+    for _ in range(9):
+        unchanged, changed = 0.012 * rng.standard_normal(2) + (0.0, 0.04)
+        belief = belief.after(31, *effect.log_likelihoods([unchanged]))
+        belief = belief.after(32, *effect.log_likelihoods([changed]))
+    assert belief.best().bad == 32
+    assert belief.best().mass >= 0.99
+
+
 def test_two_sessions_of_the_ends_that_disagree_leave_the_effect_open():
     same, other = effect_of([[0.06] * 10] * 2), effect_of([[0.06] * 10, [0.02] * 10])
     assert same.is_clear
