@@ -1,6 +1,7 @@
 """The engines of a session: one per named build, kept alive, switched between trials."""
 
 import json
+import secrets
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -29,7 +30,7 @@ MAX_STARTS: Final = 3
 """Starts of one engine in one session; one that keeps dying makes failed trials, not a loop. Where
 dying is what a scenario looks for, each trial has its own start."""
 
-_FIRST_DRAW: Final = 1
+_DRAWS: Final = 2**31
 _IN: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
@@ -80,6 +81,7 @@ class Bench:
     lm_eval: LmEval = field(init=False)
     _arrangement: Arrangement = field(init=False)
     _slots: dict[str, _Slot] = field(default_factory=dict)
+    _first_draw: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Lay the scenario out; from here on it is what is run, declared or standing in."""
@@ -87,6 +89,8 @@ class Bench:
         self._arrangement = arrange(self.scenario, self.gpus, engines)
         self.scenario = self._arrangement.scenario
         self.lm_eval = self.shared or LmEval(self.work)
+        # Sessions of one block draw anew as well: else the same builds met by the same chance again.
+        self._first_draw = 1 + secrets.randbelow(_DRAWS)
 
     def __enter__(self) -> Self:
         with ExitStack() as on_error:
@@ -135,7 +139,7 @@ class Bench:
             tokenizer=model.tokenizer,
             draft=self._draft(),
             own=own_settings(),
-            hash_seed=_FIRST_DRAW if self.apart else None,
+            hash_seed=self._first_draw if self.apart else None,
         )
         if spec.accelerator == "cuda":
             laid_out = self._arrangement

@@ -135,11 +135,13 @@ def test_each_side_has_an_engine_of_its_own(session):
         assert session._bench.client(0) is not session._bench.client(1)
 
 
-def test_both_engines_of_a_block_draw_the_same_hashes_and_the_next_block_others(session):
-    def drawn(bench):
-        slots = bench._slots.values()
-        return [slot.launch.variables()["PYTHONHASHSEED"] for slot in slots]
+def drawn(bench):
+    """Of what the hashes of each side are drawn."""
+    slots = bench._slots.values()
+    return [slot.launch.variables()["PYTHONHASHSEED"] for slot in slots]
 
+
+def test_both_engines_of_a_block_draw_the_same_hashes_and_the_next_block_others(session):
     with session:
         bench = session._bench
         first = drawn(bench)
@@ -147,6 +149,11 @@ def test_both_engines_of_a_block_draw_the_same_hashes_and_the_next_block_others(
             bench.retire(side)
         assert first[0] == first[1]
         assert drawn(bench)[0] == drawn(bench)[1] != first[0]
+
+
+def test_first_blocks_of_two_sessions_draw_other_hashes(session, tmp_path):
+    with session, Session(session.request, tmp_path) as again:
+        assert drawn(session._bench) != drawn(again._bench)
 
 
 def test_a_session_is_on_one_processor_and_what_it_starts_as_well(session):
