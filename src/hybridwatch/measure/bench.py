@@ -89,7 +89,7 @@ class Bench:
         self._arrangement = arrange(self.scenario, self.gpus, engines)
         self.scenario = self._arrangement.scenario
         self.lm_eval = self.shared or LmEval(self.work)
-        # Sessions of one block draw anew as well: else the same builds met by the same chance again.
+        # Sessions of one block draw anew, too: else the same builds met by the same chance again.
         self._first_draw = 1 + secrets.randbelow(_DRAWS)
 
     def __enter__(self) -> Self:
