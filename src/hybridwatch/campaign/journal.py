@@ -1,6 +1,5 @@
 """What became of each stage: a line each, on disk as soon as the stage has ended."""
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hybridwatch.errors import CampaignError
+from hybridwatch.process import claimed
 
 JOURNAL: Final = "journal.jsonl"
 
@@ -107,12 +107,7 @@ def alone(folder: Path) -> Iterator[None]:
     Raises:
         CampaignError: Another campaign is going on in it.
     """
-    # The kernel gives the lock back when the holder ends, however it ends.
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CampaignError(
-                f"{folder}: another campaign is going on here; let it end"
-            ) from None
+    with claimed(folder / ".lock") as is_ours:
+        if not is_ours:
+            raise CampaignError(f"{folder}: another campaign is going on here; let it end")
         yield

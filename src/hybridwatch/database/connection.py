@@ -1,7 +1,6 @@
 """One database, SQLite or PostgreSQL: connections, turns of writers, errors in plain words."""
 
 import contextlib
-import fcntl
 import shutil
 import sqlite3
 import tempfile
@@ -9,7 +8,7 @@ import weakref
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
@@ -140,12 +139,13 @@ class Database:
                 claimed = connection.execution_options(isolation_level="AUTOCOMMIT")
                 yield from _on_server(claimed, zlib.crc32(name.encode()))
             return
-        try:
-            lock = self.file.with_name(f"{self.file.name}.{name}.lock").open("w")
-        except OSError as error:
-            raise self._error(f"{self.name}: {error.strerror}") from error
-        with lock:
-            yield _is_locked(lock)
+        with contextlib.ExitStack() as held:
+            lock = self.file.with_name(f"{self.file.name}.{name}.lock")
+            try:
+                is_ours = held.enter_context(claimed(lock))
+            except OSError as error:
+                raise self._error(f"{self.name}: {error.strerror}") from error
+            yield is_ours
 
     def close(self) -> None:
         """Let go of connections; the next call makes new ones."""
@@ -200,14 +200,6 @@ def _on_server(connection: Connection, number: int) -> Iterator[bool]:
     finally:
         if mine:
             connection.execute(text("SELECT pg_advisory_unlock(:number)"), key)
-
-
-def _is_locked(lock: IO[str]) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _options(url: URL) -> list[str]:

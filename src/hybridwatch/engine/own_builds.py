@@ -7,7 +7,8 @@ import re
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from hybridwatch.engine.overlay import lay_tree, unpack_wheel
 from hybridwatch.engine.stand_in import make_stand_in
 from hybridwatch.errors import BuildError
 from hybridwatch.home import shipped_engine
+from hybridwatch.process import claimed
 
 _NAME: Final = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _OVERLAY: Final = "overlay"
@@ -58,10 +60,11 @@ def add_source(home: Path, name: str, folder: Path, base: str = "", commit: str 
 def remove_build(home: Path, name: str) -> None:
     """Remove a build of one's own, entry and code; without one there is nothing to do."""
     file = home / OWN_FILE
-    entries = written_tables(file)
-    if entries.pop(name, None) is None:
-        return
-    _write(file, entries)
+    with _claimed(file):
+        entries = written_tables(file)
+        if entries.pop(name, None) is None:
+            return
+        _write(file, entries)
     shutil.rmtree(home / ".engines" / name, ignore_errors=True)
 
 
@@ -230,10 +233,19 @@ def _over(
 def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
     """Write a build into the file of own ones, and call its environment finished."""
     file = home / OWN_FILE
-    _write(file, {**written_tables(file), name: entry})
+    with _claimed(file):
+        _write(file, {**written_tables(file), name: entry})
     build = named_build(name, home)
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
     return build
+
+
+@contextmanager
+def _claimed(file: Path) -> Iterator[None]:
+    """Let nobody else change the file between our reading and our writing."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with claimed(file.with_suffix(".lock"), wait=True):
+        yield
 
 
 def _write(file: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:

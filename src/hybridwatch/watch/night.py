@@ -6,7 +6,6 @@ end ``gate.json`` and ``report.md``; and ``log.txt``. Whoever holds the same nig
 with what has no mark, and judges anew, which costs seconds.
 """
 
-import fcntl
 import json
 import re
 import time
@@ -23,7 +22,7 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.process.guarded import GuardedProcess
+from hybridwatch.process import GuardedProcess, claimed
 from hybridwatch.record.naming import safe_name
 from hybridwatch.report.jsonform import findings_to_json
 from hybridwatch.report.pull_request import SUMMARY_LIMIT, render
@@ -120,12 +119,9 @@ def tonight(nights: Path, today: date, plan: Plan) -> Path:
 
 @contextmanager
 def _alone(nights: Path) -> Iterator[None]:
-    # The kernel gives the lock back when the holder ends, however it ends.
-    with (nights / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise NightError(f"{nights}: another night is running; wait until it ends") from None
+    with claimed(nights / ".lock") as is_ours:
+        if not is_ours:
+            raise NightError(f"{nights}: another night is running; wait until it ends")
         yield
 
 

@@ -2,13 +2,16 @@
 
 import json
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
-from hybridwatch.engine import check
+from hybridwatch.engine import check, own_builds
 from hybridwatch.engine.builds import OWN_FILE, load_builds, named_build, parse_label
+from hybridwatch.engine.builds_file import render_tables
 from hybridwatch.engine.check import check_build, require_code, require_installed
 from hybridwatch.engine.install import MARKER, State, install, state
 from hybridwatch.engine.own_builds import add_python, add_release, add_source, add_wheel
@@ -64,6 +67,18 @@ def test_code_is_the_trees_and_whatever_else_is_the_releases(home, tmp_path):
     # Also in a process that the engine starts.
     seen = "import sys, subprocess as s; s.run([sys.executable, '-c', 'import vllm.v1.added'])"
     subprocess.run([build.interpreter, "-c", f"{seen}.check_returncode()"], check=True)
+
+
+def test_builds_that_are_added_at_the_same_time_are_all_there(home, tmp_path, monkeypatch):
+    def slowly(entries):
+        time.sleep(0.2)  # between reading the file and writing it
+        return render_tables(entries)
+
+    monkeypatch.setattr(own_builds, "render_tables", slowly)
+    tree, names = a_copy(tmp_path), ["one", "two", "three"]
+    with ThreadPoolExecutor(len(names)) as threads:
+        list(threads.map(lambda name: add_source(home, name, tree), names))
+    assert set(names) <= set(load_builds(home))
 
 
 def test_edit_after_the_addition_reaches_no_engine_before_the_next(home, tmp_path):
