@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
+from hybridwatch.claim import claimed
 from hybridwatch.database.url import DATABASE_FILE, file_url, secrets_of, shown
 from hybridwatch.errors import DatabaseError, HybridwatchError
 
@@ -136,8 +137,8 @@ class Database:
         """
         if self.file is None:
             with self._in_words(), self._engine.connect() as connection:
-                claimed = connection.execution_options(isolation_level="AUTOCOMMIT")
-                yield from _on_server(claimed, zlib.crc32(name.encode()))
+                isolated = connection.execution_options(isolation_level="AUTOCOMMIT")
+                yield from _on_server(isolated, zlib.crc32(name.encode()))
             return
         with contextlib.ExitStack() as held:
             lock = self.file.with_name(f"{self.file.name}.{name}.lock")

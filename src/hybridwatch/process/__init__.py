@@ -2,11 +2,9 @@
 
 ``guarded`` starts them, ``guard`` is the small program that stays between them and us;
 ``stopping`` makes sure that a signal ends them all, and us. ``processor_time`` counts what they
-work. ``claim`` lets one process at a time do what two must not. ``nvidia`` asks the driver of this
-machine's GPUs, on which such engines may compute.
+work. ``nvidia`` asks the driver of this machine's GPUs, on which such engines may compute.
 """
 
-from hybridwatch.process.claim import claimed
 from hybridwatch.process.guarded import ConversingProcess, GuardedProcess
 from hybridwatch.process.processor_time import processor_seconds
 from hybridwatch.process.proxy import without_proxy
@@ -15,7 +13,6 @@ from hybridwatch.process.stopping import require_wanted, stoppable
 __all__ = [
     "ConversingProcess",
     "GuardedProcess",
-    "claimed",
     "processor_seconds",
     "require_wanted",
     "stoppable",

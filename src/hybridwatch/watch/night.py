@@ -19,10 +19,11 @@ from typing import Final
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.claim import claimed
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.process import GuardedProcess, claimed
+from hybridwatch.process.guarded import GuardedProcess
 from hybridwatch.record.naming import safe_name
 from hybridwatch.report.jsonform import findings_to_json
 from hybridwatch.report.pull_request import SUMMARY_LIMIT, render
