@@ -67,7 +67,8 @@ def without_prior(history: History, effect: Effect) -> Named:
 def with_fixed_scatter(history: History, effect: Effect) -> Named:
     """Take the scatter of a quiet machine for granted, and ask no pair."""
     begin = effect.belief(history.weights)
-    known = np.where(effect.scatters == SESSION_SCATTER, begin.joint, 0.0)
+    is_quiet = (effect.scatters == SESSION_SCATTER) & (effect.variations == 0)
+    known = np.where(is_quiet, begin.joint, 0.0)
     return _named(_searched(history, effect, replace(begin, joint=known / known.sum())))
 
 

@@ -1,5 +1,7 @@
 """Beliefs about the place of a change, and what they make of noisy measurements."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -178,6 +180,23 @@ def test_duets_of_the_ends_that_lie_far_apart_by_chance_do_not_make_the_others_t
         belief = belief.after(32, *effect.log_likelihoods([changed]))
     assert belief.best().bad == 32
     assert belief.best().mass >= 0.99
+
+
+def test_effect_that_differs_from_start_to_start_does_not_make_unchanged_positions_doubtful():
+    """Such as were measured: a planted commit that costs 3 to 8 %, and steady ones before it."""
+    effect = effect_of([[0.044, 0.037], [0.059, 0.039]], is_anew=True)
+    belief = effect.belief([1.0] * 64)
+    steady = np.where(effect.variations == 0, belief.joint, 0.0)
+    taken_for_steady = replace(belief, joint=steady / steady.sum())
+    seen = ((32, 0.069), (16, 0.085), (8, 0.0), (11, 0.035), (11, 0.033), (10, 0.0), (10, 0.002))
+    for at, ratio in seen:
+        likelihoods = effect.log_likelihoods([ratio])
+        belief = belief.after(at, *likelihoods)
+        taken_for_steady = taken_for_steady.after(at, *likelihoods)
+    assert belief.columns @ effect.variations > 0.2  # 0.16 before
+    assert belief.best().bad == 11
+    assert belief.best().mass > 0.95
+    assert taken_for_steady.best().mass < 0.8
 
 
 def test_two_sessions_of_the_ends_that_disagree_leave_the_effect_open():
