@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import hypothesis
 import pytest
 
 from hybridwatch.cli.init import make_home
@@ -13,6 +14,10 @@ from hybridwatch.home import HOME_VARIABLE
 # Tests read what is printed: whoever likes colours or long lines in files must not change it.
 for _wish in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
     os.environ.pop(_wish, None)
+
+# A busy machine takes as long as it takes.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 TESTS: Final = Path(__file__).parent
 _GOLDEN: Final = TESTS / "golden"

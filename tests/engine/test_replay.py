@@ -111,7 +111,6 @@ def jobs(budgets, shared):
 
 RULES = settings(
     max_examples=EXAMPLES,
-    deadline=None,  # a step of a busy machine takes as long as it takes
     derandomize=True,
     database=None,
     suppress_health_check=list(HealthCheck),

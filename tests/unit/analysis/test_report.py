@@ -598,7 +598,7 @@ side_values = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(side_values)
 def test_a_side_compared_with_itself_is_never_red_nor_better(side) -> None:
     report = report_of(a_run(side, side))
@@ -606,7 +606,7 @@ def test_a_side_compared_with_itself_is_never_red_nor_better(side) -> None:
     assert {c.verdict for c in report.comparisons} <= allowed
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(side_values, side_values, st.randoms(use_true_random=False))
 def test_order_of_trials_is_irrelevant(left, right, random) -> None:
     right = {**right, RECALL: (right[RECALL] * 30)[: len(left[RECALL])]}

@@ -88,7 +88,7 @@ def check_all(address: str, known: Known) -> dict[str, list[int]]:
 def _all_of(operation: Any, known: Known) -> list[int]:
     statuses: list[int] = []
 
-    @hypothesis.settings(max_examples=EXAMPLES, database=None, deadline=None, derandomize=True)
+    @hypothesis.settings(max_examples=EXAMPLES, database=None, derandomize=True)
     @hypothesis.given(case=operation.as_strategy(), drawn=data())
     def hold(case: Any, drawn: DataObject) -> None:
         statuses.append(known.send(case, drawn))

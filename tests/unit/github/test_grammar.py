@@ -306,7 +306,6 @@ def against(check: Callable[[str], None]) -> Callable[[], None]:
     """Try 500 hostile comments, the same ones every time."""
     return settings(
         max_examples=500,
-        deadline=None,
         database=None,
         derandomize=True,
         phases=[Phase.generate],  # to make one smaller takes long, and the first one tells enough

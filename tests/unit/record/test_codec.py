@@ -138,7 +138,7 @@ def has_nan(raw: Any) -> bool:
 
 
 @given(runs)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_every_run_comes_back_as_it_was(original: Run) -> None:
     encoded = encode(original)
     assert decode(encoded.record, encoded.bulk) == original

@@ -76,7 +76,7 @@ PIECES: Final = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_no_mixture_becomes_a_link_or_a_reference(text) -> None:
     for way in WAYS:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridwatch.search.belief import belief_of
@@ -38,7 +38,6 @@ def test_masses_stay_probabilities_and_move_towards_what_was_seen(weights, data)
     assert before <= after.changed_at([at])[0] <= 1
 
 
-@settings(deadline=None)  # the first example pays for imports
 @given(st.integers(2, 60), st.data())
 def test_ranges_cover_every_position_once(last, data):
     belief = belief_of([1.0] * last)
