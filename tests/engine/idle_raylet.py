@@ -51,7 +51,7 @@ _ORDER = (True, False, False, True)
 _AT_ONCE = 3
 _PROMPT = list(range(40, 88))
 _TOKENS = 900
-_WARM_UP_S = 20.0
+_WARM_UP_S = 60.0  # hosts have much to do while they come up
 _ALONE_S = 60.0
 
 

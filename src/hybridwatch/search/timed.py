@@ -11,9 +11,9 @@ cannot be read off one session's blocks. So it is a part of what is learned, as 
 effect is: sessions that fit no position make a large scatter likelier, and then each tells less.
 
 Nor need the effect be the same at each start: memory that is laid out otherwise may double what a
-change costs, while sessions of unchanged positions agree to the third of a percent. So how far the
-effect itself varies is learned as well. Else what a few changed positions lie apart by would make
-unchanged ones tell less.
+change costs, while nearly all sessions of unchanged positions agree to less than a percent. So how
+far the effect itself varies is learned as well. Else what a few changed positions lie apart by
+would make unchanged ones tell less.
 
 Where each block starts its engines anew, as of duets, a block is a session: what blocks of one
 measurement lie apart by is the scatter, and is learned. A noise of blocks that was read off the
@@ -42,8 +42,8 @@ _SCATTER_WEIGHTS: Final = np.array([0.15, 0.35, 0.25, 0.15, 0.1])
 unchanged commits lay up to 4 % apart."""
 _VARIATIONS: Final = np.array([0.0, 0.2, 0.4])
 _VARIATION_WEIGHTS: Final = np.array([0.5, 0.3, 0.2])
-"""How far the effect varies from session to session, as a part of it, and how likely before: in
-duets of a commit that made steps 6 % longer it was 1.5 to 8.5 %."""
+"""How far the effect varies from session to session, as a part of it, and how likely before: duets
+of a commit that made steps 6 % longer gave 4.1 % with a standard deviation of 1.8 %."""
 _OF_MEDIAN: Final = math.sqrt(math.pi / 2)
 """Standard error of a median beside that of a mean, of normal values."""
 _LEAST_NOISE: Final = 0.002
