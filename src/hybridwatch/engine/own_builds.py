@@ -242,7 +242,10 @@ def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
 
 @contextmanager
 def _claimed(file: Path) -> Iterator[None]:
-    """Let nobody else change the file between our reading and our writing."""
+    """Let nobody else change the file between our reading and our writing.
+
+    The wait has no limit: who has the claim writes a small file, and loses it when it ends.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     with claimed(file.with_suffix(".lock"), wait=True):
         yield
