@@ -50,15 +50,30 @@ class Known:
         for name, ids in self.names.items():
             if name in case.path_parameters and drawn.draw(booleans()):
                 case.path_parameters[name] = drawn.draw(sampled_from(ids))
-        bodies = self.bodies.get(case.operation.definition.raw["operationId"], [])
-        if not bodies or not drawn.draw(booleans()):
-            return int(case.call_and_validate(headers=self.shown).status_code)
+        bodies = self.bodies.get(_name_of(case.operation), [])
+        if bodies and drawn.draw(booleans()):
+            return self._send_body(case, drawn.draw(sampled_from(bodies)))
+        return int(case.call_and_validate(headers=self.shown).status_code)
+
+    def send_all(self, operation: Any) -> list[int]:
+        """Send every body twice to what there is: no draw decides whether one of them arrives."""
+        ids = {name: known[0] for name, known in self.names.items()}
+        bodies = self.bodies.get(_name_of(operation), [])
+        return [
+            self._send_body(operation.Case(path_parameters=dict(ids)), body)
+            for body in [*bodies, *bodies]
+        ]
+
+    def _send_body(self, case: Any, body: bytes) -> int:
         case.media_type, case.body = "application/json", {}
         kind = {"content-type": "application/json"}
-        body = drawn.draw(sampled_from(bodies))
         response = case.call(headers=self.shown | kind, json=None, data=body)
         case.validate_response(response, checks=ALWAYS)
         return int(response.status_code)
+
+
+def _name_of(operation: Any) -> str:
+    return str(operation.definition.raw["operationId"])
 
 
 def check_all(address: str, known: Known) -> dict[str, list[int]]:
@@ -81,7 +96,7 @@ def check_all(address: str, known: Known) -> dict[str, list[int]]:
     for found in schema.get_all_operations():
         assert isinstance(found, Ok)
         operation = found.ok()
-        seen[operation.definition.raw["operationId"]] = _all_of(operation, known)
+        seen[_name_of(operation)] = known.send_all(operation) + _all_of(operation, known)
     return seen
 
 
@@ -122,7 +137,7 @@ def known_at(client: httpx.Client, results: Path) -> Known:
         },
         {
             "add_run": [encode(run).record for run in runs],
-            "decide": [decision(alert, alert["version"] + more) for more in range(3)],
+            "decide": [decision(alert, alert["version"] + more) for more in (1, 0)],
         },
         token_for(results, *Scope, name="schemathesis"),
     )
@@ -143,8 +158,9 @@ def test_no_request_finds_an_error_or_an_answer_off_its_schema(server, results) 
     seen = check_all(address_of(server), known_at(server, results))
     assert len(seen) == len(ROUTES) + len(WRITES)
     assert sum(map(len, seen.values())) >= EXAMPLES * len(seen) / 2
-    assert {200, 201, 422} <= set(seen["add_run"])
-    assert {201, 409, 422} <= set(seen["decide"])
+    assert seen["add_run"][:6] == [201, 201, 201, 200, 200, 200]
+    assert seen["decide"][:4] == [409, 201, 201, 409]
+    assert 422 in seen["add_run"] and 422 in seen["decide"]
 
 
 @pytest.mark.parametrize("path", ["/runs/{run}", "/alerts/{alert}"])
