@@ -6,7 +6,8 @@ The search itself is a function of what was measured, so nothing else is kept.
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.bisect.outcome import Outcome, State
+from hybridwatch.claim import claimed
 from hybridwatch.errors import RecordError
 from hybridwatch.store.atomic_file import make_folder, put
 
@@ -95,8 +97,28 @@ class Journal:
             make_folder(self.path.parent)
             put(self.path, content.encode())
         except OSError as error:
-            message = f"{self.path}: cannot be written: {error.strerror or error}"
-            raise RecordError(message) from error
+            raise _unwritable(self.path, error) from error
+
+
+@contextmanager
+def sole_journal(
+    results: Path, scenario: str, question: Mapping[str, str], *, anew: bool
+) -> Iterator[Journal]:
+    """Open a journal as ``journal_of`` does, and keep other calls from it until the block ends.
+
+    Raises:
+        RecordError: Another call is at this search, or the file cannot be read or written.
+    """
+    path = _path_of(results, scenario, question)
+    with ExitStack() as stack:
+        try:
+            make_folder(path.parent)
+            is_ours = stack.enter_context(claimed(path.with_suffix(".lock")))
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        if not is_ours:
+            raise RecordError(f"{path}: another call is at this search; wait until it ends")
+        yield journal_of(results, scenario, question, anew=anew)
 
 
 def journal_of(results: Path, scenario: str, question: Mapping[str, str], *, anew: bool) -> Journal:
@@ -111,12 +133,20 @@ def journal_of(results: Path, scenario: str, question: Mapping[str, str], *, ane
     Raises:
         RecordError: The file that is there cannot be read.
     """
-    canonical = json.dumps(dict(question), sort_keys=True)
-    digest = hashlib.sha256(canonical.encode()).hexdigest()[:_DIGITS]
-    path = results / FOLDER / f"{scenario.replace('/', '-')}-{digest}.json"
+    path = _path_of(results, scenario, question)
     if anew:
         path.unlink(missing_ok=True)
     return Journal(path, question)
+
+
+def _path_of(results: Path, scenario: str, question: Mapping[str, str]) -> Path:
+    canonical = json.dumps(dict(question), sort_keys=True)
+    digest = hashlib.sha256(canonical.encode()).hexdigest()[:_DIGITS]
+    return results / FOLDER / f"{scenario.replace('/', '-')}-{digest}.json"
+
+
+def _unwritable(path: Path, error: OSError) -> RecordError:
+    return RecordError(f"{path}: cannot be written: {error.strerror or error}")
 
 
 def _read(path: Path) -> _File | None:

@@ -39,6 +39,8 @@ COLD_WEIGHT: Final = 0.05
 """Of a commit that changes no Python of the package."""
 _PREFIX: Final = "bisect"
 _SHORT: Final = 10
+_OF_SEARCH: Final = 6
+"""Digits of a search's name that its builds have."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class Workshop:
         base: The build that code is laid over; empty for the nearest release's.
         installs: Whether releases that are not installed are.
         say: Gets a line about what takes a while.
+        search: Name of the search, a part of its builds' names: another search in the same home
+            may measure the same commit, and ends when it likes. Empty where builds are shared.
         made: Names of the builds that it added.
     """
 
@@ -62,6 +66,7 @@ class Workshop:
     base: str
     installs: bool
     say: Callable[[str], None]
+    search: str = ""
     made: list[str] = field(default_factory=list)
 
     def release(self, spec: BuildSpec) -> str:
@@ -100,15 +105,18 @@ class Workshop:
         assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
         for path, text in python_changes(self.repo, good, sha).items():
             _require_syntax(path, text)
-        return f"{_PREFIX}-{sha[:_SHORT]}"
+        return self._name(sha[:_SHORT])
 
     def files(self, first: BuildSpec, last: BuildSpec, paths: Sequence[Path]) -> str:
         """Make the build that is ``first`` but for some files, which are as ``last`` has them."""
-        name = f"{_PREFIX}-files-{len(paths)}"
+        name = self._name(f"files-{len(paths)}")
         with mixture(first, last, paths) as folder:
             add_source(self.home, name, folder, first.base or first.name)
         self.made.append(name)
         return name
+
+    def _name(self, what: str) -> str:
+        return "-".join(filter(None, (_PREFIX, self.search[:_OF_SEARCH], what)))
 
     def clear(self, keep: Sequence[str] = ()) -> None:
         """Remove the builds that were made.

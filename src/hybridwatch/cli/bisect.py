@@ -12,7 +12,7 @@ from rich.console import Console
 
 from hybridwatch.bisect.ends import Ends, ends_of
 from hybridwatch.bisect.hunt import Hunt, Wish
-from hybridwatch.bisect.journal import Journal, journal_of
+from hybridwatch.bisect.journal import Journal, sole_journal
 from hybridwatch.bisect.ladder import Descent, Ladder
 from hybridwatch.bisect.meter import Meter
 from hybridwatch.bisect.question import Wanted, require_metric
@@ -159,9 +159,12 @@ def command(
     def say(text: str) -> None:
         console.print(as_text(text), soft_wrap=True)
 
-    with stoppable(), progress(console) as tell:
-        question = _question(subject, options, ends)
-        journal = journal_of(results, subject.id, question, anew=options.anew)
+    question = _question(subject, options, ends)
+    with (
+        stoppable(),
+        sole_journal(results, subject.id, question, anew=options.anew) as journal,
+        progress(console) as tell,
+    ):
         if journal.kept:
             say(f"going on with {journal.kept} measurements of {journal.path}")
         meter, workshop = _means(subject, options, journal, results, tell, say)
@@ -211,7 +214,7 @@ def _means(
     """Give what measures and what makes builds: of this machine, or of a fleet."""
     models, made = home() / "models", (home(), options.repo, options.base, options.install, say)
     if not options.fleet:
-        return Meter(scenario, models, tell), Workshop(*made)
+        return Meter(scenario, models, tell), Workshop(*made, search=journal.name())
     errand = errand_of(options.fleet, results, journal, options.max_minutes, say)
     errand.clone = str(options.repo.resolve()) if options.repo else ""
     errand.base = options.base

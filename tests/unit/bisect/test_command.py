@@ -106,7 +106,8 @@ def test_commit_is_found_confirmed_and_recorded(home, engines, tmp_path):
     assert said["confirmation"]["seen"] == "0 -> 7"
     assert len(read_run(Path(said["confirmation"]["record"])).builds) == 2
     kept = {name for name in load_builds(home) if name.startswith("bisect-")}
-    assert kept == {f"bisect-{said['answer'][end][:10]}" for end in ("good", "bad")}
+    (search,) = {name.split("-")[1] for name in kept}
+    assert kept == {f"bisect-{search}-{said['answer'][end][:10]}" for end in ("good", "bad")}
     again = f"hybridwatch bisect {SCENARIO} --good {said['answer']['good']} --bad "
     assert said["repeat"].startswith(again)
     assert "file: v1/worker.py" in done.stderr

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.bisect.journal import journal_of
+from hybridwatch.bisect.journal import journal_of, sole_journal
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.errors import RecordError
 from tests.unit.bisect.made_up import BAD, GOOD
@@ -30,6 +30,20 @@ def test_another_question_has_another_file_and_anew_forgets(tmp_path):
     assert journal_of(tmp_path, "smoke/x", {"ends": "a c"}, anew=False).kept == 0
     assert journal_of(tmp_path, "smoke/x", {"ends": "a b"}, anew=True).kept == 0
     assert not first.path.exists()
+
+
+def test_two_calls_are_not_at_one_search_at_once(tmp_path):
+    def opened(ends):
+        return sole_journal(tmp_path, "smoke/x", {"ends": ends}, anew=False)
+
+    with opened("a b") as journal:
+        journal.outcome("a", lambda: GOOD)
+        with pytest.raises(RecordError, match=r"another call is at this search"), opened("a b"):
+            pytest.fail("both are at it")
+        with opened("a c") as other:
+            assert other.kept == 0
+    with opened("a b") as again:
+        assert again.kept == 1
 
 
 def test_file_that_is_damaged_is_refused_with_the_way_out(tmp_path):

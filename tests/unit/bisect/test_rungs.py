@@ -55,7 +55,8 @@ def clone(tmp_path):
 
 
 def a_workshop(home, repo=None, **options):
-    return Workshop(home, repo, "", options.get("installs", False), print)
+    named = {"search": options.get("search", "")}
+    return Workshop(home, repo, "", options.get("installs", False), print, **named)
 
 
 def test_releases_between_two_are_in_their_order_and_must_be_installed(home):
@@ -83,6 +84,16 @@ def test_commits_are_made_only_when_their_turn_comes_and_removed_at_the_end(home
     workshop.clear(keep=(first,))
     assert first in load_builds(home)
     assert third not in load_builds(home)
+
+
+def test_search_that_ends_takes_no_build_from_another(home, clone):
+    first, last = sha_of(clone, "v1.0"), sha_of(clone, "HEAD")
+    searches = [a_workshop(home, clone, search=name * 10) for name in "ab"]
+    made = [commits_of(one, first, last).candidates[1].make() for one in searches]
+    sha = sha_of(clone, "HEAD~4")[:10]
+    assert made == [f"bisect-aaaaaa-{sha}", f"bisect-bbbbbb-{sha}"]
+    searches[0].clear()
+    assert set(made) & set(load_builds(home)) == {made[1]}
 
 
 def test_clone_without_a_change_between_the_ends_is_refused(home, clone):
@@ -122,6 +133,19 @@ def test_files_are_taken_over_one_after_the_other(home, tmp_path):
     assert changed_files(made, new) == changed_files(old, new)[2:]
     workshop.clear()
     assert list(load_builds(home))[-2:] == ["old", "new"]
+
+
+def test_files_of_two_searches_are_builds_of_their_own(home, tmp_path):
+    for name, x in (("old", 1), ("new", 2), ("newer", 3)):
+        add_source(home, name, a_copy(tmp_path / name, one=f"x = {x}\n", two=f"y = {x}\n"))
+    made = []
+    for search, last in (("a", "new"), ("b", "newer")):
+        ends = [Candidate(name, name, partial(str, name)) for name in ("old", last)]
+        rung = files_between(a_workshop(home, search=search), *ends)
+        assert rung is not None
+        made.append(rung.candidates[1].make())
+    codes = {name: check_build(named_build(name, home)).code_digest for name in made}
+    assert len(set(codes.values())) == 2
 
 
 def test_pair_that_differs_in_one_file_has_no_files_to_tell_apart(home, tmp_path):
