@@ -1,11 +1,25 @@
 """What must be so before vLLM is imported, which is before it loads any plugin."""
 
+import ctypes
 import os
+import signal
+from typing import Final
 
 from hybridwatch_engine.cpu.triton_interpreter import interpret_triton
 from hybridwatch_engine.loopback import loopback_rendezvous
 from hybridwatch_engine.settings import from_environment
 from hybridwatch_engine.source import engine_distribution
+
+_PR_SET_PDEATHSIG: Final = 1
+"""Of ``prctl(2)``: the signal that the kernel sends when the thread that started us ends."""
+
+
+def end_with_parent() -> None:
+    """End when the process that started this one ends, also when it is killed.
+
+    vLLM's engine core and workers wait for requests for ever once their server was killed.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def prepare() -> None:

@@ -7,9 +7,11 @@ are spawned import this module first, as the main module of their parent.
 
 import runpy
 
-from hybridwatch_engine.early import prepare
+from hybridwatch_engine.early import end_with_parent, prepare
 
 prepare()
 
 if __name__ == "__main__":
     runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__")
+elif __name__ == "__mp_main__":
+    end_with_parent()
