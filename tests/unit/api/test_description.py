@@ -51,9 +51,9 @@ class Known:
             if name in case.path_parameters and drawn.draw(booleans()):
                 case.path_parameters[name] = drawn.draw(sampled_from(ids))
         bodies = self.bodies.get(_name_of(case.operation), [])
-        if bodies and drawn.draw(booleans()):
-            return self._send_body(case, drawn.draw(sampled_from(bodies)))
-        return int(case.call_and_validate(headers=self.shown).status_code)
+        if not bodies or not drawn.draw(booleans()):
+            return int(case.call_and_validate(headers=self.shown).status_code)
+        return self._send_body(case, drawn.draw(sampled_from(bodies)))
 
     def send_all(self, operation: Any) -> list[int]:
         """Send every body twice to what there is: no draw decides whether one of them arrives."""
