@@ -81,6 +81,14 @@ class Journal:
             self._write()
         return self._file.name
 
+    @property
+    def digits(self) -> str:
+        """Ten digits of its place, for what is made for this search alone.
+
+        A search that is begun again has the same, and so lays its builds over those that it kept.
+        """
+        return hashlib.sha256(bytes(self.path.resolve())).hexdigest()[:_DIGITS]
+
     def runs(self) -> set[str]:
         """Give the ids of the runs that its measurements were read from."""
         every = (one for outcomes in self._file.outcomes.values() for one in outcomes)

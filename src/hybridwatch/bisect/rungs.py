@@ -40,7 +40,7 @@ COLD_WEIGHT: Final = 0.05
 _PREFIX: Final = "bisect"
 _SHORT: Final = 10
 _OF_SEARCH: Final = 6
-"""Digits of a search's name that its builds have."""
+"""How many digits of the search the names of its builds have."""
 
 
 @dataclass(slots=True)
@@ -53,8 +53,8 @@ class Workshop:
         base: The build that code is laid over; empty for the nearest release's.
         installs: Whether releases that are not installed are.
         say: Gets a line about what takes a while.
-        search: Name of the search, a part of its builds' names: another search in the same home
-            may measure the same commit, and ends when it likes. Empty where builds are shared.
+        search: Digits of the search, a part of its builds' names: another one in the same home may
+            measure the same commit, and ends when it likes. Empty where builds are shared.
         made: Names of the builds that it added.
     """
 

@@ -214,7 +214,7 @@ def _means(
     """Give what measures and what makes builds: of this machine, or of a fleet."""
     models, made = home() / "models", (home(), options.repo, options.base, options.install, say)
     if not options.fleet:
-        return Meter(scenario, models, tell), Workshop(*made, search=journal.name())
+        return Meter(scenario, models, tell), Workshop(*made, search=journal.digits)
     errand = errand_of(options.fleet, results, journal, options.max_minutes, say)
     errand.clone = str(options.repo.resolve()) if options.repo else ""
     errand.base = options.base

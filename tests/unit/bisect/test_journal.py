@@ -32,6 +32,14 @@ def test_another_question_has_another_file_and_anew_forgets(tmp_path):
     assert not first.path.exists()
 
 
+def test_digits_are_those_of_the_place_also_when_it_is_begun_again(tmp_path):
+    def digits(results, ends, anew=False):
+        return journal_of(tmp_path / results, "smoke/x", {"ends": ends}, anew=anew).digits
+
+    assert digits("one", "a b") == digits("one", "a b", anew=True)
+    assert len({digits("one", "a b"), digits("one", "a c"), digits("two", "a b")}) == 3
+
+
 def test_two_calls_are_not_at_one_search_at_once(tmp_path):
     def opened(ends):
         return sole_journal(tmp_path, "smoke/x", {"ends": ends}, anew=False)
