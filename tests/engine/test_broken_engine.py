@@ -66,12 +66,12 @@ def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, mo
 def test_engine_whose_guard_and_server_are_killed_is_gone(bench):
     bench.make_ready(HEALTHY)
     cores, here = workers(), psutil.Process()
+    assert cores
     above = {process for core in cores for process in core.parents()}
     ours = (above & set(here.children(recursive=True))) - set(cores)
     # The guard first: while it lives it ends what the server leaves behind.
     for process in sorted(ours, key=psutil.Process.create_time):
         process.kill()
-    assert cores
     _, left = psutil.wait_procs(cores, timeout=30)
     # Not every machine's first process takes the exit status of what is left to it.
     assert [one.pid for one in left if one.status() != psutil.STATUS_ZOMBIE] == []

@@ -127,6 +127,7 @@ def address_of(client: httpx.Client) -> str:
 
 
 def known_at(client: httpx.Client, results: Path) -> Known:
+    # Of decisions the first is a version ahead: refused until the second has made it the newest.
     alert = client.get("/v1/alerts").json()["items"][0]
     runs = [replace(a_run({"ttft": (float(n), 2.0)}), id=f"c000000{n}") for n in range(1, 4)]
     return Known(

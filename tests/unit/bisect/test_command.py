@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from hybridwatch.bisect import meter
 from hybridwatch.bisect.answer_file import read_answer
+from hybridwatch.claim import claimed
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.engine.installed import look_at
@@ -111,6 +112,18 @@ def test_commit_is_found_confirmed_and_recorded(home, engines, tmp_path):
     again = f"hybridwatch bisect {SCENARIO} --good {said['answer']['good']} --bad "
     assert said["repeat"].startswith(again)
     assert "file: v1/worker.py" in done.stderr
+
+
+def test_second_call_is_refused_while_the_first_is_at_it(home, engines, tmp_path):
+    clone = a_history(tmp_path / "clone", *(f"rows = {rows}\n" for rows in (1, 3)))
+    done, said = bisect(tmp_path, "--repo", clone)
+    assert done.exit_code == 0, done.output
+    (journal,) = (tmp_path / "results" / "bisect").glob("*.json")
+    with claimed(journal.with_suffix(".lock")):
+        done, _ = bisect(tmp_path, "--repo", clone)
+    assert done.exit_code == 2
+    assert "another call is at this search" in done.stderr
+    assert bisect(tmp_path, "--repo", clone)[1]["answer"] == said["answer"]
 
 
 def test_what_it_prints_is_read_back_for_the_authors(home, engines, tmp_path):
