@@ -8,6 +8,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
+from tests.waiting import LIMIT_S
+
 SLOW_S: Final = 0.5
 
 Fate = Callable[[int], str]
@@ -68,7 +70,7 @@ class BadWay:
                     return
                 if fate == "slow":
                     time.sleep(SLOW_S)
-                server = http.client.HTTPConnection(host, port, timeout=60)
+                server = http.client.HTTPConnection(host, port, timeout=LIMIT_S)
                 server.request(self.command, self.path, body, dict(self.headers))
                 answer = server.getresponse()
                 content = answer.read()

@@ -12,32 +12,26 @@ from pathlib import Path
 import psutil
 
 from tests.e2e.short_home import SCENARIO
+from tests.waiting import wait_until
 
 MARK = "HYBRIDWATCH_TEST_RUN"
 """Inherited by every process of a run, wherever it has gone."""
 
-LIMIT_S = 15.0
-"""After so long nothing of an interrupted run may be there."""
-
-_START_S = 240.0
-_POLL_S = 0.1
-
 
 @dataclass(frozen=True)
-class Left:
-    """What an interruption left.
+class Moment:
+    """When a run is interrupted.
 
     Attributes:
-        status: Of the run; None while it is there.
-        alive: Command lines of its processes after ``LIMIT_S``.
-        seconds: Until nothing was left, or ``LIMIT_S``.
-        output: What it printed.
+        step: While this question to a pretended engine or its client has no answer, counted from
+            the first timed load on.
+        delay_s: Without a step: so long after the first timed load has begun.
+        group: Whether the whole process group gets the signal, as from Ctrl-C, or the run alone.
     """
 
-    status: int | None
-    alive: list[str]
-    seconds: float
-    output: str
+    step: int | None = None
+    delay_s: float = 0.0
+    group: bool = False
 
 
 def marked(value: str) -> list[psutil.Process]:
@@ -52,39 +46,35 @@ def marked(value: str) -> list[psutil.Process]:
     return found
 
 
-def interrupt(home: Path, results: Path, *, delay_s: float, group: bool) -> Left:
-    """Start a run, and send SIGINT a while after its first timed load has begun.
+def interrupt(home: Path, results: Path, moment: Moment) -> tuple[int, str]:
+    """Start a run, and send it SIGINT.
 
     Args:
         home: As ``make_short_home`` made it.
         results: Folder for its records.
-        delay_s: The while.
-        group: Whether the whole process group gets the signal, as from Ctrl-C, or the run alone.
+        moment: When.
+
+    Returns:
+        Its exit status and what it printed, when none of its processes is left.
+
+    Raises:
+        AssertionError: Something of it did not end.
     """
     name = uuid.uuid4().hex
     log = results.with_name(f"{results.name}.{name}.log")
-    with log.open("w") as file:
-        run = subprocess.Popen(
-            [sys.executable, "-m", "hybridwatch", "run", SCENARIO, "--results", str(results)],
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, MARK: name, "HYBRIDWATCH_HOME": str(home)},
-            start_new_session=True,
-            # A suite that was started in the background has been told to overhear SIGINT.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
+    steps = results.with_name(f"{results.name}.{name}.steps")
+    steps.mkdir()
+    run = _start(home, results, moment, name, log, steps)
     try:
-        _await_text(run, log, "] performance", _START_S)
-        time.sleep(delay_s)
-        family = marked(name)
-        assert len(family) >= 4, log.read_text()
-        (os.killpg if group else os.kill)(run.pid, signal.SIGINT)
-        begin = time.monotonic()
-        while time.monotonic() < begin + LIMIT_S and (run.poll() is None or marked(name)):
-            time.sleep(_POLL_S)
-        seconds = time.monotonic() - begin
-        alive = [" ".join(process.cmdline()) for process in marked(name)]
-        return Left(run.poll(), alive, round(seconds, 1), log.read_text())
+        _await(run, log, moment, steps)
+        assert len(marked(name)) >= 4, log.read_text()
+        (os.killpg if moment.group else os.kill)(run.pid, signal.SIGINT)
+        wait_until(lambda: run.poll() is not None, lambda: f"its end: {log.read_text()}")
+        wait_until(
+            lambda: not marked(name),
+            lambda: f"the end of {[process.cmdline() for process in marked(name)]}",
+        )
+        return run.returncode, log.read_text()
     finally:
         for process in marked(name):
             process.kill()
@@ -92,9 +82,31 @@ def interrupt(home: Path, results: Path, *, delay_s: float, group: bool) -> Left
         run.wait()
 
 
-def _await_text(run: "subprocess.Popen[bytes]", log: Path, text: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while text not in log.read_text():
+def _start(
+    home: Path, results: Path, moment: Moment, name: str, log: Path, steps: Path
+) -> "subprocess.Popen[bytes]":
+    variables = {MARK: name, "HYBRIDWATCH_HOME": str(home)}
+    if moment.step is not None:
+        variables |= {"PRETEND_STEPS": str(steps), "PRETEND_LAST_STEP": str(moment.step)}
+    with log.open("w") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "hybridwatch", "run", SCENARIO, "--results", str(results)],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **variables},
+            start_new_session=True,
+            # A suite that was started in the background has been told to overhear SIGINT.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+
+
+def _await(run: "subprocess.Popen[bytes]", log: Path, moment: Moment, steps: Path) -> None:
+    def has_come() -> bool:
         assert run.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(_POLL_S)
+        if moment.step is not None:
+            return (steps / "last").exists()
+        return "] performance" in log.read_text()
+
+    wait_until(has_come, log.read_text)
+    if moment.step is None:
+        time.sleep(moment.delay_s)  # for tries at random, which are slow, and print their seed

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LIMIT_S
+
 ROOT = Path(__file__).parents[2]
 GOLDEN_RECORD = ROOT / "tests" / "golden" / "record" / "v1.json"
 
@@ -25,7 +27,7 @@ def complaint(home, *arguments):
     done = subprocess.run(
         [sys.executable, "-m", "hybridwatch", *map(str, arguments)],
         cwd=home, env={"HYBRIDWATCH_HOME": str(home), "PATH": "/usr/bin:/bin"},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 2, done.stdout + done.stderr
     lines = done.stderr.splitlines()
@@ -73,7 +75,7 @@ def test_results_folder_that_is_a_file(home, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "hybridwatch", "run", "smoke", "--results", str(in_the_way)],
         cwd=home, env={"HYBRIDWATCH_HOME": str(home), "PATH": "/usr/bin:/bin"},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert "--results" in done.stderr.splitlines()[-1]

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.e2e.interruption import interrupt
+from tests.e2e.interruption import Moment, interrupt
 from tests.e2e.short_home import make_short_home
 
 MANY = 50
@@ -17,35 +17,45 @@ TRY_S = 120
 PRETENDED_S, REAL_S = 3.0, 14.0
 """A few trials long, warm-up and pauses between trials included."""
 
+SEED = 20261123
 
-def interrupt_often(folder, home, times, within_s):
-    """The run alone and its whole process group in turn, each at a moment of its own."""
-    moments = random.Random()
-    for number in range(times):
-        delay_s, group = moments.uniform(0, within_s), number % 2 == 1
-        left = interrupt(home, folder / "results", delay_s=delay_s, group=group)
-        told = f"{number}: {delay_s:.2f} s into the phase, group: {group}: {left}"
-        assert left.alive == [], told
-        assert left.status == 128 + signal.SIGINT, told
+LOAD, HELD, NEXT_LOAD = 1, 14, 21
+"""Questions: a load to the client, a completion to the engine that is held, and a load again."""
+
+
+def interrupt_at(folder, home, moments):
+    """Interrupt a run of its own at each moment."""
+    for moment in moments:
+        status, said = interrupt(home, folder / "results", moment)
+        assert status == 128 + signal.SIGINT, f"{moment}: {said}"
     assert [path for path in (folder / "results").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.parametrize(
-    "times",
-    [
-        pytest.param(3, marks=pytest.mark.timeout(600)),
-        pytest.param(MANY, marks=[pytest.mark.slow, pytest.mark.timeout(MANY * TRY_S)]),
-    ],
-)
-def test_interrupted_session_leaves_nothing(tmp_path, times):
+def at_random(within_s):
+    """The run alone and its whole process group in turn, each at a moment of its own."""
+    print(f"seed {SEED}")  # noqa: T201
+    drawn = random.Random(SEED)
+    return [
+        Moment(delay_s=drawn.uniform(0, within_s), group=number % 2 == 1) for number in range(MANY)
+    ]
+
+
+def test_interrupted_session_leaves_nothing(tmp_path):
     home = make_short_home(tmp_path / "home", pretended=True)
-    interrupt_often(tmp_path, home, times, PRETENDED_S)
+    interrupt_at(tmp_path, home, [Moment(LOAD), Moment(HELD, group=True), Moment(NEXT_LOAD)])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(MANY * TRY_S)
+def test_session_interrupted_often_leaves_nothing(tmp_path):
+    home = make_short_home(tmp_path / "home", pretended=True)
+    interrupt_at(tmp_path, home, at_random(PRETENDED_S))
 
 
 def test_engine_that_is_deaf_to_sigterm_is_gone_in_time(tmp_path, monkeypatch):
     monkeypatch.setenv("PRETEND_DEAF", "1")
     home = make_short_home(tmp_path / "home", pretended=True)
-    interrupt_often(tmp_path, home, 1, PRETENDED_S)
+    interrupt_at(tmp_path, home, [Moment(HELD)])
 
 
 @pytest.mark.engine
@@ -53,4 +63,4 @@ def test_engine_that_is_deaf_to_sigterm_is_gone_in_time(tmp_path, monkeypatch):
 @pytest.mark.timeout(MANY * TRY_S)
 def test_interrupted_performance_phase_leaves_nothing(tmp_path):
     home = make_short_home(tmp_path / "home")
-    interrupt_often(tmp_path, home, MANY, REAL_S)
+    interrupt_at(tmp_path, home, at_random(REAL_S))

@@ -5,9 +5,7 @@ wrong answer 500, an unknown call 404, each with a problem document of Prism's o
 """
 
 import json
-import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+
+from tests.ports import own_port
+from tests.waiting import LIMIT_S, wait_until
 
 VIEWER: Final = {
     "post": {
@@ -38,7 +39,6 @@ VIEWER: Final = {
 HERE: Final = Path(__file__).parent
 PRISM: Final = HERE / "node_modules" / ".bin" / "prism"
 DESCRIPTION: Final = HERE / "node_modules" / ".contract" / "github.json"
-STARTING_S: Final = 90
 
 
 def examples() -> dict[str, Any]:
@@ -52,7 +52,7 @@ def examples() -> dict[str, Any]:
 @contextmanager
 def gatekeeper(upstream: str, log: Path) -> Iterator[str]:
     """Start Prism in front of a server and give its address."""
-    port = _free_port()
+    port = own_port()
     address = f"http://127.0.0.1:{port}"
     whole = json.loads(DESCRIPTION.read_text())
     whole["paths"]["/graphql"] = VIEWER
@@ -76,7 +76,7 @@ def gatekeeper(upstream: str, log: Path) -> Iterator[str]:
             yield address
         finally:
             prism.terminate()
-            prism.wait(timeout=20)
+            prism.wait()
 
 
 def _type_what_may_be_null(part: Any) -> None:
@@ -93,21 +93,18 @@ def _type_what_may_be_null(part: Any) -> None:
             _type_what_may_be_null(inner)
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 def _wait(address: str, prism: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(STARTING_S * 5):
-        if prism.poll() is not None:
-            break
+    def said() -> str:
+        return f"Prism did not start:\n{log.read_text(errors='replace')[-2000:]}"
+
+    def answers() -> bool:
+        assert prism.poll() is None, said()
         try:
-            urllib.request.urlopen(f"{address}/no-such-call", timeout=5)  # noqa: S310 (our own)
+            urllib.request.urlopen(f"{address}/no-such-call", timeout=LIMIT_S)  # noqa: S310 (ours)
         except urllib.error.HTTPError:
-            return
+            return True
         except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"Prism did not start:\n{log.read_text(errors='replace')[-2000:]}")
+            return False
+        return False
+
+    wait_until(answers, said)

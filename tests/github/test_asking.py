@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, Phase, given, settings
 
 from hybridwatch.cli import answer as verb
 from hybridwatch.cli.main import cli
@@ -28,7 +27,8 @@ from hybridwatch.store import write_run
 from tests.builders import LATELY, a_comparison
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import BOT, HEAD, NUMBER, REPOSITORY, TOKEN
-from tests.unit.github.test_grammar import HOSTILE, KNOWN
+from tests.unit.github.test_grammar import KNOWN, against
+from tests.waiting import LIMIT_S
 
 PADDED = "contract.padded_rows_prefilling"
 RUN = "@hybridwatch run smoke/padded-graph-rows"
@@ -121,11 +121,6 @@ def hostile(hub: AskingHub, login: str) -> None:
     """Let hypothesis make comments up, and look at what each of them makes the bot do."""
     door = Access(TOKEN, hub.base)
 
-    @settings(
-        max_examples=500, deadline=None, database=None, derandomize=True,
-        phases=[Phase.generate], suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(HOSTILE)
     def ask(body: str) -> None:
         hub.comments.clear()
         comment = hub.add(body, login, "User")
@@ -135,7 +130,7 @@ def hostile(hub: AskingHub, login: str) -> None:
         assert answering.take(door, REPOSITORY, claim, lambda: KNOWN, ()) is None
         assert all(method == "GET" for method, _, _ in hub.requests)
 
-    ask()
+    against(ask)
 
 
 def test_500_hostile_comments_by_strangers_change_nothing(people) -> None:
@@ -328,7 +323,7 @@ def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[State]:
     def pause(_: float) -> None:
         if threading.current_thread() is not threading.main_thread():
             paused.set()
-            assert over.wait(60)
+            assert over.wait(LIMIT_S)
 
     def entry(number: int, state: State) -> Request:
         return Request(comment=number, words="help", who="ada", at=LATELY, state=state)
@@ -339,7 +334,7 @@ def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[State]:
 
     def meanwhile() -> None:
         other.start()
-        assert paused.wait(60)
+        assert paused.wait(LIMIT_S)
 
     put(1, State.DONE)
     # Not time.sleep itself: PyGithub sleeps between two requests that write.
@@ -348,7 +343,7 @@ def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[State]:
     hub.before_edit = meanwhile
     put(3, State.RUNNING)
     over.set()
-    other.join(60)
+    other.join()
     return [state for _, state in states(hub)]
 
 

@@ -21,6 +21,7 @@ from tests.github.hub import HEAD, NUMBER, REPOSITORY, TOKEN
 from tests.github.test_asking import ARGUMENTS, RUN
 from tests.github.test_scripts import BAD, GH, GOOD, ROOT, WORKFLOWS, ZIZMOR, bundle_of
 from tests.github.test_suspects import answer
+from tests.waiting import LIMIT_S
 
 Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -51,7 +52,7 @@ def script(people: AskingHub, tmp_path: Path) -> Script:
         }
         done = subprocess.run(
             [ROOT / "ci" / name],
-            env=environment | given, capture_output=True, text=True, timeout=120, check=False,
+            env=environment | given, capture_output=True, text=True, timeout=LIMIT_S, check=False,
         )  # fmt: skip
         assert TOKEN not in done.stdout + done.stderr
         assert not list(tmp_path.glob("tmp.*")), "it cleans up"
@@ -114,7 +115,7 @@ def measure(tmp_path: Path, arguments: list[str], status: int) -> int:
     wanted = {"PULL_REQUEST": "7", "ARGUMENTS": json.dumps(arguments)}
     done = subprocess.run(
         [tmp_path / "ci" / "measure-command.sh"],
-        env=os.environ | wanted, capture_output=True, text=True, timeout=60, check=False,
+        env=os.environ | wanted, capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     return done.returncode
 

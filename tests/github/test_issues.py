@@ -10,6 +10,7 @@ from hybridwatch.github.issues import OurIssues
 from tests.github.contract import examples, gatekeeper
 from tests.github.hub import PERSONAL, REPOSITORY, TOKEN, serving
 from tests.github.issue_hub import IssueHub
+from tests.waiting import LIMIT_S
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,6 @@ def test_the_description_refuses_what_github_would(hub, method, path, sent) -> N
         f"{hub.base}/repos/{REPOSITORY}/{path}",
         json=sent,
         headers={"Authorization": f"token {TOKEN}"},
-        timeout=20,
+        timeout=LIMIT_S,
     )
     assert refused.status_code == 422

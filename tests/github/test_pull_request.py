@@ -2,18 +2,20 @@
 
 import logging
 import re
-import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 import pytest
 import requests
+from github import GithubRetry
 
 from hybridwatch.errors import GithubError
 from hybridwatch.github import pull_request as ours
 from hybridwatch.github.door import Access
 from hybridwatch.github.pull_request import Check, PullRequest
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
+from tests.waiting import LIMIT_S
 
 MARK = "<!-- ours -->"
 CHECK = Check(
@@ -75,7 +77,7 @@ def test_the_description_refuses_what_github_would(contract, path, sent) -> None
         f"{contract.base}/repos/{REPOSITORY}/{path}",
         json=sent,
         headers={"Authorization": f"token {TOKEN}"},
-        timeout=20,
+        timeout=LIMIT_S,
     )
     assert refused.status_code == 422
     assert "stoplight" in refused.json()["type"]
@@ -84,7 +86,7 @@ def test_the_description_refuses_what_github_would(contract, path, sent) -> None
 
 def test_the_description_refuses_an_answer_that_github_would_not_give(contract) -> None:
     contract.faults.append(Fault("GET", "/pulls/", 200, {"number": "seven"}))
-    wrong = requests.get(f"{contract.base}/repos/{REPOSITORY}/pulls/{NUMBER}", timeout=20)
+    wrong = requests.get(f"{contract.base}/repos/{REPOSITORY}/pulls/{NUMBER}", timeout=LIMIT_S)
     assert wrong.status_code == 500
 
 
@@ -271,9 +273,19 @@ PRIMARY = {"message": "API rate limit exceeded for installation ID 1."}
     ids=["retry-after", "429", "secondary", "primary"],
 )
 def test_a_rate_limit_that_ends_soon_is_waited_for(
-    hub, enter, naps, status, body, headers, waited
+    hub, enter, naps, status, body, headers, waited, monkeypatch
 ) -> None:
-    soon = {name: value.format(soon=int(time.time()) + 30) for name, value in headers.items()}
+    now = 1_800_000_000
+
+    class Still(datetime):
+        """What PyGithub takes for the time."""
+
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.fromtimestamp(now, tz)
+
+    monkeypatch.setattr(GithubRetry, "_GithubRetry__datetime", Still)
+    soon = {name: value.format(soon=now + 30) for name, value in headers.items()}
     hub.faults.append(Fault("POST", "/comments", status, body, soon))
     assert say(enter(hub), text()) == "posted"
     assert any(abs(nap - waited) <= 2 for nap in naps)

@@ -13,6 +13,7 @@ import pytest
 from hybridwatch.store import write_run
 from tests.builders import LATELY, Trials, a_comparison
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
+from tests.waiting import LIMIT_S
 
 ROOT: Final = Path(__file__).parents[2]
 PADDED: Final = "contract.padded_rows_prefilling"
@@ -57,7 +58,7 @@ def trusted(hub, tmp_path):
         }
         done = subprocess.run(
             [ROOT / "ci" / "comment.sh"],
-            env=environment | changes, capture_output=True, text=True, timeout=120, check=False,
+            env=environment | changes, capture_output=True, text=True, timeout=LIMIT_S, check=False,
         )  # fmt: skip
         assert TOKEN not in done.stdout + done.stderr
         assert not list(tmp_path.glob("tmp.*")), "it cleans up"
@@ -154,7 +155,7 @@ def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) ->
     done = subprocess.run(
         [tmp_path / "ci" / "pull-request.sh"],
         env=os.environ | wanted,
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert done.returncode == (0 if gates else 1), done.stderr
     assert (tmp_path / "bundle" / "pull-request.txt").read_text() == "7\n"

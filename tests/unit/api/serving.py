@@ -2,12 +2,10 @@
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 import httpx
 import uvicorn
@@ -21,8 +19,7 @@ from hybridwatch.api.view import Place, StoreView
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.watch.hosts import read_hosts
-
-_STARTING_S: Final = 30
+from tests.waiting import LIMIT_S, wait_until
 
 
 def app_over(results: Path, *, reads_need_one: bool = False, per_s: float = 1e6) -> Starlette:
@@ -40,11 +37,7 @@ def token_for(results: Path, *scopes: Scope, name: str = "robot") -> dict[str, s
 
 @contextmanager
 def serving(app: Starlette) -> Iterator[httpx.Client]:
-    """Serve and give what speaks to it; always ends it.
-
-    Raises:
-        TimeoutError: It did not start.
-    """
+    """Serve and give what speaks to it; always ends it."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         config = uvicorn.Config(app, log_level="warning", proxy_headers=False, lifespan="off")
@@ -52,18 +45,10 @@ def serving(app: Starlette) -> Iterator[httpx.Client]:
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
         try:
-            _wait(server)
+            wait_until(lambda: server.started, "a server")
             address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            with httpx.Client(base_url=address, timeout=60) as client:
+            with httpx.Client(base_url=address, timeout=LIMIT_S) as client:
                 yield client
         finally:
             server.should_exit = True
             thread.join()
-
-
-def _wait(server: uvicorn.Server) -> None:
-    deadline = time.monotonic() + _STARTING_S
-    while not server.started:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"no server within {_STARTING_S} s")
-        time.sleep(0.01)

@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 
 from hybridwatch.api.aging import Aging
+from tests.waiting import LIMIT_S
 
 FOR_EVER = math.inf
 
@@ -59,7 +60,7 @@ class Held:
     def make(self, before: int | None) -> int:
         if before is not None:
             self.begun.set()
-            assert self.go_on.wait(60)
+            assert self.go_on.wait(LIMIT_S)
         return next(self.numbers)
 
 
@@ -76,7 +77,7 @@ def test_who_asks_while_it_is_made_anew_gets_the_one_before(held) -> None:
     held.clock = 3.0
     with ThreadPoolExecutor(1) as pool:
         making = pool.submit(value.get)
-        assert held.begun.wait(60)
+        assert held.begun.wait(LIMIT_S)
         assert value.get() == 1
         held.go_on.set()
         assert making.result() == 2
@@ -92,7 +93,7 @@ def test_one_that_was_forgotten_or_is_much_too_old_is_waited_for(held, forgotten
         value.forget()
     with ThreadPoolExecutor(2) as pool:
         making = pool.submit(value.get)
-        assert held.begun.wait(60)
+        assert held.begun.wait(LIMIT_S)
         waiting = pool.submit(value.get)
         assert not waiting.done()
         held.go_on.set()

@@ -5,7 +5,7 @@ import sys
 from hybridwatch.campaign import Campaign, Plan, Stage
 
 
-def a_stage(name, code, *, limit_s=20.0, measures=False):
+def a_stage(name, code, *, limit_s=250.0, measures=False):
     """Make a stage that runs a line of Python."""
     return Stage(name, "why", limit_s, (sys.executable, "-c", code), measures)
 

@@ -1,7 +1,6 @@
 """Each stage of a campaign within its limit, each answer on disk before the next stage begins."""
 
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -9,13 +8,15 @@ import time
 
 import pytest
 
-from hybridwatch.campaign import End, Journal, run_campaign
+from hybridwatch.campaign import End, Journal, run_campaign, runner
 from hybridwatch.campaign.journal import alone
 from hybridwatch.campaign.runner import describe
 from hybridwatch.errors import CampaignError
+from hybridwatch.process import GuardedProcess
 from hybridwatch.store import write_run
 from tests.builders import a_run
 from tests.unit.campaign.plans import a_campaign, a_stage
+from tests.waiting import wait_until
 
 
 def run(campaign, *, resume=False, clock=time.monotonic):
@@ -24,12 +25,24 @@ def run(campaign, *, resume=False, clock=time.monotonic):
     return {one.stage: one for one in ends}, lines
 
 
-def test_stages_that_fail_hang_or_die_do_not_keep_the_next_from_its_answer(tmp_path):
+def test_stages_that_fail_hang_or_die_do_not_keep_the_next_from_its_answer(tmp_path, monkeypatch):
+    answer = tmp_path / "campaign" / "hangs.out"
+
+    class Patient(GuardedProcess):
+        """Has its limit behind it as soon as the stage that hangs has found something."""
+
+        def wait(self, timeout_s):
+            if timeout_s == 6.0:
+                wait_until(lambda: answer.stat().st_size, "a word of the stage that hangs")
+                timeout_s = 0.0
+            return super().wait(timeout_s)
+
+    monkeypatch.setattr(runner, "GuardedProcess", Patient)
     ends, lines = run(
         a_campaign(
             tmp_path,
             a_stage("fails", "import sys; sys.exit('hybridwatch: no driver')"),
-            a_stage("hangs", "import time; print(1, flush=True); time.sleep(60)", limit_s=6.0),
+            a_stage("hangs", "import time; print(1, flush=True); time.sleep(600)", limit_s=6.0),
             a_stage("dies", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"),
             a_stage("answers", "print('{}')"),
             a_stage("bad-news", "import sys; print('{}'); sys.exit(1)"),
@@ -121,32 +134,53 @@ def test_cut_line_of_the_journal_is_no_answer_and_spoils_none(tmp_path):
 _KILLED = """
 import sys
 from pathlib import Path
+from tests.struck import strike_at
 from tests.unit.campaign.plans import a_campaign, a_stage
 from hybridwatch.campaign import run_campaign
-folder = Path(sys.argv[1])
-code = "import time; open({!r}, 'a').write('x'); time.sleep(.15); print(1)"
+folder, ended, step = Path(sys.argv[1]), *map(int, sys.argv[2:])
+code = "open({!r}, 'a').write('x'); print(1)"
 stages = [a_stage(f"stage-{n}", code.format(str(folder / f"count-{n}"))) for n in range(12)]
-run_campaign(a_campaign(folder, *stages), print, resume=True)
+
+def say(_line):
+    global ended
+    ended -= 1
+    if ended == 0:
+        strike_at(step)
+
+if ended == 0:
+    strike_at(step)
+run_campaign(a_campaign(folder, *stages), say, resume=True)
 """
+_STEPS = 1800
+"""About as many as a stage makes."""
+_NEVER = 10**9
 
 
-# Each kill is at a moment of its own; twenty of them are for a release.
+def killed(folder, ended, step):
+    """Run a campaign that kills itself some steps after so many stages; gives its status."""
+    words = [sys.executable, "-c", _KILLED, str(folder), str(ended), str(step)]
+    return subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
+
+
+def answers(folder):
+    entries = Journal(folder / "campaign").entries
+    return [entry.stage for entry in entries if entry.end.is_final]
+
+
+# At steps all over a stage, in the first one of a process or the second; twenty are for a release.
 @pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.slow)])
 def test_campaign_killed_often_keeps_every_answer_and_repeats_none(tmp_path, kills):
-    moments = random.Random(18)
-    command = [sys.executable, "-c", _KILLED, str(tmp_path)]
-    answered: set[str] = set()
-    for _ in range(kills):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        time.sleep(moments.uniform(0.5, 1.2))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        now = {one.stage for one in Journal(tmp_path / "campaign").entries if one.end.is_final}
-        assert answered <= now
-        answered = now
-    assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
-    entries = Journal(tmp_path / "campaign").entries
-    stages = [one.stage for one in entries if one.end.is_final]
+    before: list[str] = []
+    for number in range(kills):
+        pair, ended = divmod(number, 2)
+        step = 1 + _STEPS * pair // (kills // 2 - 1)
+        assert killed(tmp_path, ended, step) == -signal.SIGKILL
+        now = answers(tmp_path)
+        assert now[: len(before)] == before
+        assert len(now) >= len(before) + ended, "an end that was said is on disk"
+        before = now
+    assert killed(tmp_path, 0, _NEVER) == 0
+    stages = answers(tmp_path)
     assert sorted(stages) == sorted(f"stage-{n}" for n in range(12)), "each answered once"
     assert all((tmp_path / "campaign" / f"{stage}.out").read_text() == "1\n" for stage in stages)
 

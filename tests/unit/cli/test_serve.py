@@ -1,9 +1,7 @@
 """``hybridwatch serve``: a process of its own that answers, and what it refuses to begin."""
 
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -11,27 +9,27 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
+from tests.ports import own_port
 from tests.unit.database.stores import add
+from tests.waiting import LIMIT_S, wait_until
 
 PROGRAM = (sys.executable, "-c", "from hybridwatch.cli.main import main; main()")
-PATIENCE_S = 60
 
 
 def once_up(address: str, process: subprocess.Popen[bytes]) -> httpx.Response:
-    deadline = time.monotonic() + PATIENCE_S
-    while process.poll() is None and time.monotonic() < deadline:
+    def answer() -> httpx.Response | None:
+        assert process.poll() is None, "the server has ended"
         try:
-            return httpx.get(address, timeout=PATIENCE_S)
+            return httpx.get(address, timeout=LIMIT_S)
         except httpx.ConnectError:
-            time.sleep(0.1)
-    raise TimeoutError(address)
+            return None
+
+    return wait_until(answer, address)
 
 
 def test_it_answers_on_loopback_under_a_name_that_was_given(tmp_path: Path) -> None:
     add(tmp_path, 1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = own_port()
     words = ["serve", "--api", "--results", str(tmp_path), "--port", str(port)]
     with subprocess.Popen([*PROGRAM, *words, "--allow-host", "bench.example"]) as process:
         try:
@@ -48,9 +46,7 @@ def test_reading_needs_a_token_where_it_is_wanted_or_others_reach_it(
     tmp_path: Path, words: list[str]
 ) -> None:
     add(tmp_path, 1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = own_port()
     all_words = ["serve", "--api", "--results", str(tmp_path), "--port", str(port), *words]
     with subprocess.Popen([*PROGRAM, *all_words]) as process:
         try:

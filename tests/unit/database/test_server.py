@@ -1,14 +1,16 @@
 """A PostgreSQL server that comes and goes."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 
 import pytest
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.update import open_index
 from hybridwatch.database.url import DATABASE_VARIABLE, parsed
 from hybridwatch.errors import DatabaseError, TriageError
 from hybridwatch.triage import note
@@ -16,6 +18,7 @@ from tests.postgres import MISSING, Server, running, schema_of
 from tests.unit.database.stores import add, opened
 from tests.unit.database.test_update import LARGE, answers_of
 from tests.unit.triage.builders import alert_of, noon
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -68,24 +71,28 @@ def test_restarted_again_and_again_under_load_loses_nothing_and_keeps_nothing_ha
         add(tmp_path, number)
     whole = answers_of(opened(tmp_path).index)
     ended = threading.Event()
+    heard: list[tuple[int, int]] = []
 
     def load() -> None:
         while not ended.is_set():
-            try:
-                opened(tmp_path, rebuild=True)
-            except DatabaseError:
-                time.sleep(0.05)
+            with suppress(DatabaseError):
+                open_index(tmp_path, lambda *step: heard.append(step), rebuild=True)
+
+    def has_heard(enough: int) -> bool:
+        return len(heard) >= enough
 
     with ThreadPoolExecutor(2) as threads:
         loads = [threads.submit(load) for _ in range(2)]
         try:
-            for _ in range(times):
-                time.sleep(0.3)
+            for number in range(times):
+                # Records were read since the last time, now more and now fewer of a rebuild.
+                enough = len(heard) + 3 + number
+                wait_until(partial(has_heard, enough), "records that are read")
                 restart(own)
         finally:
             ended.set()
         for each in loads:
-            each.result(timeout=60)  # raises whatever else went wrong
+            each.result()  # raises whatever else went wrong
     assert answers_of(opened(tmp_path).index) == whole
 
 
@@ -96,4 +103,4 @@ def test_a_statement_that_takes_too_long_is_given_up(own, tmp_path, monkeypatch)
         pytest.raises(DatabaseError, match="statement timeout"),
         database.reading() as connection,
     ):
-        connection.exec_driver_sql("SELECT pg_sleep(30)")
+        connection.exec_driver_sql("SELECT pg_sleep(600)")

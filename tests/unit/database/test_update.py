@@ -1,10 +1,8 @@
 import os
-import random
 import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from types import ModuleType
 
@@ -157,8 +155,7 @@ def test_two_processes_at_once_index_everything_once(tmp_path):
             def say(done, total):
                 assert total == 12
                 Path({mine!r}).touch()
-                while not Path({other!r}).exists():
-                    time.sleep(0.01)
+                wait_until(Path({other!r}).exists, "the other one")
 
             update.BATCH = 2
             index = open_index(results, say)
@@ -304,36 +301,48 @@ def test_killed_at_any_moment_loses_nothing_and_leaves_nothing_half(tmp_path, ti
     for number in range(8):
         add(tmp_path, number)
     whole = rebuilt(tmp_path)
-    chance = random.Random(11)
-    for _ in range(times):
-        process = _python(
+    steps = steps_of_a_rebuild(tmp_path)
+    for number in range(times):
+        # All over a rebuild, and in the beginning of the next one.
+        last_step = 1 + steps * 5 * number // (4 * times)
+        killed = _python(
             tmp_path,
-            """
+            f"""
             update.BATCH = 2
-            print("begun", flush=True)
+            strike_at({last_step})
             while True:
                 open_index(results, rebuild=True)
             """,
-            stdout=subprocess.PIPE,
         )
-        assert process.stdout
-        process.stdout.readline()
-        time.sleep(chance.uniform(0.0, 1.0))
-        process.kill()
-        process.communicate()
+        assert killed.wait() == -signal.SIGKILL
         found = opened(tmp_path)
         assert found.index.kept
         assert answers_of(found.index) == whole
+
+
+def steps_of_a_rebuild(results: Path) -> int:
+    counting = _python(
+        results,
+        """
+        update.BATCH = 2
+        with counted() as steps:
+            open_index(results, rebuild=True)
+        print(*steps)
+        """,
+        stdout=subprocess.PIPE,
+    )
+    return int(counting.communicate()[0])
 
 
 def _python(results: Path, body: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
     """Another process that opens the same store."""
     head = f"""
         import os
-        import time
         from pathlib import Path
         from hybridwatch.database import update
         from hybridwatch.database.update import open_index
+        from tests.struck import counted, strike_at
+        from tests.waiting import wait_until
         results = Path({str(results)!r})
         """
     code = textwrap.dedent(head) + textwrap.dedent(body)

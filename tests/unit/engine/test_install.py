@@ -13,6 +13,7 @@ from hybridwatch.engine.check import check_build
 from hybridwatch.engine.install import MARKER, State, download, install, state
 from hybridwatch.errors import BuildError
 from tests.checkout import BUILDS as TINY
+from tests.waiting import LIMIT_S
 
 BUILDS = TINY.replace("torch==2.13.0", "six==1.17.0")
 
@@ -119,10 +120,10 @@ def test_an_interrupted_installation_is_stale(build):
 @pytest.mark.parametrize(
     ("code", "limit_s", "message"),
     [
-        ("raise SystemExit('no vllm here')", 60, "ended with status 1:\nno vllm here"),
-        ("print('hello')", 60, "answered no report: 'hello'"),
-        ("print('{}')", 60, "answered no report"),
-        ("import time; time.sleep(60)", 1, "gave no answer in 1 s"),
+        ("raise SystemExit('no vllm here')", LIMIT_S, "ended with status 1:\nno vllm here"),
+        ("print('hello')", LIMIT_S, "answered no report: 'hello'"),
+        ("print('{}')", LIMIT_S, "answered no report"),
+        ("import time; time.sleep(600)", 1, "gave no answer in 1 s"),
     ],
 )
 def test_a_check_that_fails_is_told(build, checkout, code, limit_s, message):

@@ -1,13 +1,15 @@
 """Builds of somebody's own, made over a small release that is really installed."""
 
+import fcntl
 import json
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.claim import claimed
 from hybridwatch.cli.engine import command
 from hybridwatch.engine import check, own_builds
 from hybridwatch.engine.builds import OWN_FILE, load_builds, named_build, parse_label
@@ -19,6 +21,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.scenario.fixes import CATALOGUE
 from tests.clone import a_clone, git
 from tests.small_release import CODE, a_copy, an_environment, make_home, write
+from tests.waiting import wait_until
 from tests.wheels import a_wheel
 
 
@@ -70,12 +73,22 @@ def test_code_is_the_trees_and_whatever_else_is_the_releases(home, tmp_path):
 
 
 def test_builds_that_are_added_at_the_same_time_are_all_there(home, tmp_path, monkeypatch):
-    def slowly(entries):
-        time.sleep(0.2)  # between reading the file and writing it
+    tree, names = a_copy(tmp_path), ["one", "two", "three"]
+    come: list[Path] = []
+
+    def arriving(file, *, wait):
+        come.append(file)
+        return claimed(file, wait=wait)
+
+    def rendered(entries):
+        """Between reading the file and writing it: the others have come, and are kept out."""
+        wait_until(lambda: len(come) == len(names), "all who add a build")
+        with come[0].open() as claim, pytest.raises(BlockingIOError):
+            fcntl.flock(claim, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return render_tables(entries)
 
-    monkeypatch.setattr(own_builds, "render_tables", slowly)
-    tree, names = a_copy(tmp_path), ["one", "two", "three"]
+    monkeypatch.setattr(own_builds, "claimed", arriving)
+    monkeypatch.setattr(own_builds, "render_tables", rendered)
     with ThreadPoolExecutor(len(names)) as threads:
         list(threads.map(lambda name: add_source(home, name, tree), names))
     assert set(names) <= set(load_builds(home))

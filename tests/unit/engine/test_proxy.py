@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from hybridwatch.engine.pair_proxy import FAILED_SIDE, PairProxy, refusal
+from tests.waiting import LIMIT_S
 
 HANDLE = {"do_remote_prefill": True, "remote_block_ids": [[3], [7]], "remote_port": 5}
 ASKED = {
@@ -149,7 +150,7 @@ def test_stream_is_passed_on_piece_by_piece_and_byte_for_byte():
             pair_of(prefiller(), decode) as pair,
             pair.asker.post("/v1/completions", json=ASKED) as answer,
         ):
-            first = await asyncio.wait_for(answer.content.readany(), 5)
+            first = await asyncio.wait_for(answer.content.readany(), LIMIT_S)
             seen.set()
             return answer.content_type, first, await answer.read(), pair.proxy.tally
 
@@ -164,7 +165,7 @@ def test_requests_run_at_the_same_time():
     async def run():
         everybody = asyncio.Barrier(3)
         decode = streams(b"data: 1\n\n", then=lambda _request: everybody.wait())
-        async with pair_of(prefiller(), decode) as pair, asyncio.timeout(5):
+        async with pair_of(prefiller(), decode) as pair, asyncio.timeout(LIMIT_S):
             return await asyncio.gather(*(pair.ask() for _ in range(3)))
 
     assert [status for status, _, _ in asyncio.run(run())] == [200, 200, 200]
@@ -233,16 +234,19 @@ async def collect(answer: aiohttp.ClientResponse, into: bytearray) -> None:
 
 
 def test_stream_that_breaks_off_names_the_side_and_has_no_end():
-    async def die(request):
-        await asyncio.sleep(0.05)  # let the first piece out
-        request.transport.abort()
-
     async def run():
+        out = asyncio.Event()
+
+        async def die(request):
+            await out.wait()
+            request.transport.abort()
+
         async with (
             pair_of(prefiller(), streams(b"data: 1\n\n", b"never", then=die)) as pair,
             pair.asker.post("/v1/completions", json=ASKED) as answer,
         ):
-            seen = bytearray()
+            seen = bytearray(await answer.content.readany())
+            out.set()
             with pytest.raises(aiohttp.ClientPayloadError):
                 await collect(answer, seen)
             return answer.status, bytes(seen), pair.proxy.tally
@@ -261,7 +265,7 @@ def test_asker_that_goes_away_takes_its_request_along():
 
         async def talk(_request):
             try:
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
             finally:
                 gone.set()
 
@@ -269,7 +273,7 @@ def test_asker_that_goes_away_takes_its_request_along():
             answer = await pair.asker.post("/v1/completions", json=ASKED)
             await answer.content.readany()
             answer.close()
-            await asyncio.wait_for(gone.wait(), 5)
+            await asyncio.wait_for(gone.wait(), LIMIT_S)
             return pair.proxy.tally
 
     tally = asyncio.run(run())

@@ -20,6 +20,7 @@ from hybridwatch.fleet.roll import Roll
 from hybridwatch.process import stoppable
 from hybridwatch.record.codec import encode
 from tests.unit.fleet.pretended_run import a_record
+from tests.waiting import LIMIT_S
 
 STEADY = Shown({"driver": "570"}, ((0.01, 0.0101), (0.01, 0.0101)))
 SECONDS = "HYBRIDWATCH_PRETENDED_SECONDS"
@@ -61,7 +62,7 @@ def measurement(job: Job, host: str, machine: str) -> Measurement:
     seconds = os.environ.get(SECONDS, "0")
     words = (sys.executable, "-m", "tests.unit.fleet.pretended_run")
     command = (*words, job.scenario, RESULTS_WORD, seconds, *job.builds)
-    return Measurement((), command, 60, 60, machine, host)
+    return Measurement((), command, LIMIT_S, LIMIT_S, machine, host)
 
 
 def brought(work: Measurement, started: datetime) -> Brought:

@@ -2,12 +2,14 @@
 
 import sys
 import threading
-import time
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
+import psutil
 import pytest
 
+from hybridwatch.fleet import local_cluster, measuring
 from hybridwatch.fleet.cluster import Brought, Fate, Measurement, Order
 from hybridwatch.fleet.job import Wish
 from hybridwatch.fleet.local_cluster import LocalCluster
@@ -16,6 +18,7 @@ from hybridwatch.fleet.roll import Node
 from hybridwatch.record.codec import decode
 from tests.unit.fleet import pretended
 from tests.unit.fleet.pretended import a_job
+from tests.waiting import LIMIT_S, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +31,7 @@ def place(tmp_path, monkeypatch):
 def saying(*lines: str) -> Measurement:
     """A measurement that runs a few lines of Python."""
     words = (sys.executable, "-c", "\n".join(lines), RESULTS_WORD)
-    return Measurement((), words, 60, 60, "box", "host")
+    return Measurement((), words, LIMIT_S, LIMIT_S, "box", "host")
 
 
 def test_a_job_is_measured_as_a_person_would() -> None:
@@ -62,17 +65,29 @@ def test_why_there_is_no_record_is_told(lines, told) -> None:
     assert (brought.record, brought.reason) == (b"", told)
 
 
-def test_what_takes_too_long_is_ended() -> None:
-    work = replace(saying("import time; time.sleep(60)"), measure_s=0.5)
+def test_what_takes_too_long_is_ended(monkeypatch) -> None:
+    monkeypatch.setattr(measuring, "_LOOK_S", 0.01)
+    work = replace(saying("import time; time.sleep(600)"), measure_s=0.0)
     assert "it was not done after" in measure(work).reason
+
+
+def waiting_for_a_turn() -> int:
+    """How many of our processes wait for a lock."""
+    waiting = 0
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            waiting += one.name() == "flock" and one.status() == psutil.STATUS_SLEEPING
+    return waiting
 
 
 def test_two_measurements_of_a_machine_take_turns(place) -> None:
     lines = (
-        "import pathlib, time",
+        "import pathlib, sys",
+        "from tests.waiting import wait_until",
         f"busy = pathlib.Path({str(place)!r}) / 'busy'",
-        "busy.mkdir()",  # fails while the other one has it
-        "time.sleep(0.3)",
+        "busy.mkdir()",  # fails while another one has it
+        "go_on = busy.with_name('go on')",
+        "wait_until(go_on.exists, 'the others')",
         "busy.rmdir()",
     )
     reasons: list[str] = []
@@ -82,18 +97,23 @@ def test_two_measurements_of_a_machine_take_turns(place) -> None:
     ]
     for thread in threads:
         thread.start()
+    # The first one goes on when the others stand at the lock, or are past it.
+    wait_until(lambda: waiting_for_a_turn() == 2 or reasons, "two that wait for their turn")
+    (place / "go on").touch()
     for thread in threads:
         thread.join()
     assert reasons == ["it ended well, but left no record"] * 3
 
 
-def test_what_is_not_wanted_any_more_is_ended() -> None:
+def test_what_is_not_wanted_any_more_is_ended(place, monkeypatch) -> None:
+    monkeypatch.setattr(local_cluster, "_PATIENCE_S", LIMIT_S)
     cluster = LocalCluster([Node("h1", {})])
-    work = saying("import time; time.sleep(60)")
+    begun = place / "begun"
+    work = saying(f"import time; open({str(begun)!r}, 'w').close(); time.sleep(600)")
     cluster.start(Order("one", "h1", 0, work))
-    time.sleep(0.1)
+    wait_until(begun.exists, "a measurement")
     cluster.stop("one")
-    (ended,) = cluster.ended(30)
+    (ended,) = cluster.ended(LIMIT_S)
     assert ended.fate is Fate.STOPPED
     cluster.start(Order("two", "h1", 0, work))
     cluster.close()
@@ -106,7 +126,7 @@ def test_an_interrupt_ends_an_order() -> None:
 
     cluster = LocalCluster([Node("h1", {})], interrupted)
     cluster.start(Order("one", "h1", 0, saying("pass")))
-    (ended,) = cluster.ended(30)
+    (ended,) = cluster.ended(LIMIT_S)
     assert ended.fate is Fate.STOPPED
 
 

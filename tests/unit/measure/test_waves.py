@@ -1,7 +1,7 @@
 """How planned requests are sent, watched from the server's end."""
 
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -13,6 +13,7 @@ from hybridwatch.measure.waves import drive, drive_whole
 from hybridwatch.record.completion import CloseCall, Completion
 from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
 from tests.unit.measure.fake_engines import JsonHandler, behind_server
+from tests.waiting import LIMIT_S, wait_until
 
 
 class FakeEngine:
@@ -27,7 +28,10 @@ class FakeEngine:
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[Any] = []
         self.in_flight = self.most_in_flight = 0
-        self.busy_s = 0.0
+        self.together = threading.Barrier(1)
+        """As many requests as this are answered at a time, none before all of them are there."""
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         self.deaf = False
         self.logprobs: Any = None
         self._changed = threading.Condition()
@@ -66,8 +70,9 @@ class FakeEngine:
                 return 400, {"error": "no such prompt"}
             self.in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
-            self._changed.wait_for(lambda: not self._held, timeout=10)
-        time.sleep(self.busy_s)
+            self._changed.wait_for(lambda: not self._held, timeout=LIMIT_S)
+        self.together.wait(LIMIT_S)
+        self.may_answer.wait(LIMIT_S)
         with self._changed:
             self.in_flight -= 1
         if first == 2 and "logprobs" in body:
@@ -175,33 +180,67 @@ def test_a_wave_waits_for_the_one_before(engine, fake):
 
 
 def test_an_engine_that_cannot_be_held_gets_all_at_once(engine, fake):
-    fake.busy_s = 0.2
+    fake.together = threading.Barrier(3)
     assert drive(engine, [wave(5, 6, 7)], can_hold=False) == ((5, 5), (6, 6), (7, 7))
     assert fake.most_in_flight == 3
     assert sorted(fake.diary[:3]) == [5, 6, 7]
     assert fake.diary[3:] == ["drain"]
 
 
-def test_a_queue_never_has_more_in_flight_than_it_may(engine, fake):
-    fake.busy_s = 0.01
+def test_a_queue_never_has_more_in_flight_than_it_may(engine, fake, monkeypatch):
+    send = waves._Driver._send_in_time
+
+    def all_sent(*given: Any) -> Any:
+        """Nothing is answered before every sender there is has reached the engine."""
+        sent = send(*given)
+        senders = [one for one in threading.enumerate() if one.name.startswith("wave")]
+        wait_until(lambda: fake.in_flight == len(senders), "a request of every sender")
+        fake.may_answer.set()
+        return sent
+
+    monkeypatch.setattr(waves._Driver, "_send_in_time", all_sent)
+    fake.may_answer.clear()
     queue = wave(*range(5, 35), arrival="queue", max_concurrency=3)
     assert drive(engine, [queue]) == tuple((first, first) for first in range(5, 35))
     assert fake.most_in_flight == 3
     assert sorted(fake.diary[:-1]) == list(range(5, 35))
 
 
-def test_poisson_requests_come_when_they_shall_whatever_became_of_others(engine, fake):
-    fake.busy_s = 1.0
+class Clock:
+    """Goes on with each sleep, and not before all that was sent has reached the engine."""
+
+    def __init__(self, fake: FakeEngine) -> None:
+        self.fake, self.now, self.sleeps = fake, 0.0, 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            self.sleeps += 1
+            wait_until(lambda: len(self.fake.bodies) >= self.sleeps, "what was sent so far")
+        self.now += seconds
+
+
+def test_poisson_requests_come_when_they_shall_whatever_became_of_others(engine, fake, monkeypatch):
+    clock, came = Clock(fake), {}
+
+    class Timed(list[Any]):
+        def append(self, body: Any) -> None:
+            came[body["prompt"][0]] = clock.now
+            super().append(body)
+
+    monkeypatch.setattr(waves, "time", clock)
+    fake.bodies, fake.together = Timed(), threading.Barrier(3)
     requests = (
         PlannedRequest((5,), 1),
         PlannedRequest((6,), 1, delay_s=0.05),
         PlannedRequest((7,), 1, delay_s=0.15),
     )
-    begin = time.monotonic()
     drive(engine, [PlannedWave(requests, "poisson")])
-    assert time.monotonic() - begin >= 1.15, "the last came when it should, and was waited for"
+    assert came == {5: 0.0, 6: pytest.approx(0.05), 7: pytest.approx(0.15)}
     assert sorted(fake.diary[:-1]) == [5, 6, 7]
-    assert fake.diary[-1] == "drain"
+    assert fake.diary[-1] == "drain", "the last was waited for"
     assert fake.most_in_flight == 3, "none waited for another"
 
 
@@ -222,8 +261,17 @@ def test_requests_that_never_arrive_are_an_error_and_the_engine_is_released(
     assert "release" in fake.diary
 
 
-def test_after_an_error_the_rest_of_a_queue_is_not_sent(engine, fake):
-    fake.busy_s = 0.05
+def test_after_an_error_the_rest_of_a_queue_is_not_sent(engine, fake, monkeypatch):
+    class Senders(ThreadPoolExecutor):
+        """The engine answers what was sent when the rest has been given up, or would have been."""
+
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            fake.may_answer.set()
+            super().shutdown(wait=wait)
+
+    monkeypatch.setattr(waves, "ThreadPoolExecutor", Senders)
+    fake.may_answer.clear()
     with pytest.raises(EngineError, match="refused"):
         drive(engine, [wave(0, *range(5, 50), arrival="queue", max_concurrency=2)])
     assert len(fake.bodies) < 10
@@ -236,7 +284,11 @@ def test_an_answer_without_its_tokens_is_an_error(engine):
 
 
 def test_a_mute_engine_is_an_error_in_time(engine, fake, monkeypatch):
-    monkeypatch.setattr(waves, "REQUEST_TIMEOUT_S", 0.5)
-    fake.busy_s = 2.0
-    with pytest.raises(EngineError, match=r"not answered: .*Timeout"):
-        drive(engine, [wave(5)])
+    monkeypatch.setattr(waves, "REQUEST_TIMEOUT_S", 0.1)
+    fake.may_answer.clear()
+    try:
+        with pytest.raises(EngineError, match=r"not answered: .*Timeout"):
+            # Held, it would be asked for its load, too, and that must not take too long.
+            drive(engine, [wave(5)], can_hold=False)
+    finally:
+        fake.may_answer.set()

@@ -5,7 +5,8 @@
     python -m tests.unit.notify.calls RESULTS FILE
 
 It loads everything once. For a line that it reads it starts a call, by ``fork``, and prints its
-process id; for the next line it waits for its end and prints its exit status (negative: the signal
+process id; the line is the step at which the call kills itself, 0 for none (``tests.struck``).
+For the next line it waits for its end and prints its exit status (negative: the signal
 that ended it). Until then the id is nobody else's.
 """
 
@@ -29,6 +30,7 @@ from hybridwatch.notify.doors import door_of
 from hybridwatch.notify.gather import Place
 from hybridwatch.notify.sending import Sender
 from hybridwatch.notify.telling import tell
+from tests.struck import strike_at
 
 __all__ = ["github_tracker", "gitlab", "mail", "slack", "webhook"]
 BUSY = 1
@@ -46,11 +48,13 @@ def call(results: Path, channels: Channels) -> int:
 
 def main(results: Path, channels: Channels) -> None:
     """Start a call for each line."""
-    while sys.stdin.readline():
+    while line := sys.stdin.readline():
         child = os.fork()
         if child == 0:
             status = 99
             try:
+                if line != "0\n":
+                    strike_at(int(line))
                 status = call(results, channels)
             finally:
                 sys.stderr.flush()

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -31,11 +30,14 @@ from tests.github.hub import serving as serving_hub
 from tests.github.issue_hub import IssueHub
 from tests.unit.notify.services import PROJECT, Services, mail_server, serving
 from tests.unit.pages.suite_stores import FIX, UPGRADE
+from tests.waiting import LIMIT_S
 
 ROOT: Final = Path(__file__).parents[3]
 SCENARIOS: Final = ("smoke/one", "smoke/two", "smoke/three")
 METRIC: Final = "contract.padded_rows_prefilling"
 SHARE: Final = 0.3
+STEPS: Final = 300_000
+"""About as many as a call makes that has something to tell."""
 FILE: Final = """
 [[slack]]
 name = "slack"
@@ -113,18 +115,18 @@ class World:
             self.expected[scenario].append("recovered")
         self.bad[scenario] = is_bad
 
-    def start(self) -> int:
-        """Start a call, and give its process id."""
-        return self._ask()
+    def start(self, last_step: int = 0) -> int:
+        """Start a call, which may kill itself at a step, and give its process id."""
+        return self._ask(str(last_step))
 
     def end(self) -> int:
         """Wait for its end, and give its exit status."""
-        return self._ask()
+        return self._ask("")
 
-    def _ask(self) -> int:
+    def _ask(self, word: str) -> int:
         assert self.calls.stdin is not None
         assert self.calls.stdout is not None
-        self.calls.stdin.write("\n")
+        self.calls.stdin.write(f"{word}\n")
         self.calls.stdin.flush()
         return int(self.calls.stdout.readline())
 
@@ -147,7 +149,7 @@ class World:
         def strike() -> None:
             nonlocal left
             left -= 1
-            if left == 0 and pid.wait(20):
+            if left == 0 and pid.wait(LIMIT_S):
                 os.kill(found[0], signal.SIGKILL)
 
         self.services.after_request = self.hub.after_request = strike
@@ -156,11 +158,9 @@ class World:
         self.killed += self.end() == -signal.SIGKILL
         self.services.after_request = self.hub.after_request = None
 
-    def kill_by_the_clock(self) -> None:
-        """Kill a call after a moment, wherever it is."""
-        pid = self.start()
-        time.sleep(self.drawn.uniform(0.0, 0.4))
-        os.kill(pid, signal.SIGKILL)
+    def kill_at_a_step(self) -> None:
+        """Kill a call wherever it is."""
+        self.start(self.drawn.randint(1, STEPS))
         self.killed += self.end() == -signal.SIGKILL
 
 
@@ -201,7 +201,7 @@ def world(tmp_path, place) -> Iterator[World]:
         finally:
             assert calls.stdin is not None
             calls.stdin.close()
-            calls.wait(60)
+            calls.wait()
 
 
 def once(ids: list[str]) -> list[str]:
@@ -278,7 +278,7 @@ def play(world: World, kills: int) -> None:
         assert number < 20 * kills
         world.night()
         if number % 2:
-            world.kill_by_the_clock()
+            world.kill_at_a_step()
         else:
             world.kill_in_a_request()
         world.tell()

@@ -3,13 +3,13 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from hybridwatch.process import ConversingProcess, GuardedProcess, guard
+from tests.waiting import LIMIT_S, has_ended, wait_until
 
 FAMILY = """
 import os, subprocess, sys, time
@@ -24,34 +24,22 @@ time.sleep(600)
 def family(tmp_path: Path, *, new_session: bool) -> tuple[GuardedProcess, list[int]]:
     script = FAMILY.format(new=new_session)
     process = GuardedProcess([sys.executable, "-c", script], tmp_path / "log", {})
-    pids = wait_for(lambda: [int(pid) for pid in process.log_tail().split()])
-    return process, pids
+    return process, wait_until(lambda: family_in(tmp_path / "log"), "the family")
 
 
-def wait_for(look, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := look():
-            return found
-        time.sleep(0.02)
-    pytest.fail(f"nothing seen for {seconds} s")
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+def family_in(log: Path) -> list[int]:
+    """Both process ids, once they are there."""
+    pids = log.read_text().split() if log.exists() else []
+    return list(map(int, pids)) if len(pids) == 2 else []
 
 
 def all_gone(pids: list[int]) -> bool:
-    return all(map(is_gone, pids))
+    return all(map(has_ended, pids))
 
 
 @pytest.mark.parametrize("new_session", [False, True])
 def test_stop_ends_the_whole_family(tmp_path, new_session):
     process, pids = family(tmp_path, new_session=new_session)
-    assert len(pids) == 2
     assert not all_gone(pids)
     process.stop()
     assert all_gone(pids)
@@ -69,19 +57,19 @@ GuardedProcess({command!r}, pathlib.Path({str(log)!r}), {{}})
 time.sleep(600)
 """
     owner = subprocess.Popen([sys.executable, "-c", owning])
-    pids = wait_for(lambda: log.exists() and [int(pid) for pid in log.read_text().split()])
+    pids = wait_until(lambda: family_in(log), "the family")
     owner.send_signal(signal.SIGKILL)
     owner.wait()
-    assert wait_for(lambda: all_gone(pids))
+    wait_until(lambda: all_gone(pids), "the end of the family")
 
 
 def test_family_ends_when_the_guard_is_killed(tmp_path):
     process, pids = family(tmp_path, new_session=False)
     process._process.kill()
-    assert wait_for(lambda: is_gone(pids[0]))
+    wait_until(lambda: has_ended(pids[0]), "the end of the command")
     psutil.Process(pids[1]).kill()  # beyond the guard's reach: only the command itself is bound
     process.stop()
-    assert wait_for(lambda: all_gone(pids))
+    wait_until(lambda: all_gone(pids), "the end of the family")
 
 
 def test_a_command_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):
@@ -94,16 +82,16 @@ def test_a_command_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):
     script.write_text(Path(guard.__file__).read_text().replace("GRACE_S = 10.0", "GRACE_S = 0.5"))
     monkeypatch.setattr(guard, "__file__", str(script))
     process = GuardedProcess([sys.executable, "-c", stubborn], tmp_path / "log", {})
-    pids = wait_for(lambda: [int(pid) for pid in process.log_tail().split()])
+    pid = int(wait_until(process.log_tail, "the command"))
     process.stop()
-    assert all_gone(pids)
+    assert has_ended(pid)
 
 
 def test_exit_status_and_log_of_a_command_that_ends(tmp_path):
     process = GuardedProcess(
         [sys.executable, "-c", "print('the reason'); raise SystemExit(7)"], tmp_path / "log", {}
     )
-    wait_for(lambda: process.exit_status is not None)
+    wait_until(lambda: process.exit_status is not None, "the end of the command")
     assert process.exit_status == 7
     assert process.log_tail() == "the reason\n"
     process.stop()
@@ -127,7 +115,7 @@ def test_the_first_exception_is_the_reason(tmp_path, said, first):
     process = GuardedProcess(
         [sys.executable, "-c", f"print({said!r}, end='')"], tmp_path / "log", {}
     )
-    assert process.wait(60) == 0
+    assert process.wait(LIMIT_S) == 0
     assert process.first_error() == first
     process.stop()
 
@@ -138,9 +126,9 @@ ECHO = "import sys\nfor line in sys.stdin: print(line.upper(), end='', flush=Tru
 def test_questions_are_answered(tmp_path):
     process = ConversingProcess([sys.executable, "-c", ECHO], tmp_path / "log", {})
     process.ask("who is there")
-    assert process.answer(10) == "WHO IS THERE\n"
+    assert process.answer(LIMIT_S) == "WHO IS THERE\n"
     with pytest.raises(TimeoutError):
-        process.answer(0.1)
+        process.answer(0.0)
     process.stop()
     process.stop()
 
@@ -148,5 +136,5 @@ def test_questions_are_answered(tmp_path):
 def test_an_end_without_an_answer_is_told(tmp_path):
     process = ConversingProcess([sys.executable, "-c", "pass"], tmp_path / "log", {})
     with pytest.raises(EOFError):
-        process.answer(10)
+        process.answer(LIMIT_S)
     process.stop()

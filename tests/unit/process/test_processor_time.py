@@ -8,30 +8,41 @@ from hybridwatch.process import processor_seconds
 
 TICKS_S = 0.03
 """User and system time are each cut to a tick of ten milliseconds, for each process."""
-WORK = "import time\nwhile time.process_time() < {seconds}: pass\n"
-IN_A_CHILD = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', {code!r}])\n"
+WORK = "while time.process_time() < {seconds}: pass\n"
+PAUSE = "time.sleep(0.1)\n"
+IN_A_CHILD = """
+code = "import time\\nwhile time.process_time() < 0.6: pass\\nprint(time.process_time())"
+said = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout
+of_children = float(said)
+"""
+TOLD = """
+print(time.process_time() + of_children, flush=True)
+input()
+print(time.process_time() + of_children, flush=True)
+"""
 
 
-def worked(code: str) -> float:
-    """Seconds that a process has worked when it says that it is done."""
-    code += "print('done', flush=True)\ninput()"
+def seen(code: str) -> tuple[float, float, float]:
+    """What a process says that it has worked, what we see of it, and what it says then."""
+    code = f"import subprocess, sys, time\nof_children = 0.0\n{code}{TOLD}"
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
         assert one.stdout is not None
-        one.stdout.readline()
+        before = float(one.stdout.readline())
         seconds = processor_seconds(one.pid)
-        one.communicate("\n")
-    return seconds
+        after, _ = one.communicate("\n")
+    return before, seconds, float(after)
 
 
 def test_work_is_counted_and_sleep_is_not():
-    assert 0.5 - TICKS_S <= worked(WORK.format(seconds=0.5)) < 1.5 - TICKS_S
-    assert worked(WORK.format(seconds=1.5)) >= 1.5 - TICKS_S
-    assert worked("import time\ntime.sleep(0.6)\n") < 0.5
+    before, seconds, after = seen(WORK.format(seconds=0.3) + PAUSE)
+    assert before >= 0.3
+    assert before <= seconds <= after, "with the pause it would be 0.1 s more"
 
 
 def test_work_of_a_child_that_has_ended_is_counted():
-    assert worked(IN_A_CHILD.format(code=WORK.format(seconds=0.6))) >= 0.6 - TICKS_S
+    before, seconds, _ = seen(IN_A_CHILD)
+    assert seconds >= before - TICKS_S, "without the child it would be 0.6 s less"
 
 
 def test_a_process_that_is_gone_has_nothing_to_count():

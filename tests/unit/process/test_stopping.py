@@ -4,12 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.waiting import LIMIT_S, has_ended, main_thread_rests, wait_until
 
 OWNER = """
 import os, sys, threading, time
@@ -23,6 +24,7 @@ def start():
 
 class Dropped:
     def __del__(self):
+        print("there", flush=True)
         time.sleep(600)
 
 class Lock:
@@ -31,7 +33,10 @@ class Lock:
 
     def __enter__(self):
         self.lock.acquire()
-        time.sleep(0.01)
+        if not stopping._stop.requested:
+            print("there", flush=True)
+        while not stopping._stop.requested:
+            time.sleep(0.01)
 
     def __exit__(self, *_):
         self.lock.release()
@@ -40,10 +45,10 @@ stopping.PATIENCE_S = float(sys.argv[2])
 try:
     with stoppable():
         started = start()
-        print("ready", flush=True)
 """
 
 REPLACED_BY_AN_ERROR = """
+        print("there", flush=True)
         while True:
             try:
                 try:
@@ -55,7 +60,9 @@ REPLACED_BY_AN_ERROR = """
 """
 BEHIND_A_THREAD = """
         with ThreadPoolExecutor(1) as threads:
-            threads.submit(started.wait, 600).result()
+            waiting = threads.submit(started.wait, 600)
+            print("there", flush=True)
+            waiting.result()
 """
 TAKING_A_LOCK = """
         lock = Lock()
@@ -68,6 +75,7 @@ TAKING_A_LOCK = """
                 started.stop()
 """
 TURNED_INTO_AN_ERROR = """
+        print("there", flush=True)
         try:
             started.wait(600)
         except KeyboardInterrupt:
@@ -75,22 +83,21 @@ TURNED_INTO_AN_ERROR = """
 """
 WITHOUT_GUARDS = """
         started.stop()
-        print("stopped", flush=True)
+        print("there", flush=True)
         time.sleep(600)
 """
 LOST_IN_A_FINALIZER = """
         started.stop()
-        print("stopped", flush=True)
         Dropped()
         start().wait(600)
 """
 LOST_AT_THE_END = """
         started.stop()
-        print("stopped", flush=True)
         Dropped()
     print("went on", flush=True)
 """
 NEVER_NOTICED = """
+        print("there", flush=True)
         while True:
             time.sleep(1)
 """
@@ -98,8 +105,8 @@ END = """
 except KeyboardInterrupt:
     sys.exit(130)
 """
-LONG, SHORT = 60.0, 0.2
-"""Patience that a test would notice, and patience to be used up."""
+LONG, SHORT = 3600.0, 0.2
+"""Patience that no test could wait for, and patience to be used up."""
 
 
 class Owner:
@@ -115,34 +122,39 @@ class Owner:
             process_group=0,
             preexec_fn=lambda: signal.signal(signal.SIGINT, handler),
         )
-        self.family: list[psutil.Process] = []
-        self.expect("ready")
-        if '"stopped"' in doing:
-            self.expect("stopped")
-        else:
-            self._wait_for_family()
-        time.sleep(0.2)  # the main thread gets to where the test wants it
+        self._await_place()
+        self.family = [] if doing.lstrip().startswith("started.stop()") else self._family()
 
-    def expect(self, word: str) -> None:
+    def _await_place(self) -> None:
+        """Wait until the main thread has come to where it stays."""
         assert self.process.stdout is not None
-        assert self.process.stdout.readline() == f"{word}\n", self.process.communicate()
+        said = self.process.stdout.readline()
+        assert said == "there\n", self.process.communicate()
+        wait_until(lambda: main_thread_rests(self.process.pid), "a rest of the main thread")
 
-    def _wait_for_family(self) -> None:
+    def _family(self) -> list[psutil.Process]:
         """Guard and command."""
         owner = psutil.Process(self.process.pid)
-        while len(self.family) < 2:
-            time.sleep(0.01)
-            self.family = owner.children(recursive=True)
 
-    def end(self, *numbers: int, send: Callable[[int, int], None] = os.kill) -> str:
+        def both() -> list[psutil.Process]:
+            found: list[psutil.Process] = owner.children(recursive=True)
+            return found if len(found) == 2 else []
+
+        return wait_until(both, "guard and command")
+
+    def _is_alone(self) -> bool:
+        return all(map(has_ended, self.family))
+
+    def end(self, first: int, *more: int, send: Callable[[int, int], None] = os.kill) -> str:
         """Send signals; gives what was printed when owner and family have gone."""
-        for number in numbers:
+        send(self.process.pid, first)
+        for number in more:
+            # The kernel keeps one signal of a kind: the one before must have been heard.
+            wait_until(self._is_alone, "the end of the family")
             send(self.process.pid, number)
-            time.sleep(0.1)
-        printed, errors = self.process.communicate(timeout=30)
+        printed, errors = self.process.communicate(timeout=LIMIT_S)
         assert self.process.returncode == 130, errors
-        _, alive = psutil.wait_procs(self.family, timeout=30)
-        assert not alive
+        wait_until(self._is_alone, "the end of the family")
         return printed
 
 

@@ -4,22 +4,14 @@ import itertools
 import os
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from hybridwatch.restless.neighbour import Habits, Neighbours, disturb
+from tests.waiting import has_ended, wait_until
 
 COMMAND = (sys.executable, "-m", "hybridwatch.restless.neighbour")
-
-
-def has_ended(process: psutil.Process) -> bool:
-    """An orphan may stay a zombie where the first process of the machine takes nobody in."""
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def first_lengths(seed: int) -> list[tuple[float, float]]:
@@ -67,8 +59,7 @@ def test_neighbours_end_when_their_owner_is_killed() -> None:
     assert len(workers) == 2
     owner.kill()
     owner.communicate()  # closes the standard input for which the command waits
-    while not all(map(has_ended, workers)):
-        time.sleep(0.05)
+    wait_until(lambda: all(map(has_ended, workers)), "the end of the neighbours")
 
 
 def test_the_command_sees_its_neighbours_as_strangers() -> None:

@@ -3,11 +3,9 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -189,8 +187,9 @@ from pathlib import Path
 from dataclasses import asdict, replace
 from hybridwatch.store import atomic_file, write_run
 from tests.store_builders import Plan, run
+from tests.struck import strike_at
 
-results, stop_after = Path(sys.argv[1]), int(sys.argv[2])
+results, stop_after, last_step = Path(sys.argv[1]), *map(int, sys.argv[2:])
 give_name, given = atomic_file._give_name, 0
 
 def counting(temporary, path):
@@ -204,15 +203,20 @@ def counting(temporary, path):
 atomic_file._give_name = counting
 made = run(Plan(documents=40, performance_trials=2))
 print("ready", flush=True)
+if last_step:
+    strike_at(last_step)
 for number in itertools.count():
     write_run(results, replace(made, id=f"{number:08x}"))
 """
 
 
-def writer(results: Path, stop_after: int) -> subprocess.Popen[str]:
-    """A process that writes runs without end, or stands still after so many files."""
+def writer(results: Path, stop_after: int = -1, last_step: int = 0) -> subprocess.Popen[str]:
+    """A process that writes runs without end.
+
+    Or it stands still after so many files, or kills itself after so many steps.
+    """
     return subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(results), str(stop_after)],
+        [sys.executable, "-c", WRITER, str(results), str(stop_after), str(last_step)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
@@ -223,7 +227,7 @@ def writer(results: Path, stop_after: int) -> subprocess.Popen[str]:
 
 def kill(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate()
 
 
 def read_line(process: subprocess.Popen[str]) -> str:
@@ -283,7 +287,6 @@ def test_killed_at_any_line_shows_a_whole_run_or_none(tmp_path: Path) -> None:
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=True,
-        timeout=120,
     )
     seen = []
     for results in sorted(tmp_path.iterdir()):
@@ -296,16 +299,12 @@ def test_killed_at_any_line_shows_a_whole_run_or_none(tmp_path: Path) -> None:
     assert len(seen) > 30
 
 
-def test_killed_at_random_moments_shows_only_whole_runs(tmp_path: Path) -> None:
-    rng = Random(20261121)
-    for attempt in range(4):
-        results = tmp_path / str(attempt)
-        process = writer(results, stop_after=-1)
-        try:
-            assert read_line(process) == "ready"
-            time.sleep(rng.uniform(0.0, 0.25))
-        finally:
-            kill(process)
-        shelf = read_all(results)
-        assert shelf.broken == ()
-        assert len(shelf.runs) == len(list_records(results))
+# A run takes about 26,800 steps, and is on disk at the end of them.
+@pytest.mark.parametrize("last_step", [26_500, 40_000, 53_500, 80_300])
+def test_killed_in_the_midst_of_many_shows_only_whole_runs(tmp_path: Path, last_step: int) -> None:
+    process = writer(tmp_path, last_step=last_step)
+    assert process.communicate()[0] == "ready\n"
+    assert process.returncode == -signal.SIGKILL
+    shelf = read_all(tmp_path)
+    assert shelf.broken == ()
+    assert len(shelf.runs) == len(list_records(tmp_path))

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import date
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.store import list_records, list_verdicts
 from hybridwatch.watch.judging import replay
 from hybridwatch.watch.night import GATE, LOG, NIGHTS, REPORT, Plan, tonight
+from tests.waiting import has_ended, wait_until
 
 ROOT = Path(__file__).parents[3]
 FIRST, SECOND = "smoke/dummy-run", "smoke/padded-graph-rows"
@@ -26,10 +26,27 @@ HOLD = """
 import sys
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from hybridwatch.analysis.policy import Policy, Rule
-from hybridwatch.watch.night import NightError, Plan, hold
+from hybridwatch.watch import night
+from hybridwatch.watch.night import GuardedProcess, NightError, Plan, hold
 from hybridwatch.process import stoppable
+from tests.waiting import wait_until
 results, fake, seconds, day = sys.argv[1:]
+now = 0.0
+
+class Measuring(GuardedProcess):
+    # The time is up when the first scenario has its record, if it is up at all.
+    def wait(self, seconds):
+        global now
+        if seconds != 4.0:
+            return super().wait(3600)
+        wait_until(lambda: list(Path(results).glob("nights/*/*.record")), "a record")
+        now += seconds
+        return super().wait(0.0)
+
+night.GuardedProcess = Measuring
+night.time = SimpleNamespace(monotonic=lambda: now)
 POLICY = Policy((Rule("*", margin=0.04),))
 plan = Plan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1", "a" * 40,
             Path(results), POLICY, (sys.executable, fake), Path("asv.conf.json"), Path.cwd(),
@@ -75,7 +92,7 @@ class Place:
 
     def hold(self, status: int, **how) -> str:
         process = self.start(**how)
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate()
         assert process.returncode == status, said
         return said
 
@@ -88,10 +105,10 @@ class Place:
         return [line.split()[0] for line in self.calls_file.read_text().splitlines()]
 
     def wait_for_records(self, count: int) -> None:
-        deadline = time.monotonic() + 60
-        while len(list(self.results.glob(f"{NIGHTS}/*/*.record"))) < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        def there() -> bool:
+            return len(list(self.results.glob(f"{NIGHTS}/*/*.record"))) >= count
+
+        wait_until(there, f"{count} records")
 
 
 @pytest.fixture
@@ -142,10 +159,9 @@ def test_killed_half_way_and_held_again_it_completes_the_night(place, number):
     place.wait_for_records(2)
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate()
     # Nothing goes on measuring for a night that nobody holds any more.
-    _, alive = psutil.wait_procs(children, timeout=30)
-    assert not alive
+    wait_until(lambda: all(map(has_ended, children)), "the end of what was measuring")
     (night,) = place.nights
     assert not (night / GATE).exists()
 
@@ -167,7 +183,7 @@ def test_two_at_a_time_are_refused(place):
         assert "another night is running" in place.hold(1)
     finally:
         first.terminate()
-        first.communicate(timeout=60)
+        first.communicate()
 
 
 def test_when_the_time_is_up_the_rest_is_missing_and_missing_is_not_green(place):
