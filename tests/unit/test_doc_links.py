@@ -1,10 +1,9 @@
 """What the pages of the repository name is there: links, headings, modules, verbs."""
 
 import re
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-
-import pytest
 
 from hybridwatch.cli.main import VERBS
 
@@ -30,24 +29,35 @@ PAGES = sorted(
 LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@cache
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@cache
 def anchors(page: Path) -> set[str]:
     """The names that GitHub gives to the headings of a page."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
 
 
 def dead_links(page: Path) -> list[str]:
     dead = []
-    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+    for target, anchor in LINK.findall(text_of(page)):
         place = page.parent / target if target else page
         if not place.exists() or (anchor and anchor not in anchors(place)):
             dead.append(f"{target}#{anchor}")
     return dead
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_leads_somewhere(page: Path) -> None:
-    assert dead_links(page) == []
+def test_every_link_leads_somewhere() -> None:
+    dead = [f"{name_of(page)}: {link}" for page in PAGES for link in dead_links(page)]
+    assert PAGES
+    assert dead == []
 
 
 def test_every_page_of_docs_can_be_reached_from_readme() -> None:
@@ -58,21 +68,22 @@ def test_every_page_of_docs_can_be_reached_from_readme() -> None:
         if page in reached or page.suffix != ".md":
             continue
         reached.add(page)
-        links = LINK.findall(page.read_text(encoding="utf-8"))
+        links = LINK.findall(text_of(page))
         waiting += [page.parent / target for target, _ in links if target]
     assert {path.resolve() for path in (ROOT / "docs").glob("*.md")} - reached == set()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_module_that_a_page_starts_is_there(page: Path) -> None:
-    named = re.findall(
-        r"python -m\s+((?:hybridwatch|tests)[\w.]*[a-z])", page.read_text(encoding="utf-8")
-    )
-    assert [name for name in named if find_spec(name) is None] == []
+def test_every_module_that_a_page_starts_is_there() -> None:
+    named = {
+        (name_of(page), module)
+        for page in PAGES
+        for module in re.findall(r"python -m\s+((?:hybridwatch|tests)[\w.]*[a-z])", text_of(page))
+    }
+    there = {module for module in {module for _, module in named} if find_spec(module)}
+    assert sorted((page, module) for page, module in named if module not in there) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_verb_that_a_page_types_is_there(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    typed = re.findall(r"(?:^|`|/|\| )hybridwatch ([a-z][a-z-]*)(?=[ `\n])", text, re.MULTILINE)
-    assert set(typed) <= set(VERBS)
+def test_every_verb_that_a_page_types_is_there() -> None:
+    typing = re.compile(r"(?:^|`|/|\| )hybridwatch ([a-z][a-z-]*)(?=[ `\n])", re.MULTILINE)
+    typed = {(name_of(page), verb) for page in PAGES for verb in typing.findall(text_of(page))}
+    assert sorted((page, verb) for page, verb in typed if verb not in VERBS) == []

@@ -1,5 +1,6 @@
 """The history detector: what it finds, what it leaves in peace, and what it refuses."""
 
+import itertools
 import math
 
 import numpy as np
@@ -290,10 +291,10 @@ def test_times_that_differ_by_a_nanosecond_are_not_merged():
 
 
 @pytest.mark.parametrize("kind", [None, Kind.EXACT, Kind.COUNT, Kind.PROPORTION])
-@pytest.mark.parametrize("low", [-1e150, 0.0, 5e-324, 1.0])
-@pytest.mark.parametrize("repeats", [1, 3, 25])
-def test_values_of_any_allowed_size_give_finite_numbers(kind, low, repeats) -> None:
-    values = np.tile(np.repeat([1e150, low], repeats), 4 + 50 // repeats)
-    for given in (values, np.sort(values)):
-        for point in examine(given, kind=kind).points:
-            assert np.isfinite([point.effect, point.interval.low, point.interval.high]).all()
+def test_values_of_any_allowed_size_give_finite_numbers(kind) -> None:
+    for low, repeats in itertools.product([-1e150, 0.0, 5e-324, 1.0], [1, 3, 25]):
+        values = np.tile(np.repeat([1e150, low], repeats), 4 + 50 // repeats)
+        for given in (values, np.sort(values)):
+            for point in examine(given, kind=kind).points:
+                numbers = [point.effect, point.interval.low, point.interval.high]
+                assert np.isfinite(numbers).all(), (low, repeats)

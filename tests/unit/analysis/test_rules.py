@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 from scipy import optimize, stats
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from hybridwatch.analysis import multiplicity, paired_proportion, power, rank
 from hybridwatch.analysis.paired_proportion import Pairs
@@ -95,6 +93,8 @@ def test_interval_covers_is_repeatable_and_needs_four_trials() -> None:
 
 @pytest.mark.parametrize(("lost", "won"), [(9, 3), (3, 9), (20, 0), (1, 0)])
 def test_mcnemar_is_half_of_statsmodels_two_sided_one(lost, won) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar  # late: it takes half a second
+
     table = [[100, lost], [won, 10]]
     assert paired_proportion.mcnemar_p(Pairs(200, lost, won)) == pytest.approx(
         mcnemar(table, exact=True).pvalue / 2
@@ -221,6 +221,8 @@ def test_control_keeps_the_order_and_takes_nothing() -> None:
 
 
 def test_holm_agrees_with_statsmodels_and_is_never_below_the_other_control() -> None:
+    from statsmodels.stats.multitest import multipletests  # late: it takes half a second
+
     assert multiplicity.holm(()) == ()
     some = [*(np.random.default_rng(11).random(30) ** 3).tolist(), 0.002, 0.002]
     found = multiplicity.holm(some)

@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
-import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import VERBS, cli
@@ -22,9 +22,7 @@ def commands() -> Iterator[tuple[str, ...]]:
             yield from ((verb, name) for name in command.commands)
 
 
-EVERY = list(commands())
-
-
+@cache
 def examples_of(words: tuple[str, ...]) -> list[str]:
     answer = CliRunner().invoke(cli, [*words, "--help"])
     assert answer.exit_code == 0, answer.output
@@ -32,20 +30,28 @@ def examples_of(words: tuple[str, ...]) -> list[str]:
     return [line.strip() for line in lines if line.strip().startswith("hybridwatch ")]
 
 
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_help_has_an_example_of_this_very_verb(words) -> None:
-    found = examples_of(words)
-    assert found
-    assert all(line.split()[1 : len(words) + 1] == list(words) for line in found[:1])
+def test_help_has_an_example_of_this_very_verb() -> None:
+    """The first one is of the verb itself."""
+    first = {words: " ".join(examples_of(words)[:1]) for words in commands()}
+    assert len(first) > 40
+    assert [
+        f"hybridwatch {' '.join(words)}: {line or 'no example'}"
+        for words, line in first.items()
+        if not line or line.split()[1 : len(words) + 1] != list(words)
+    ] == []
 
 
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_every_example_is_a_call_that_its_verb_takes(words, monkeypatch) -> None:
+def test_every_example_is_a_call_that_its_verb_takes(monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
-    for line in examples_of(words):
-        for part in line.split(" | "):
-            context = click.Context(cli, info_name="hybridwatch")
-            _parse(cli, context, shlex.split(part)[1:])
+    refused = []
+    for line in {line: None for words in commands() for line in examples_of(words)}:
+        try:
+            for part in line.split(" | "):
+                context = click.Context(cli, info_name="hybridwatch")
+                _parse(cli, context, shlex.split(part)[1:])
+        except (click.ClickException, AssertionError) as error:
+            refused.append(f"{line}: {error}")
+    assert refused == []
 
 
 def _parse(group: click.Group, parent: click.Context, words: list[str]) -> None:

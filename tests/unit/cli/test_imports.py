@@ -128,7 +128,7 @@ def test_an_import_that_crept_in_is_seen(results, tmp_path) -> None:
     folder, pair, _ = results
     package = tmp_path / "src"
     home = Path(hybridwatch.__file__).parent
-    shutil.copytree(home, package / "hybridwatch", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(home, package / "hybridwatch")  # with what is compiled already
     rule = package / "hybridwatch" / "analysis" / "trend.py"
     planted = "    from scipy import stats\n\n    del stats\n    n = len(values)\n"
     rule.write_text(rule.read_text().replace("    n = len(values)\n", planted, 1))

@@ -2,21 +2,21 @@
 
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from hybridwatch.analysis.gate import consequence
-from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.queries import Index
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import verdict_of
 from hybridwatch.history.trials import trials_of
-from hybridwatch.store import list_records, read_run
-from tests.store_builders import records_of_two_sides
+from hybridwatch.store import list_records
 from tests.unit.database import synthetic
 from tests.unit.database.stores import opened
 
@@ -34,10 +34,23 @@ def store(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def reports(store):
+def index(store) -> Index:
+    """The index of the store; nothing here writes into it."""
+    return opened(store).index
+
+
+@pytest.fixture(scope="module")
+def entries(store) -> Sequence[Entry]:
+    """Every record, read and judged, oldest first."""
+    return [entry for entry in map(entry_of, list_records(store)) if isinstance(entry, Entry)]
+
+
+@pytest.fixture(scope="module")
+def reports(store, entries):
     return {
-        path.relative_to(store).as_posix(): report_of(read_run(path))
-        for path in records_of_two_sides(store)
+        entry.path.relative_to(store).as_posix(): entry.report
+        for entry in entries
+        if len(entry.run.builds) == 2
     }
 
 
@@ -77,34 +90,29 @@ def differences(told: pd.DataFrame, reports: Mapping[str, Report]) -> list[str]:
     return found
 
 
-def test_verdicts_are_those_of_the_reports(store, reports):
-    told = opened(store).index.verdicts()
+def test_verdicts_are_those_of_the_reports(index, reports):
+    told = index.verdicts()
     assert len(told) > 30
     assert differences(told, reports) == []
 
 
 @pytest.mark.parametrize("column", ["effect", "n_new", "verdict"])
-def test_a_single_wrong_number_would_be_seen(store, reports, column):
-    told = opened(store).index.verdicts()
+def test_a_single_wrong_number_would_be_seen(index, reports, column):
+    told = index.verdicts().copy()
     row = told.index[told["effect"].notna() & (told["effect"] != 0)][0]
     wrong = {"effect": told.loc[row, "effect"] * (1 + 1e-15) + 1e-300, "n_new": -1}
     told.loc[row, column] = wrong.get(column, "other")
     assert len(differences(told, reports)) == 1
 
 
-def entries_of(store: Path) -> list[Entry]:
-    """Every record, oldest first."""
-    return [entry for entry in map(entry_of, list_records(store)) if isinstance(entry, Entry)]
-
-
-def test_every_value_and_median_is_that_of_its_run(store):
-    index = opened(store).index
+def test_every_value_and_median_is_that_of_its_run(index, entries):
+    series = cache(index.series)
     seen = 0
-    for entry in entries_of(store):
+    for entry in entries:
         run = entry.run
         cell = run.scenario.id, run.scenario.version, run.testbed.id
         for trials in trials_of(entry):
-            found = index.series(*cell, trials.metric.id, trials.statistic)
+            found = series(*cell, trials.metric.id, trials.statistic)
             points = found.points[found.points["run"] == run.id]
             columns = ["build", "side", "nth", "value", "revision", "testbed"]
             assert list(points[columns].itertuples(index=False, name=None)) == [
@@ -118,8 +126,7 @@ def test_every_value_and_median_is_that_of_its_run(store):
     assert seen == index.counts["values"]
 
 
-def test_runs_of_a_series_are_in_order_of_time(store):
-    index = opened(store).index
+def test_runs_of_a_series_are_in_order_of_time(index):
     for cell in index.cells().itertuples(index=False):
         points = index.series(*(getattr(cell, name) for name in CELL)).points
         runs = points.drop_duplicates("run")
@@ -127,11 +134,11 @@ def test_runs_of_a_series_are_in_order_of_time(store):
         assert runs["position"].tolist() == list(range(len(runs)))
 
 
-def test_the_newest_run_of_each_comparison_is_the_one_that_stands(store):
-    latest = opened(store).index.latest_verdicts()
+def test_the_newest_run_of_each_comparison_is_the_one_that_stands(store, index, entries):
+    latest = index.latest_verdicts()
     newest = {
         (entry.run.scenario.id, *(b.label for b in entry.run.builds), entry.run.testbed.id): entry
-        for entry in entries_of(store)
+        for entry in entries
         if entry.report is not None
     }
     for entry in newest.values():

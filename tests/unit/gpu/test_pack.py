@@ -75,6 +75,8 @@ VLLM: dict[str, str | bytes] = {
     "vllm-1.0.dist-info/entry_points.txt": "[console_scripts]\nvllm = vllm:main\n",
 }
 NEEDS = ("torch==2.11.0", "needed", "shared>=2", "huge", "jit==1.0", "there>=1")
+OTHERWISE = ("--keep", "compiler", "--leave-out", "spare", "--piece-mb", "0.001")
+"""What is independent of each other is asked of one pack: each makes pip think again."""
 MACHINE = "torch==2.11.0\nshared==1.0\njit==3.0\nthere==1.0\nunrelated==7\n"
 
 
@@ -212,12 +214,12 @@ def test_a_version_that_the_machine_has_stays_where_any_will_do(pack, carried) -
 def test_what_only_a_left_out_package_requires_is_left_out(pack, carried) -> None:
     pack()
     assert not {"huge", "only-of-huge"} & packed(carried).keys()
-    pack("--keep", "compiler")
+    pack(*OTHERWISE)
     assert {"huge", "only-of-huge"} <= packed(carried).keys()
 
 
 def test_no_piece_is_larger_than_asked(pack, carried) -> None:
-    pack("--piece-mb", "0.001")
+    pack(*OTHERWISE)
     pieces = sorted(carried.glob("cuda-1.0.*"))
     assert len(pieces) > 2
     assert all(path.stat().st_size <= 1000 for path in pieces)
@@ -226,7 +228,7 @@ def test_no_piece_is_larger_than_asked(pack, carried) -> None:
 def test_files_that_are_left_out_are_not_in_the_environment(
     pack, machine, carried, tmp_path
 ) -> None:
-    pack("--leave-out", "spare")
+    pack(*OTHERWISE)
     assert put_together(machine, carried, tmp_path / "gpu").returncode == 0
     (site,) = (tmp_path / "gpu" / "cuda-1.0" / "env" / "lib").glob("python3*/site-packages")
     assert {path.name for path in (site / "vllm").glob("*.so")} == {"kernels.so"}
@@ -254,7 +256,7 @@ def test_scripts_of_wheels_start_the_environments_python(pack, machine, carried,
 
 
 def test_planted_damage_is_found_and_named(pack, machine, carried, tmp_path) -> None:
-    pack("--piece-mb", "0.001")
+    pack(*OTHERWISE)
     bad = carried / "cuda-1.0.002"
     content = bytearray(bad.read_bytes())
     content[500] ^= 1
@@ -266,7 +268,7 @@ def test_planted_damage_is_found_and_named(pack, machine, carried, tmp_path) -> 
 
 
 def test_pieces_may_come_in_several_deliveries(pack, machine, carried, tmp_path) -> None:
-    pack("--piece-mb", "0.001")
+    pack(*OTHERWISE)
     pieces = sorted(path.name for path in carried.glob("cuda-1.0.*"))
     for number, name in enumerate(pieces, 1):
         delivery = tmp_path / "deliveries" / name

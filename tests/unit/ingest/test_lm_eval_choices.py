@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lm_eval import simple_evaluate
-from lm_eval.api.model import LM
-from lm_eval.loggers import EvaluationTracker
-from lm_eval.tasks import TaskManager
 
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import parse
@@ -21,21 +17,29 @@ DOCUMENTS = (("grass", 1), ("blood", 0), ("sky", 2))
 COLOURS = ("red", "green", "blue")
 
 
-class Model(LM):  # type: ignore[misc]  # lm-eval has no types
+def a_model() -> Any:
     """Takes everything for green, and each choice for what it is."""
+    from lm_eval.api.model import LM  # late: collecting need not wait for lm-eval
 
-    def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-        return [(-1.5 if "green" in one.args[1] else -3.25, False) for one in requests]
+    class Model(LM):  # type: ignore[misc]  # lm-eval has no types
+        def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
+            return [(-1.5 if "green" in one.args[1] else -3.25, False) for one in requests]
 
-    def generate_until(self, requests: list[Any]) -> list[str]:
-        raise NotImplementedError
+        def generate_until(self, requests: list[Any]) -> list[str]:
+            raise NotImplementedError
 
-    def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
-        raise NotImplementedError
+        def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
+            raise NotImplementedError
+
+    return Model()
 
 
 def evaluate(folder: Path, choices: tuple[str, ...], metrics: tuple[str, ...]) -> Path:
     """Evaluate as ``lm_eval --output_path --log_samples`` does, and give the file of results."""
+    from lm_eval import simple_evaluate
+    from lm_eval.loggers import EvaluationTracker
+    from lm_eval.tasks import TaskManager
+
     rows = [{"question": question, "answer": answer} for question, answer in DOCUMENTS]
     data = folder / "colours.json"
     data.write_text(json.dumps(rows), encoding="utf-8")
@@ -55,7 +59,7 @@ def evaluate(folder: Path, choices: tuple[str, ...], metrics: tuple[str, ...]) -
         "local-completions", "model=tiny-hybrid", None, None, False
     )
     found = simple_evaluate(
-        model=Model(),
+        model=a_model(),
         tasks=[config],
         task_manager=TaskManager(include_defaults=False),
         bootstrap_iters=0,

@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from lm_eval import simple_evaluate
-from lm_eval.api.model import LM
-from lm_eval.loggers import EvaluationTracker
-from lm_eval.tasks import TaskManager
 
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError
@@ -29,34 +25,38 @@ ANSWERS = {
 }
 
 
-class Model(LM):  # type: ignore[misc]  # lm-eval has no types
+def a_model(wrong: Collection[int]) -> Any:
     """Answers every document but some."""
+    from lm_eval.api.model import LM  # late: collecting need not wait for lm-eval
 
-    def __init__(self, wrong: Collection[int]) -> None:
-        super().__init__()
-        self._wrong = wrong
+    class Model(LM):  # type: ignore[misc]  # lm-eval has no types
+        def generate_until(self, requests: list[Any], **_: Any) -> list[str]:
+            return [
+                "nonsense" if place in wrong else ANSWERS[request.args[0]]
+                for place, request in enumerate(requests)
+            ]
 
-    def generate_until(self, requests: list[Any], **_: Any) -> list[str]:
-        return [
-            "nonsense" if place in self._wrong else ANSWERS[request.args[0]]
-            for place, request in enumerate(requests)
-        ]
+        def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
+            raise NotImplementedError
 
-    def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-        raise NotImplementedError
+        def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
+            raise NotImplementedError
 
-    def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
-        raise NotImplementedError
+    return Model()
 
 
 def evaluate(folder: Path, wrong: Collection[int], *, keep_samples: bool = True) -> Path:
     """Evaluate once, as ``lm_eval --output_path`` does, and give the file of results."""
+    from lm_eval import simple_evaluate
+    from lm_eval.loggers import EvaluationTracker
+    from lm_eval.tasks import TaskManager
+
     tracker = EvaluationTracker(output_path=str(folder))
     tracker.general_config_tracker.log_experiment_args(
         "local-completions", "model=tiny-hybrid", None, None, False
     )
     found = simple_evaluate(
-        model=Model(wrong),
+        model=a_model(wrong),
         tasks=[RECALL],
         task_manager=TaskManager(include_path=str(TASKS_DIRECTORY), include_defaults=False),
         limit=DOCUMENTS,

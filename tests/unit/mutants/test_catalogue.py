@@ -52,16 +52,24 @@ def test_no_half_is_twice_the_other():
 
 
 def test_harness_and_plugin_read_the_same_mutants():
-    assert list(mutant_headers()) == list(catalogue())
-    for name, header in mutant_headers().items():
-        assert header.phase == catalogue()[name].phase
-        assert header.target == catalogue()[name].target
+    theirs, ours = mutant_headers(), catalogue()
+    assert list(theirs) == list(ours)
+    for name, header in theirs.items():
+        assert header.phase == ours[name].phase
+        assert header.target == ours[name].target
 
 
-@pytest.mark.parametrize("name", catalogue())
-def test_every_mutant_has_code_that_takes_its_parameters(name):
-    header = dataclasses.replace(mutant_headers()[name], target=())
-    assert not patches_of(header, Tally()).in_place
+def test_every_mutant_has_code_that_takes_its_parameters():
+    headers = mutant_headers()
+    refused = {}
+    for name in catalogue():
+        try:
+            made = patches_of(dataclasses.replace(headers[name], target=()), Tally())
+        except ValueError as error:
+            refused[name] = str(error)
+        else:
+            assert not made.in_place, name
+    assert refused == {}
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hybridwatch.database.update import open_index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.csv_export import csv_of_table
@@ -226,8 +224,7 @@ def test_the_same_two_sides_are_a_click_from_every_metric(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("record", records_of_two_sides(COMMITTED), ids=lambda path: path.stem)
-def test_committed_records_are_shown_step_by_step(record):
+def check_steps(record: Path) -> None:
     made = read_run(record)
     document = view(COMMITTED, contender=f"{made.id}#1", baseline=f"{made.id}#0")
     assert not document.complaints
@@ -235,3 +232,9 @@ def test_committed_records_are_shown_step_by_step(record):
     reads = next(s.values for s in first.samples if s.metric == "host_syncs_per_step")
     shown = chart(document, "Host reads, step by step").data["host_syncs_per_step"]
     assert shown[: len(reads)] == list(reads)
+
+
+def test_committed_records_are_shown_step_by_step(subtests):
+    for record in records_of_two_sides(COMMITTED):
+        with subtests.test(record.stem):
+            check_steps(record)

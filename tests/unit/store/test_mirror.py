@@ -8,9 +8,7 @@ from datetime import timedelta
 from itertools import islice
 from random import Random
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from hybridwatch.cli.program import with_results
 from hybridwatch.database.update import open_index
@@ -56,6 +54,8 @@ def small(number=1):
 @pytest.fixture(scope="module")
 def server():
     """An S3 on loopback: its host and port."""
+    from moto.server import ThreadedMotoServer  # late: collecting need not wait for it
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     moto.start()
@@ -66,6 +66,8 @@ def server():
 @pytest.fixture
 def bucket(server, monkeypatch):
     """An empty bucket, as its owner sees it; credentials are where boto3 finds them."""
+    import boto3
+
     endpoint = "http://{}:{}".format(*server)
     for name, value in {
         "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",

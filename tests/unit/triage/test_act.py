@@ -51,13 +51,11 @@ def test_other_acts_need_none(say) -> None:
     assert say().text == ""
 
 
-@pytest.mark.parametrize(
-    "mark", ["\x00", "\x1b", "\r", "\x7f", "\x85", "\u202e", "\u2066", "\ud800", "\u2028"]
-)
 @pytest.mark.parametrize("say", [acknowledge, note, unmute, reopen, assign])
-def test_characters_that_steer_a_display_are_refused_with_their_place(say, mark) -> None:
-    with pytest.raises(TriageError, match=rf"U\+{ord(mark):04X} at position 3$"):
-        say(f"ab{mark}cd")
+def test_characters_that_steer_a_display_are_refused_with_their_place(say) -> None:
+    for mark in "\x00\x1b\r\x7f\x85\u202e\u2066\ud800\u2028":
+        with pytest.raises(TriageError, match=rf"U\+{ord(mark):04X} at position 3$"):
+            say(f"ab{mark}cd")
 
 
 def test_a_text_has_an_end() -> None:
