@@ -6,17 +6,18 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
 
+from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.pages.address import Address, read_href
 
 APP: Final = Path(__file__).parents[2] / "dashboard" / "app.py"
-_PATIENCE_S: Final = 60
+_PATIENCE_S: Final = 120
 
 
 def page_of(screen: str) -> AppTest:
     """The page of a screen without the navigation around it; not yet run."""
-    return AppTest.from_function(_draw, args=(screen,), default_timeout=_PATIENCE_S)
+    return _bare(AppTest.from_function(_draw, args=(screen,), default_timeout=_PATIENCE_S))
 
 
 def _draw(screen: str) -> None:
@@ -27,7 +28,16 @@ def _draw(screen: str) -> None:
 
 def whole_app() -> AppTest:
     """The dashboard with its navigation; not yet run."""
-    return AppTest.from_file(str(APP), default_timeout=_PATIENCE_S)
+    return _bare(AppTest.from_file(str(APP), default_timeout=_PATIENCE_S))
+
+
+def _bare(app: AppTest) -> AppTest:
+    """The same app without components of installed packages, of which the dashboard has none.
+
+    To look for them through every package takes longer than to draw a page.
+    """
+    app._bidi_component_manager = BidiComponentManager()
+    return app
 
 
 def pages_of(app: AppTest) -> dict[str, str]:

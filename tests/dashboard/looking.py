@@ -29,5 +29,6 @@ def settle(page: Page, timeout_ms: float = 60_000, share: float = 0) -> None:
         timeout_ms: How long.
         share: Of a figure, above which it counts as in sight.
     """
+    page.bring_to_front()  # what lies behind may not be drawn at all
     page.evaluate("window.framesDrawn = 0")
     page.wait_for_function(_DRAWN, arg=share, timeout=timeout_ms)

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from playwright.sync_api import Browser, sync_playwright
+
+from tests.waiting import wait_until
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -28,8 +29,11 @@ _FLAGS: Final = [
     "--disable-sync",
     "--disable-quic",
 ]
-_STARTING_S: Final = 60
+_LIMIT_S: Final = 120
+"""Ends what hangs."""
 _ENDING_S: Final = 10
+_PORTS: Final = 3
+"""To be tried."""
 _REFUSED: Final = 401
 _PROGRAM: Final = (sys.executable, "-c", "from hybridwatch.cli.main import main; main()")
 
@@ -64,25 +68,34 @@ def serving(
 
     Raises:
         RuntimeError: It ended by itself.
-        TimeoutError: It did not answer.
+        AssertionError: It did not answer.
     """
+    told = [*_PROGRAM, "dashboard", "--results", str(results), *words]
+    for left in reversed(range(_PORTS)):
+        port = _free_port()
+        process = subprocess.Popen(
+            [*told, "--port", str(port)],
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            address = f"http://127.0.0.1:{port}"
+            if _is_healthy(address, process, left):
+                yield Server(address, process.pid)
+                return
+        finally:
+            _end(process)
+
+
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = subprocess.Popen(
-        [*_PROGRAM, "dashboard", "--results", str(results), "--port", str(port), *words],
-        cwd=ROOT,
-        env={**os.environ, **(environment or {})},
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        address = f"http://127.0.0.1:{port}"
-        _wait_until_healthy(address, process)
-        yield Server(address, process.pid)
-    finally:
-        _end(process)
+        assert isinstance(port, int)
+        return port
 
 
 @contextmanager
@@ -103,21 +116,29 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def _wait_until_healthy(address: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _STARTING_S
-    while time.monotonic() < deadline:
+def _is_healthy(address: str, process: subprocess.Popen[bytes], left: int) -> bool:
+    """Wait for a server; false, if it ended and may be tried on another port.
+
+    Its port may be gone by the time that it asks for it.
+    """
+
+    def answers() -> bool:
         if process.poll() is not None:
-            raise RuntimeError(f"the server ended with status {process.returncode}")
+            return True
         try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):  # noqa: S310
-                return
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=_LIMIT_S):  # noqa: S310
+                return True
         except urllib.error.HTTPError as error:
-            if error.code == _REFUSED:  # asks for a password, so it is there
-                return
+            return error.code == _REFUSED  # asks for a password, so it is there
         except (urllib.error.URLError, ConnectionError, TimeoutError):
-            pass
-        time.sleep(0.05)
-    raise TimeoutError(f"no answer from {address} within {_STARTING_S} s")
+            return False
+
+    wait_until(answers, f"an answer from {address}", limit_s=_LIMIT_S)
+    if process.poll() is None:
+        return True
+    if not left:
+        raise RuntimeError(f"the server ended with status {process.returncode}")
+    return False
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -118,7 +118,9 @@ def test_another_scheme_is_no_password(knock) -> None:
 
 
 @pytest.fixture
-def open_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], AppTest]:
+def open_app(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_later: None
+) -> Callable[[Any], AppTest]:
     """Opens the dashboard over an empty store as somebody."""
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
 

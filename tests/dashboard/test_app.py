@@ -13,10 +13,8 @@ from typing import Any
 import frame
 import pytest
 import warm_up
-from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.cli import dashboard as verb
 from hybridwatch.pages.address import HOME, Address
 from hybridwatch.pages.screens import SCREENS
 from hybridwatch.store import write_run
@@ -40,7 +38,9 @@ FORBIDDEN = {"torch", "vllm", "lm_eval", "httpx", "psutil"}
 
 
 @pytest.fixture
-def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+def open_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_later: None
+) -> Callable[..., AppTest]:
     """Opens a screen over the store in ``tmp_path``."""
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
     monkeypatch.setattr(frame, "_FRESH_S", 0)
@@ -87,7 +87,7 @@ def state_of(page: AppTest) -> dict[str, list[str]]:
 
 
 def test_the_app_opens_on_the_overview_and_has_a_page_for_every_screen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_later: None
 ) -> None:
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
     app = run_again(whole_app())
@@ -209,7 +209,7 @@ def test_what_is_likely_next_is_laid_out_once_a_page_is_opened_not_at_a_filter(
 
 
 def test_the_index_is_open_before_the_first_reader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_later: None
 ) -> None:
     write_run(tmp_path, run(REGRESSED))
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
@@ -317,13 +317,24 @@ def test_link_to_a_run_that_is_gone_says_so(
     assert state_of(page) == {"run": [run(REGRESSED).id]}
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_text_of_records_is_never_read_as_markup(
-    screen: str, open_page: Callable[..., AppTest], tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one run of hostile texts; no test writes to it."""
+    results = tmp_path_factory.mktemp("hostile")
     made = run(replace(REGRESSED, text=HOSTILE, scenario=scenario(HOSTILE), failed_trials=1))
     builds = tuple(replace(build, label=build.label + HOSTILE) for build in made.builds)
-    write_run(tmp_path, replace(made, builds=builds))
+    write_run(results, replace(made, builds=builds))
+    return results
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_text_of_records_is_never_read_as_markup(
+    screen: str,
+    open_page: Callable[..., AppTest],
+    hostile_store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(hostile_store))
     page = open_page(screen)
     marked: list[Any] = [
         each for kind in ("title", "subheader", "caption", "markdown") for each in page.get(kind)
@@ -355,45 +366,3 @@ def test_reading_side_loads_nothing_that_measures() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.strip() == "[]"
-
-
-class Started(Exception):  # noqa: N818 (not an error)
-    """Raised instead of becoming the server."""
-
-
-def test_verb_starts_streamlit_on_loopback_without_telemetry(tmp_path, monkeypatch) -> None:
-    seen: dict[str, object] = {}
-
-    def become(program: str, words: list[str], environment: dict[str, str]) -> None:
-        seen.update(words=words, results=environment["HYBRIDWATCH_RESULTS"], cwd=Path.cwd())
-        seen.update(home=environment["HYBRIDWATCH_HOME"])
-        raise Started
-
-    # It becomes a process in the folder of the app, which is another home.
-    (tmp_path / "hybridwatch.toml").touch()
-    monkeypatch.delenv("HYBRIDWATCH_HOME", raising=False)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("os.execve", become)
-    outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path), "--port", "8777"])
-    assert isinstance(outcome.exception, Started)
-    assert "http://127.0.0.1:8777" in outcome.output
-    assert seen["results"] == str(tmp_path)
-    assert seen["cwd"] == ROOT / "dashboard"
-    assert seen["home"] == str(tmp_path)
-    words = seen["words"]
-    assert isinstance(words, list)
-    assert {"--server.address=127.0.0.1", "--browser.gatherUsageStats=false"} <= set(words)
-    assert "--server.headless=true" in words
-
-
-def test_verb_refuses_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path / "none")])
-    assert isinstance(outcome.exception, verb.DashboardError)
-    assert "expected a folder, found nothing" in str(outcome.exception)
-
-
-def test_verb_says_how_to_get_streamlit(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path)])
-    assert isinstance(outcome.exception, verb.DashboardError)
-    assert "pip install 'hybridwatch[dashboard]'" in str(outcome.exception)

@@ -19,7 +19,7 @@ class Circle:
 
 
 @pytest.fixture(autouse=True)
-def everything_seen() -> Iterator[None]:
+def everything_seen(nothing_later: None) -> Iterator[None]:
     """Leave the process as it was."""
     yield
     gc.unfreeze()

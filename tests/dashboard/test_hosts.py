@@ -1,10 +1,8 @@
 """Who asks under a foreign name gets nothing: a real server, and raw requests."""
 
-import http.client
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
-from urllib.parse import urlsplit
 
 import pytest
 from click.testing import CliRunner
@@ -13,46 +11,13 @@ from hybridwatch.cli import dashboard as verb
 from hybridwatch.store import write_run
 from hybridwatch.watch.hosts import read_hosts
 from tests.builders import a_comparison
+from tests.dashboard.asking import SOCKET, Ask, asking
 from tests.dashboard.server import serving
 
-SECRET: Final = "correct horse battery"  # noqa: S105 (of this test)
 PROXY: Final = "watch.example.org"
 FOREIGN: Final = "rebound.example.net"
 ANYWHERE: Final = "0.0.0.0"  # noqa: S104 (nothing is bound)
-SOCKET: Final = "/_stcore/stream"
 PATHS: Final = ("/", "/run", "/_stcore/health", "/_stcore/host-config", SOCKET)
-UPGRADE: Final = {
-    "Connection": "Upgrade",
-    "Upgrade": "websocket",
-    "Sec-WebSocket-Version": "13",
-    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
-}
-
-Ask = Callable[..., tuple[int, dict[str, str], bytes]]
-
-
-def asking(address: str) -> Ask:
-    """Send single requests under any name; a socket is asked for by its path."""
-    place = urlsplit(address)
-
-    def ask(path: str, *names: str, port: bool = True) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=20)
-        try:
-            connection.putrequest("GET", path, skip_host=True)
-            for name in names:
-                whole = f"{name}:{place.port}" if port else name
-                connection.putheader("Host", whole)
-                connection.putheader("Origin", f"http://{whole}")
-            for header in UPGRADE.items() if path == SOCKET else ():
-                connection.putheader(*header)
-            connection.endheaders()
-            answer = connection.getresponse()
-            body = b"" if answer.status == http.client.SWITCHING_PROTOCOLS else answer.read()
-            return answer.status, {name.lower(): v for name, v in answer.getheaders()}, body
-        finally:
-            connection.close()
-
-    return ask
 
 
 @pytest.fixture(scope="module")
@@ -101,15 +66,6 @@ def test_no_answer_may_be_shown_inside_another_page(ask, path, name) -> None:
     _, headers, _ = ask(path, name)
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["x-frame-options"] == "DENY"
-
-
-def test_who_asks_for_a_password_says_so_with_the_policy_and_to_named_hosts_only(tmp_path) -> None:
-    with serving(tmp_path, {"HYBRIDWATCH_DASHBOARD_PASSWORD": SECRET}) as server:
-        ask = asking(server.address)
-        status, headers, _ = ask("/", "localhost")
-        assert status == 401
-        assert "frame-ancestors 'none'" in headers["content-security-policy"]
-        assert ask("/", FOREIGN)[0] == 421
 
 
 @pytest.mark.parametrize(

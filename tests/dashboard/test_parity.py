@@ -1,8 +1,9 @@
 """The live page and the static page say the same words and numbers."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import frame
@@ -34,50 +35,66 @@ VIEWS: dict[str, dict[str, str]] = {
 """Parameters that show more of a screen; one that is gone, for the complaint."""
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A regression, a single build, another machine, a broken record, a mutant, a job."""
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A regression, a single build, another machine, a broken record, a mutant, a job.
+
+    No test writes to it.
+    """
+    results = tmp_path_factory.mktemp("store")
     both = run(Plan(started_at=STARTED + timedelta(hours=1), scenario=scenario("smoke/other")))
     alone = tuple(t for t in both.trials if t.side == 0)
     trials = tuple(replace(trial, index=index) for index, trial in enumerate(alone))
-    write_run(tmp_path, replace(both, builds=both.builds[:1], trials=trials))
+    write_run(results, replace(both, builds=both.builds[:1], trials=trials))
     other = replace(TESTBED, id="xeon-8c", cores=8)
-    write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=2), testbed=other)))
-    write_run(tmp_path, run(replace(REGRESSED, started_at=STARTED + timedelta(hours=3))))
-    write_run(tmp_path, run(Plan(seed=9, failed_trials=1))).write_bytes(b"{")
-    append_cell(table_file(tmp_path, "cpu-0.27.1"), a_cell("unzeroed-state"))
-    queue = Ledger(Database(url_of(tmp_path)))
+    write_run(results, run(Plan(started_at=STARTED + timedelta(hours=2), testbed=other)))
+    write_run(results, run(replace(REGRESSED, started_at=STARTED + timedelta(hours=3))))
+    write_run(results, run(Plan(seed=9, failed_trials=1))).write_bytes(b"{")
+    append_cell(table_file(results, "cpu-0.27.1"), a_cell("unzeroed-state"))
+    queue = Ledger(Database(url_of(results)))
     queue.make()
     queue.plan([a_job()])
-    return tmp_path
+    return results
 
 
-@pytest.fixture
-def both_pages(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], tuple[Document, AppTest]]:
-    """Draws a screen live; gives the document that was drawn, too."""
-    monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(store))
-    monkeypatch.setattr(frame, "_lay_out", lambda *_: None)
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A document, and how both pages show it.
+
+    Attributes:
+        document: What the view says.
+        live: The page of the dashboard.
+        static: The saved page.
+    """
+
+    document: Document
+    live: AppTest
+    static: str
+
+
+@pytest.fixture(scope="module")
+def shown(store: Path) -> Iterator[Callable[[str], Shown]]:
+    """Draws a screen live, once; gives the document that was drawn, too."""
     drawn: list[Document] = []
 
     def spy(source: Source, address: Address) -> Document:
-        document = open_view(replace(source, now=NOW), address)
-        if source.results == store:  # what an earlier test lays out ahead may come late
-            drawn.append(document)
-        return document
+        drawn.append(open_view(replace(source, now=NOW), address))
+        return drawn[-1]
 
-    monkeypatch.setattr(frame, "open_view", spy)
-
-    def opened(screen: str) -> tuple[Document, AppTest]:
+    @cache
+    def opened(screen: str) -> Shown:
         page = page_of(screen)
         for name, value in VIEWS[screen].items():
             page.query_params[name] = value
         page.run()
         assert not page.exception
-        return drawn[-1], page
+        return Shown(drawn[-1], page, static_page(drawn[-1], NOW))
 
-    return opened
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HYBRIDWATCH_RESULTS", str(store))
+        patch.setattr(frame, "_lay_out", lambda *_: None)
+        patch.setattr(frame, "open_view", spy)
+        yield opened
 
 
 def missing(words: list[str], text: str) -> Iterator[str]:
@@ -89,33 +106,31 @@ def missing(words: list[str], text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_both_pages_say_every_word_of_the_document(
-    screen: str, both_pages: Callable[[str], tuple[Document, AppTest]]
+    screen: str, shown: Callable[[str], Shown]
 ) -> None:
-    document, page = both_pages(screen)
-    words = words_of(document)
+    both = shown(screen)
+    words = words_of(both.document)
     assert len(words) > 10
-    assert list(missing(words, said_by(page))) == []
-    assert list(missing(words, Text(static_page(document, NOW)).text)) == []
+    assert list(missing(words, said_by(both.live))) == []
+    assert list(missing(words, Text(both.static).text)) == []
 
 
 def test_the_comparison_of_words_sees_a_page_that_leaves_one_out(
-    both_pages: Callable[[str], tuple[Document, AppTest]],
+    shown: Callable[[str], Shown],
 ) -> None:
-    document, page = both_pages("runs")
-    more = replace(document, blocks=(*document.blocks, Paragraph("41.3 ms")))
-    assert list(missing(words_of(more), said_by(page))) == ["41.3 ms"]
-    assert list(missing(words_of(more), Text(static_page(document, NOW)).text)) == ["41.3 ms"]
+    both = shown("runs")
+    more = replace(both.document, blocks=(*both.document.blocks, Paragraph("41.3 ms")))
+    assert list(missing(words_of(more), said_by(both.live))) == ["41.3 ms"]
+    assert list(missing(words_of(more), Text(both.static).text)) == ["41.3 ms"]
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_both_pages_offer_the_same_files(
-    screen: str, both_pages: Callable[[str], tuple[Document, AppTest]]
-) -> None:
-    document, page = both_pages(screen)
-    tables = [b for b in blocks_of(document.blocks) if isinstance(b, Table) and b.rows]
-    charts = [b for b in blocks_of(document.blocks) if isinstance(b, Chart)]
-    assert len(files_of(page)) == len(tables) + len(charts)
-    static = static_page(document, NOW)
-    assert static.count('class="hw-file"') == len(tables) + len(charts)
+def test_both_pages_offer_the_same_files(screen: str, shown: Callable[[str], Shown]) -> None:
+    both = shown(screen)
+    blocks = list(blocks_of(both.document.blocks))
+    tables = [block for block in blocks if isinstance(block, Table) and block.rows]
+    charts = [block for block in blocks if isinstance(block, Chart)]
+    assert len(files_of(both.live)) == len(tables) + len(charts)
+    assert both.static.count('class="hw-file"') == len(tables) + len(charts)
     assert all(csv_of_table(table).count("\n") > len(table.rows) for table in tables)
     assert all(csv_of_chart(chart).count("\n") > 1 for chart in charts)

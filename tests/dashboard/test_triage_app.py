@@ -46,7 +46,9 @@ def broken_run(scenario: str = SCENARIO.id, **changes: Any) -> Run:
 
 
 @pytest.fixture
-def open_alert(results: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], AppTest]:
+def open_alert(
+    results: Path, monkeypatch: pytest.MonkeyPatch, nothing_later: None
+) -> Callable[[], AppTest]:
     """Opens the page of the alert, as one of several people."""
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(results))
 
@@ -99,7 +101,9 @@ def do(page: AppTest, deed: Deed, label: str, text: str, name: str | None = "Ada
 
 
 @pytest.fixture
-def open_list(results: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], AppTest]:
+def open_list(
+    results: Path, monkeypatch: pytest.MonkeyPatch, nothing_later: None
+) -> Callable[[], AppTest]:
     """Opens the list of alerts, as one of several people."""
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(results))
 

@@ -7,59 +7,39 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from tests.dashboard.looking import settle
-from tests.dashboard.test_browser import (
+from hybridwatch.pages.address import address
+from tests.dashboard.browser.browsing import (
     CONTROL,
-    UNSEEN_MS,
-    browser,
-    page,
+    GROUND,
+    SCENARIO,
+    WIDTH,
+    asked,
+    opened,
+    opened_alone,
     pick,
-    regressed,
-    saved,
-    wait_for_figures,
+    rest_on,
     wait_for_title,
     window,
 )
-
-__all__ = ["browser", "page", "regressed"]  # fixtures of the other browser tests
+from tests.dashboard.looking import settle
 
 pytestmark = pytest.mark.browser
 
-SCENARIO: Final = "scenario?scenario=smoke%2Fpadded-graph-rows&version=2"
-"""The version of which there are runs of six releases."""
-RUN: Final = "run?run=dcc7e0b6"
+RUN: Final = {"run": "dcc7e0b6"}
 LOW: Final = 700
 """Of a window: room for the first figures only."""
 FIGURE: Final = "[data-testid=stPlotlyChart]"
 
 
-@pytest.fixture(scope="module")
-def saved_scenario(
-    regressed: str, browser: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> str:
-    """The scenario's view as a file; gives its address."""
-    with window(browser, LOW) as page:
-        page.goto(f"{regressed}/{SCENARIO}")
-        settle(page)
-        return saved(page, tmp_path_factory.mktemp("scenario"))
-
-
-@pytest.fixture(scope="module")
-def saved_run(regressed: str, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The run's view as a file; gives its address."""
-    with window(browser, LOW) as page:
-        page.goto(f"{regressed}/{RUN}")
-        settle(page)
-        return saved(page, tmp_path_factory.mktemp("run"))
-
-
-@pytest.mark.parametrize("alone", [False, True])
 def test_every_figure_is_drawn(
-    regressed: str, saved_scenario: str, browser: Browser, alone: bool
+    regressed: str, saved_scenario: str, page: Page, alone: Page
 ) -> None:
-    with window(browser, LOW) as page:
-        page.goto(saved_scenario if alone else f"{regressed}/{SCENARIO}")
-        expect(page.locator(".js-plotly-plot .scatterlayer")).to_have_count(4)
+    live = f"{regressed}/{address('scenario', **SCENARIO).href()}"
+    for each, view in ((page, live), (alone, saved_scenario)):
+        each.bring_to_front()
+        each.set_viewport_size({"width": WIDTH, "height": LOW})
+        each.goto(view)
+        expect(each.locator(".js-plotly-plot .scatterlayer")).to_have_count(4)
 
 
 DRAWN: Final = """() => [...document.querySelectorAll(".js-plotly-plot .scatterlayer path")].map(
@@ -68,25 +48,16 @@ SHOWS: Final = f"(expected) => JSON.stringify(({DRAWN})()) === JSON.stringify(ex
 
 
 def test_a_figure_that_changes_in_place_shows_what_a_new_page_does(
-    regressed: str, browser: Browser
+    regressed: str, page: Page
 ) -> None:
-    context = browser.new_context(viewport={"width": 1400, "height": 5000})
-    page = context.new_page()
-    try:
-        page.goto(f"{regressed}/run?run=dcc7e0b6&metric=ttft+p99")
-        settle(page)
-        before = page.evaluate(DRAWN)
-        pick(page, "Metric", "itl p99")
-        page.wait_for_url("**metric=itl+p99*")
-        fresh = context.new_page()
-        fresh.goto(page.url)
-        settle(fresh)
-        expected = fresh.evaluate(DRAWN)
-        assert expected != before
-        page.bring_to_front()  # what lies behind may not be drawn at all
-        page.wait_for_function(SHOWS, arg=expected)
-    finally:
-        context.close()
+    page.set_viewport_size({"width": WIDTH, "height": 5000})
+    opened(page, regressed, "run", **RUN, metric="itl p99")
+    expected, there = page.evaluate(DRAWN), page.url
+    opened(page, regressed, "run", **RUN, metric="ttft p99")
+    assert page.evaluate(DRAWN) != expected
+    pick(page, "Metric", "itl p99")
+    page.wait_for_url(there)
+    page.wait_for_function(SHOWS, arg=expected)
 
 
 COUNT_DRAWINGS: Final = """(() => {
@@ -115,15 +86,16 @@ IN_COLOURS_OF_THE_PAGE: Final = """() => {
 
 
 def test_a_figure_is_drawn_once(regressed: str, page: Page) -> None:
-    page.add_init_script(COUNT_DRAWINGS)
-    page.goto(f"{regressed}/{SCENARIO}")
-    settle(page)
+    opened(page, regressed, "scenario", **SCENARIO)
     # By now the page has its width; before, it may change under the first figures.
-    page.evaluate("window.drawn.clear()")
-    pick(page, "Along", "release")
-    page.wait_for_url("**along=release*")
-    settle(page)
-    page.wait_for_timeout(UNSEEN_MS)
+    page.evaluate(COUNT_DRAWINGS)
+    for _ in "ab":  # by the next choice whatever comes late of one has come
+        pick(page, "Along", "release")
+        page.wait_for_url("**along=release*")
+        settle(page)
+        pick(page, "Along", "time")
+        page.wait_for_url(lambda url: "along=release" not in url)
+        settle(page)
     assert page.evaluate("window.drawn.size") > 0
     assert page.evaluate(MOST_DRAWN) == ONCE
     page.set_viewport_size({"width": 1000, "height": 900})
@@ -131,48 +103,36 @@ def test_a_figure_is_drawn_once(regressed: str, page: Page) -> None:
 
 
 def test_a_figure_follows_the_theme_at_once(regressed: str, page: Page) -> None:
-    page.goto(f"{regressed}/{SCENARIO}")
-    settle(page)
+    opened(page, regressed, "scenario", **SCENARIO)
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(IN_COLOURS_OF_THE_PAGE)
 
 
-def test_a_saved_image_has_the_colours_of_the_page(regressed: str, browser: Browser) -> None:
-    context = browser.new_context(viewport={"width": 1400, "height": 1200}, color_scheme="dark")
-    page = context.new_page()
-    try:
-        page.goto(f"{regressed}/{SCENARIO}")
-        settle(page)
-        ground = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
-        page.locator(FIGURE).first.hover()
-        with page.expect_download() as found:
-            page.locator(".modebar-btn[data-title*='png' i]").first.click()
-        image = Image.open(io.BytesIO(found.value.path().read_bytes())).convert("RGB")
-        assert found.value.suggested_filename.startswith("hybridwatch-")
-        assert f"rgb{image.getpixel((2, 2))}" == ground
-    finally:
-        context.close()
+def test_a_saved_image_has_the_colours_of_the_page(regressed: str, page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
+    opened(page, regressed, "scenario", **SCENARIO)
+    page.locator(FIGURE).first.hover()
+    with page.expect_download() as found:
+        page.locator(".modebar-btn[data-title*='png' i]").first.click()
+    image = Image.open(io.BytesIO(found.value.path().read_bytes())).convert("RGB")
+    assert found.value.suggested_filename.startswith("hybridwatch-")
+    assert f"rgb{image.getpixel((2, 2))}" == page.evaluate(GROUND)
 
 
 def test_a_figure_offers_nothing_that_leaves_the_page(
-    regressed: str, saved_scenario: str, page: Page
+    regressed: str, saved_scenario: str, page: Page, alone: Page
 ) -> None:
     buttons = "() => [...document.querySelectorAll('.modebar-btn')].map((b) => b.dataset.title)"
     expected = {"Download plot as a PNG", "Zoom", "Pan", "Reset axes", "Fullscreen"}
-    page.goto(f"{regressed}/{SCENARIO}")
-    settle(page)
+    opened(page, regressed, "scenario", **SCENARIO)
     assert set(page.evaluate(buttons)) == expected
-    page.goto(saved_scenario)
-    wait_for_figures(page)
-    assert set(page.evaluate(buttons)) == expected
+    opened_alone(alone, saved_scenario)
+    assert set(alone.evaluate(buttons)) == expected
 
 
-def test_a_figure_fills_the_screen_and_returns(
-    regressed: str, saved_scenario: str, page: Page
-) -> None:
-    page.goto(f"{regressed}/{SCENARIO}")
-    settle(page)
+def test_a_figure_fills_the_screen_and_returns(regressed: str, page: Page) -> None:
+    opened(page, regressed, "scenario", **SCENARIO)
     drawn = page.locator(".js-plotly-plot .main-svg").first
     expect(drawn).to_have_attribute("height", "350")
     page.locator(FIGURE).first.hover()
@@ -180,18 +140,43 @@ def test_a_figure_fills_the_screen_and_returns(
     expect(drawn).not_to_have_attribute("height", "350")
     page.locator(".modebar-btn[data-title='Close fullscreen']").first.click()
     expect(drawn).to_have_attribute("height", "350")
-    page.goto(saved_scenario)
-    wait_for_figures(page)
-    page.locator(".hw-plot").first.hover()
-    page.locator(".modebar-btn[data-title='Fullscreen']").first.click()
-    expect(drawn).to_have_attribute("height", str(page.evaluate("innerHeight")))
-    page.evaluate("document.exitFullscreen()")
+
+
+def test_a_figure_of_a_saved_page_fills_the_screen_and_returns(
+    saved_scenario: str, alone: Page
+) -> None:
+    opened_alone(alone, saved_scenario)
+    drawn = alone.locator(".js-plotly-plot .main-svg").first
+    alone.locator(".hw-plot").first.hover()
+    alone.locator(".modebar-btn[data-title='Fullscreen']").first.click()
+    alone.wait_for_function("() => document.fullscreenElement !== null")
+    expect(drawn).to_have_attribute("height", str(alone.evaluate("innerHeight")))
+    alone.evaluate("document.exitFullscreen()")
     expect(drawn).to_have_attribute("height", "350")
 
 
-def test_a_link_opens_its_view_in_the_same_page(regressed: str, page: Page) -> None:
-    page.goto(f"{regressed}/runs")
+def test_a_click_on_a_point_opens_its_run_and_back_returns(regressed: str, page: Page) -> None:
+    opened(page, regressed, "scenario", **SCENARIO)
+    point = page.locator(".js-plotly-plot").first.locator(".scatterlayer .point").last
+    rest_on(page, point)
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_url("**/run?run=*")
     settle(page)
+    assert len(asked(page)["run"]) == 1
+    page.go_back()
+    page.wait_for_url("**/scenario?*")
+    settle(page)
+    # What was clicked before does not open it again: neither by now nor when the view is drawn
+    # again, which comes after whatever the server sent before.
+    pick(page, "Along", "release")
+    page.wait_for_url("**/scenario?*along=release*")
+    settle(page)
+    assert "/scenario?" in page.url
+
+
+def test_a_link_opens_its_view_in_the_same_page(regressed: str, page: Page) -> None:
+    opened(page, regressed, "runs")
     page.evaluate("window.stays = true")
     page.locator(CONTROL).first.click()
     wait_for_title(page, "smoke/padded-graph-rows")
@@ -204,8 +189,7 @@ def test_a_link_opens_its_view_in_the_same_page(regressed: str, page: Page) -> N
 
 
 def test_a_link_opens_elsewhere_when_the_reader_wants_so(regressed: str, page: Page) -> None:
-    page.goto(f"{regressed}/runs")
-    settle(page)
+    opened(page, regressed, "runs")
     with page.context.expect_page() as found:
         page.locator(CONTROL).first.click(modifiers=["ControlOrMeta"])
     wait_for_title(found.value, "smoke/padded-graph-rows")
@@ -214,8 +198,7 @@ def test_a_link_opens_elsewhere_when_the_reader_wants_so(regressed: str, page: P
 
 def test_a_command_is_copied(regressed: str, page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(f"{regressed}/{RUN}")
-    settle(page)
+    opened(page, regressed, "run", **RUN)
     block = page.locator("[data-testid=stCode]").filter(has_text="hybridwatch run").first
     block.hover()
     block.get_by_role("button").first.click()
@@ -228,21 +211,19 @@ def test_a_command_is_copied(regressed: str, page: Page) -> None:
 
 def test_a_click_on_a_command_selects_all_of_it(regressed: str, page: Page) -> None:
     # Without https a browser gives a page no clipboard, and Streamlit's button does nothing.
-    page.goto(f"{regressed}/{RUN}")
-    settle(page)
+    opened(page, regressed, "run", **RUN)
     code = page.locator("[data-testid=stCode] code").filter(has_text="hybridwatch run").first
     code.click()
     assert page.evaluate("getSelection().toString()").strip() == code.inner_text().strip()
 
 
 @pytest.mark.parametrize("clipboard", [True, False])
-def test_a_command_of_a_saved_page_is_copied(saved_run: str, page: Page, clipboard: bool) -> None:
+def test_a_command_of_a_saved_page_is_copied(saved_run: str, alone: Page, clipboard: bool) -> None:
+    page = alone
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    if not clipboard:  # as on a page without https
-        page.add_init_script(
-            "Object.defineProperty(navigator.clipboard, 'writeText', {value: null})"
-        )
     page.goto(saved_run)
+    if not clipboard:  # as on a page without https
+        page.evaluate("Object.defineProperty(navigator.clipboard, 'writeText', {value: null})")
     block = page.locator(".hw-command").filter(has_text="hybridwatch run").first
     block.get_by_role("button", name="Copy").click()
     block.get_by_role("button", name="Copied").wait_for()
@@ -254,8 +235,7 @@ def test_a_command_of_a_saved_page_is_copied(saved_run: str, page: Page, clipboa
 
 
 def test_what_is_unfolded_stays_so(regressed: str, page: Page) -> None:
-    page.goto(f"{regressed}/{SCENARIO}")
-    settle(page)
+    opened(page, regressed, "scenario", **SCENARIO)
     folded = page.locator("details").first
     folded.locator("summary").click()
     expect(folded).to_have_attribute("open", "")
@@ -275,15 +255,14 @@ FOREIGN: Final = """async () => {
 }"""
 
 
-@pytest.mark.parametrize("walled", [True, False])
-def test_no_script_of_another_server_runs(regressed: str, browser: Browser, walled: bool) -> None:
-    context = browser.new_context(bypass_csp=not walled)
-    page = context.new_page()
+def answer_of(page: Page, address: str) -> list[object]:
+    """What becomes of a script of another server, and whether it ran."""
     page.route("https://example.org/*", lambda route: route.fulfill(body="window.pwned = 1"))
-    try:
-        page.goto(f"{regressed}/runs")
-        settle(page)
-        assert page.evaluate(FOREIGN) == ("script-src-elem" if walled else "loaded")
-        assert page.evaluate("window.pwned") == (None if walled else 1)
-    finally:
-        context.close()
+    opened(page, address, "runs")
+    return [page.evaluate(FOREIGN), page.evaluate("window.pwned")]
+
+
+def test_no_script_of_another_server_runs(regressed: str, page: Page, browser: Browser) -> None:
+    assert answer_of(page, regressed) == ["script-src-elem", None]
+    with window(browser, bypass_csp=True) as unwalled:  # the check sees one that does
+        assert answer_of(unwalled, regressed) == ["loaded", 1]

@@ -1,17 +1,14 @@
 """One click is one step of the browser's history, and each step shows what was seen there."""
 
-from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from hybridwatch.pages.screens import SCREENS
+from tests.dashboard.browser.browsing import pick
 from tests.dashboard.looking import settle
-from tests.dashboard.test_browser import browser, pick, regressed, window
-
-__all__ = ["browser", "regressed"]  # fixtures of the other browser tests
 
 pytestmark = pytest.mark.browser
 
@@ -24,13 +21,6 @@ SEEN: Final = """() => [
 SHOWS: Final = f"(expected) => JSON.stringify(({SEEN})()) === JSON.stringify(expected)"
 LEFT: Final = f"(left) => ({SEEN})().slice(1).join() !== left.slice(1).join()"
 LINKS: Final = "[data-testid=stSidebarNavLink], [data-testid=stHtml] a.hw-link"
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[Page]:
-    """One window for all of it."""
-    with window(browser, 1200) as page:
-        yield page
 
 
 def seen(page: Page) -> list[str]:
@@ -130,16 +120,14 @@ def test_the_address_of_a_view_that_was_opened_bare_is_whole(regressed: str, pag
     assert opened(page, page.url) == here
 
 
-def test_a_view_that_was_opened_by_a_link_begins_at_its_top(
-    regressed: str, browser: Browser
-) -> None:
-    with window(browser, 500) as page:  # low enough that the last run is below it
-        main = page.locator("[data-testid=stMain]")
-        opened(page, f"{regressed}/runs")
-        link = page.locator("[data-testid=stHtml] a[href*='run?run=']").last
-        link.scroll_into_view_if_needed()
-        assert main.evaluate("main => main.scrollTop") > 0
-        link.click()
-        page.wait_for_url("**/run?run=*")
-        settle(page)
-        expect(main).to_have_js_property("scrollTop", 0)
+def test_a_view_that_was_opened_by_a_link_begins_at_its_top(regressed: str, page: Page) -> None:
+    page.set_viewport_size({"width": 1400, "height": 500})  # so low that the last run is below it
+    main = page.locator("[data-testid=stMain]")
+    opened(page, f"{regressed}/runs")
+    link = page.locator("[data-testid=stHtml] a[href*='run?run=']").last
+    link.scroll_into_view_if_needed()
+    assert main.evaluate("main => main.scrollTop") > 0
+    link.click()
+    page.wait_for_url("**/run?run=*")
+    settle(page)
+    expect(main).to_have_js_property("scrollTop", 0)

@@ -1,7 +1,6 @@
 """Two people answer the same alert at once, each in a browser of their own."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,9 +14,7 @@ from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.store import write_run
 from hybridwatch.triage import Alert
 from tests.builders import BASELINE, a_run
-from tests.dashboard.test_browser import SEEN_MS, browser, served
-
-__all__ = ["browser"]  # the fixture of the other browser tests
+from tests.dashboard.browser.browsing import opened, served, window
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +23,7 @@ HOSTILE: Final = '<img src=x onerror="window.pwned = 1"> **bold** [x](javascript
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with one alert."""
+    """A store with one alert; each test looks only at what it adds to it."""
     folder = tmp_path_factory.mktemp("results")
     contract = "contract.padded_rows_prefilling"
     builds = (BASELINE, BASELINE)
@@ -47,13 +44,9 @@ def alert_in(results: Path) -> Alert:
     return alert
 
 
-def opened(stack: ExitStack, browser: Browser, address: str) -> Page:
+def found_by(page: Page, address: str) -> Page:
     """Find the alert as a person does: from the list, by its name."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1200})
-    stack.callback(context.close)
-    page = context.new_page()
-    page.set_default_timeout(SEEN_MS)
-    page.goto(f"{address}/alerts")
+    opened(page, address, "alerts")
     page.get_by_role("cell").get_by_role("link", name="smoke/padded-graph-rows").click()
     page.get_by_role("textbox", name="Your name").wait_for()
     return page
@@ -68,23 +61,23 @@ def fill_in(page: Page, name: str, note: str) -> Locator:
 
 
 def says(page: Page, text: str) -> None:
-    expect(page.get_by_text(text).first).to_be_visible(timeout=SEEN_MS)
+    expect(page.get_by_text(text).first).to_be_visible()
 
 
 def test_of_two_at_once_one_wins_and_the_other_is_told_and_asked_again(
-    browser: Browser, address: str, results: Path
+    page: Page, browser: Browser, address: str, results: Path
 ) -> None:
-    with ExitStack() as stack:
-        ada, ben = (opened(stack, browser, address) for _ in range(2))
+    with window(browser) as other:
+        ada, ben = found_by(page, address), found_by(other, address)
         known = alert_in(results).decisions.version
         buttons = [fill_in(ada, "Ada", "mine"), fill_in(ben, "Ben", "no, mine")]
         # Both are sent before either is answered.
         for button in buttons:
             button.click(no_wait_after=True)
         pages = {"Ada": ada, "Ben": ben}
-        for page in pages.values():
-            answers = page.get_by_text("Kept: ").or_(page.get_by_text("somebody was faster"))
-            expect(answers).to_have_count(1, timeout=SEEN_MS)
+        for each in pages.values():
+            answers = each.get_by_text("Kept: ").or_(each.get_by_text("somebody was faster"))
+            expect(answers).to_have_count(1)
         kept = alert_in(results).decisions.entries[known:]
         assert len(kept) == 1
         (winner,) = (entry.who for entry in kept)
@@ -98,17 +91,16 @@ def test_of_two_at_once_one_wins_and_the_other_is_told_and_asked_again(
 
 
 def test_an_answer_is_kept_shown_and_the_name_remembered(
-    browser: Browser, address: str, results: Path
+    page: Page, address: str, results: Path
 ) -> None:
-    with ExitStack() as stack:
-        page = opened(stack, browser, address)
-        fill_in(page, "Cleo", HOSTILE).click()
-        says(page, "Kept: Cleo noted.")
-        says(page, HOSTILE)
-        assert alert_in(results).decisions.entries[-1].act.text == HOSTILE
-        page.get_by_role("link", name="Builds and fixes").click()
-        page.get_by_role("heading", name="Builds and fixes").wait_for()
-        page.get_by_role("link", name="Alerts").first.click()
-        page.get_by_role("cell").get_by_role("link", name="smoke/padded-graph-rows").click()
-        expect(page.get_by_role("textbox", name="Your name")).to_have_value("Cleo", timeout=SEEN_MS)
-        assert page.evaluate("window.pwned") is None
+    found_by(page, address)
+    fill_in(page, "Cleo", HOSTILE).click()
+    says(page, "Kept: Cleo noted.")
+    says(page, HOSTILE)
+    assert alert_in(results).decisions.entries[-1].act.text == HOSTILE
+    page.get_by_role("link", name="Builds and fixes").click()
+    page.get_by_role("heading", name="Builds and fixes").wait_for()
+    page.get_by_role("link", name="Alerts").first.click()
+    page.get_by_role("cell").get_by_role("link", name="smoke/padded-graph-rows").click()
+    expect(page.get_by_role("textbox", name="Your name")).to_have_value("Cleo")
+    assert page.evaluate("window.pwned") is None
