@@ -3,14 +3,19 @@
 A run at its timed load is interrupted many times in minutes; with the start of a real engine each
 time it takes an hour. It answers as the plugin does, waits while it is held, and is deaf to SIGTERM
 where ``PRETEND_DEAF`` is set, as a real one in the middle of a long step is.
+
+``PRETEND_STEPS`` names a folder, and ``PRETEND_LAST_STEP`` a number: engines and clients count
+there what they are asked from the first load on, and the question of that number gets no answer.
 """
 
+import itertools
 import json
 import os
 import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -28,10 +33,31 @@ _answers = {
     },
     "running": {"requests": 0},
     "clear_rows": {"requests": 0},
+    "probe_stop": {  # of either probe of a host-sync trial
+        "reads_per_step": [2, 2],
+        "sites": {"vllm/v1/sample.py:sample:1": 4},
+        "site_seconds": {"vllm/v1/sample.py:sample:1": 0.001},
+        "seconds": [0.001, 0.001],
+        "phases": {"forward": [0.01, 0.01]},
+    },
 }
 _going = threading.Event()
 _going.set()
 _waiting: set[int] = set()
+
+
+def _count(*, begins: bool) -> None:
+    """Count a question, over all engines and clients of a run."""
+    steps = Path(os.environ.get("PRETEND_STEPS", ""))
+    if "PRETEND_STEPS" not in os.environ or not (begins or (steps / "1").exists()):
+        return
+    for number in itertools.count(1):
+        with suppress(FileExistsError):
+            (steps / str(number)).touch(exist_ok=False)
+            break
+    if str(number) == os.environ["PRETEND_LAST_STEP"]:
+        (steps / "last").touch()
+        threading.Event().wait()
 
 
 class _Engine(BaseHTTPRequestHandler):
@@ -41,6 +67,7 @@ class _Engine(BaseHTTPRequestHandler):
         self._answer({"server_load": len(_waiting)})
 
     def do_POST(self) -> None:
+        _count(begins=False)
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "{}")
         if self.path.startswith("/pause"):
             _going.clear()
@@ -81,6 +108,7 @@ def _load() -> None:
     sys.stdout.write('{"ok": true}\n')
     sys.stdout.flush()
     for line in sys.stdin:
+        _count(begins=True)
         words = json.loads(line)
         told = dict(zip(words[::2], words[1::2], strict=False))
         count, tokens = int(told["--num-prompts"]), int(told["--random-output-len"])

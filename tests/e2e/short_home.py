@@ -37,21 +37,27 @@ def make_short_home(home: Path, *, pretended: bool = False) -> Path:
     return home
 
 
-def make_home_of_a_short_night(home: Path, scenario: str, *, trials: int) -> Path:
+def make_home_of_a_short_night(
+    home: Path, scenario: str, *, trials: int, pretended: bool = False
+) -> Path:
     """Make a checkout whose scenario has all its phases, and each with few trials that are short.
 
     Args:
         home: A folder, to be made.
         scenario: Its id.
         trials: How many are timed.
+        pretended: Whether the engine is ``pretended_engine``, which knows timed loads alone.
     """
-    _link_what_every_home_has(home, pretended=False)
+    _link_what_every_home_has(home, pretended=pretended)
     text = _shipped(scenario)
-    fewer = f"[trials]\ncontract = 1\nperformance = {trials}\nhost_sync = 1\n\n"
+    contract = 0 if pretended else 1
+    fewer = f"[trials]\ncontract = {contract}\nperformance = {trials}\nhost_sync = 1\n\n"
+    documents = (r"(?m)^documents = .*", "documents = 10")
     for declared, short in (
         (r"\[trials\][^\[]*", fewer),
-        (r"(?m)^documents = .*", "documents = 10"),
+        (r"(?s)\[accuracy\].*?(?=\[trials\])", "") if pretended else documents,
         (r"(?m)^prompts = .*", "prompts = 4"),
+        *([(r"(?s)\[expect\..*", "[expect]\n")] if pretended else []),
     ):
         text, found = re.subn(declared, short, text)
         assert found == 1, declared

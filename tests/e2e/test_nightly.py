@@ -1,7 +1,8 @@
-"""Whole nights through ``ci/nightly.sh``: real engine, real asv in an existing environment.
+"""Whole nights through ``ci/nightly.sh``, with real asv in an existing environment.
 
-One holds a build against itself, one against itself with a planted fault (``+slow-step``): what the
-suite must be silent about, and what it must see.
+Two hold a build against itself, one of them with an engine that is pretended: ``make test`` sees
+what a night leaves, and ``make test-all`` what it measures. A third has a planted fault
+(``+slow-step``).
 """
 
 import json
@@ -18,7 +19,13 @@ from hybridwatch.record.run import Run
 from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.e2e.short_home import make_home_of_a_short_night
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("a whole night by real asv, a process for each benchmark"),
+    pytest.mark.timeout(1800),
+]
+PRETENDED = "smoke/padded-graph-rows"
+"""Of the scenarios, the one whose engine ``pretended_engine`` pretends to be."""
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = "smoke/dummy-run"
@@ -35,10 +42,12 @@ class Night:
     Attributes:
         place: Folder with results and site.
         done: How the script ended.
+        scenario: What it measured.
     """
 
     place: Path
     done: subprocess.CompletedProcess[str]
+    scenario: str = SCENARIO
 
     @property
     def folder(self) -> Path:
@@ -62,6 +71,12 @@ class Night:
     @property
     def run(self) -> Run:
         return read_run(self.record)
+
+    def benchmark(self, name: str) -> str:
+        """How asv names a benchmark of the scenario."""
+        group, _, scenario = self.scenario.replace("-", "_").partition("/")
+        class_name = scenario.replace("_", " ").title().replace(" ", "")
+        return f"{group}.{scenario}.{class_name}.track_{name}"
 
     def comment(self) -> subprocess.CompletedProcess[str]:
         """What the bot would write about the record of this night."""
@@ -88,9 +103,9 @@ def made(folder, repository=ROOT):
     return folder
 
 
-def hold(place, build, home=ROOT):
+def hold(place, build, home=ROOT, scenario=SCENARIO):
     return subprocess.run(
-        ["bash", "ci/nightly.sh", SCENARIO, "--results", str(place / "results"), "--asv-config",
+        ["bash", "ci/nightly.sh", scenario, "--results", str(place / "results"), "--asv-config",
          str(place / "asv.conf.json"), "--policy", "ci/gate.toml"],
         cwd=ROOT, capture_output=True, text=True, timeout=1500, check=False,
         # The environments are there, or we were not: nothing may be made anew under this process.
@@ -99,12 +114,19 @@ def hold(place, build, home=ROOT):
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def same(tmp_path_factory):
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(PRETENDED, id="pretended"),
+        pytest.param(SCENARIO, id="real", marks=pytest.mark.slow),
+    ],
+)
+def same(request, tmp_path_factory):
     """An A/A night, a short one: what it finds out matters less than what it leaves."""
-    place = tmp_path_factory.mktemp("same")
-    home = make_home_of_a_short_night(place / "home", SCENARIO, trials=TRIALS)
-    return Night(place, hold(made(place, home), BUILD, home))
+    place, scenario = tmp_path_factory.mktemp("same"), request.param
+    pretended = scenario == PRETENDED
+    home = make_home_of_a_short_night(place / "home", scenario, trials=TRIALS, pretended=pretended)
+    return Night(place, hold(made(place, home), BUILD, home, scenario), scenario)
 
 
 @pytest.fixture(scope="module")
@@ -116,20 +138,20 @@ def slowed(tmp_path_factory):
 
 def test_a_night_ends_with_records_a_site_a_gate_and_a_report(same):
     log = (same.folder / "log.txt").read_text()
-    assert f"[1/1] {SCENARIO}: measured" in same.done.stdout, same.done.stderr + log
+    assert f"[1/1] {same.scenario}: measured" in same.done.stdout, same.done.stderr + log
     run = same.run
     assert [build.label for build in run.builds] == [BUILD] * 2
     assert not [*run.failed(0), *run.failed(1)]
     assert len(list_verdicts(same.place / "results")) == 1
     # Whether an A/A night is green is a matter of statistics; that the status says it is not.
     assert same.done.returncode == int(not same.gate["passed"]), same.done.stdout
-    assert SCENARIO in (same.folder / "report.md").read_text()
+    assert same.scenario in (same.folder / "report.md").read_text()
     assert (same.place / "html" / "index.html").is_file()
     graphs = same.place / "html" / "graphs" / "summary"
-    assert (graphs / f"{benchmark('ttft')}.json").is_file()
+    assert (graphs / f"{same.benchmark('ttft')}.json").is_file()
 
     kept = results_of(same.place)
-    row = kept["results"][benchmark("seconds_per_token")]
+    row = kept["results"][same.benchmark("seconds_per_token")]
     columns = kept["result_columns"]
     # asv saw the contender: its samples, each the inverse of a throughput in our record.
     samples = row[columns.index("samples")][0]
@@ -147,8 +169,8 @@ def test_a_night_ends_with_records_a_site_a_gate_and_a_report(same):
 def test_held_again_it_adds_nothing(same):
     before = sorted(path.name for path in (same.place / "results" / "nights").iterdir())
     kept = results_of(same.place)
-    again = hold(same.place, BUILD, same.place / "home")
-    assert f"[1/1] {SCENARIO}: measured" in again.stdout
+    again = hold(same.place, BUILD, same.place / "home", same.scenario)
+    assert f"[1/1] {same.scenario}: measured" in again.stdout
     assert len(list_records(same.place / "results")) == 1
     assert sorted(path.name for path in (same.place / "results" / "nights").iterdir()) == before
     assert results_of(same.place) == kept
@@ -200,10 +222,6 @@ def test_the_bot_is_silent_exactly_when_the_night_found_nothing(same):
     assert said.stdout.splitlines()[0] == same.sentence
     if nothing or blind:
         assert same.done.returncode == 0
-
-
-def benchmark(name):
-    return f"smoke.dummy_run.DummyRun.track_{name}"
 
 
 def results_of(place):

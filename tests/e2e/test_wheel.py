@@ -3,9 +3,7 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 import zipfile
@@ -15,6 +13,8 @@ import pytest
 from hybridwatch.scenario.load import find
 from tests.engine.conftest import BUILD
 from tests.own_fix import FIX, write_own_fix
+from tests.ports import own_port
+from tests.waiting import LIMIT_S, wait_until
 from tests.wheel import ROOT, build_wheel, install_wheel, share_packages
 
 RESULTS = ROOT / "results"
@@ -39,7 +39,7 @@ def call(command):
     """Run a verb as somebody who has the wheel and nothing else."""
     kept = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
 
-    def run(folder, *words, status=0, limit_s=120):
+    def run(folder, *words, status=0, limit_s=LIMIT_S):
         done = subprocess.run(
             [command, *map(str, words)],
             cwd=folder, env={**kept, "COLUMNS": "200"},
@@ -94,26 +94,21 @@ def test_a_build_that_is_not_installed_names_the_command_that_installs_it(call, 
     assert f"hybridwatch engine install {BUILD}" in line
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def page_of(port, limit_s=120.0):
+def page_of(port):
     """The dashboard's health, as soon as it answers."""
-    end = time.monotonic() + limit_s
-    while True:
+
+    def answer():
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health") as answer:
-                return answer.read().decode()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health") as found:
+                return found.read().decode()
         except urllib.error.URLError:
-            assert time.monotonic() < end
-            time.sleep(0.2)
+            return ""
+
+    return wait_until(answer, "an answer of the dashboard")
 
 
 def shows_dashboard(command, folder, results):
-    port = free_port()
+    port = own_port()
     words = [command, "dashboard", "--results", results, "--port", port]
     with subprocess.Popen(
         [str(word) for word in words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -174,6 +169,9 @@ save_file(weights, sys.argv[1], metadata={"format": "pt"})
 
 
 @pytest.mark.engine
+@pytest.mark.long(
+    "what a user without a checkout does, on two engines: the plugin comes from the wheel"
+)
 def test_own_scenario_model_fault_and_fix_are_measured_and_judged(
     call, command, with_own_model, borrowed
 ):

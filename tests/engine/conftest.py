@@ -1,14 +1,10 @@
-"""One live engine for all engine tests of a file: a start costs twenty seconds."""
-
-from pathlib import Path
+"""What tests of several engines share: the builds' names and the scenario of most of them."""
 
 import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.home import home
-from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.station import Station
 from hybridwatch.scenario.load import load_scenario
 
 HEALTHY, KNOWN_BAD = 0, 1
@@ -31,22 +27,3 @@ def scenario():
     load = whole.workload.generation.model_copy(update={"prompts": 12})
     workload = whole.workload.model_copy(update={"generation": load})
     return whole.model_copy(update={"workload": workload})
-
-
-@pytest.fixture(scope="module")
-def bench(scenario, sides, tmp_path_factory):
-    """A bench with both sides on one engine."""
-    work = tmp_path_factory.mktemp("engine")
-    with Bench(scenario, sides, home() / "models", work, print) as open_bench:
-        yield open_bench
-
-
-@pytest.fixture
-def station(bench, scenario, tmp_path):
-    """Gives a side everything a trial needs."""
-
-    def of(side: int) -> Station:
-        bench.make_ready(side)
-        return Station(bench, side, Path(tmp_path))
-
-    return of

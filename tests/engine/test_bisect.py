@@ -66,10 +66,15 @@ def test_commit_that_broke_the_state_is_found_and_proven(tmp_path, package, resu
     assert len(read_run(Path(said["confirmation"]["record"])).builds) == 2
 
 
-# Slow: 64 commits say what four say, at more places.
-@pytest.mark.slow
+# 64 commits say what four say, at more places; one history stands for ten.
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=pytest.mark.hours if seed else pytest.mark.slow)
+        for seed in range(10)
+    ],
+)
 def test_commit_among_64_is_found_whatever_does_not_start(tmp_path, package, results, seed):
     (tmp_path / "repo").mkdir()
     fault = STATE_FAULTS[seed % len(STATE_FAULTS)]
@@ -82,8 +87,8 @@ def test_commit_among_64_is_found_whatever_does_not_start(tmp_path, package, res
     assert set(search["skipped"]) <= set(history.broken)
 
 
-# Slow: a search by times takes a quarter of an hour.
-@pytest.mark.slow
+# A search by times takes a quarter of an hour.
+@pytest.mark.hours
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_slower_commit_among_64_is_in_what_is_named(tmp_path, package, results, seed):

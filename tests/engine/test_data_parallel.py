@@ -13,8 +13,13 @@ from hybridwatch.measure.bench import Bench
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.scenario.load import find
 from tests.engine.conftest import BUILD, HEALTHY
+from tests.engine.processes import kill_guard_and_server
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("one engine of two ranks, the only one with collectives"),
+    pytest.mark.timeout(600),
+]
 
 DOCUMENTS = word_problem_documents(24, seed=20_260_001)
 MOST_MISTAKES = 1  # of 24; without its experts the model gets a third of these wrong
@@ -69,3 +74,9 @@ def test_ranks_listen_on_loopback_only(engine):
     }
     assert listening
     assert listening <= {"127.0.0.1", "::1"}
+
+
+@pytest.mark.last
+def test_ranks_whose_guard_and_server_are_killed_are_gone(engine):
+    assert engine.server.is_well()
+    assert kill_guard_and_server() == []

@@ -15,7 +15,11 @@ from hybridwatch.home import home
 from tests.engine.conftest import HEALTHY
 
 # Two engines start at once, here perhaps twice.
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("two engines and real NIXL between them"),
+    pytest.mark.timeout(900),
+]
 
 SHORT, LONG = 36, 360
 CONCURRENCY = 3

@@ -5,7 +5,11 @@ import pytest
 from hybridwatch.home import home
 from tests.engine.laboratory import Laboratory
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("one engine, the only one with a draft model"),
+    pytest.mark.timeout(600),
+]
 
 REQUESTS = 24
 BLOCK = 128

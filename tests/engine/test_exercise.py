@@ -9,7 +9,10 @@ from hybridwatch_engine.fixes.registry import FIXES
 
 from tests.engine.conftest import BUILD
 
-pytestmark = pytest.mark.engine
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("the plugin has changed, so each of its fixes is exercised"),
+]
 
 NATIVE = {
     fix_id: fix.header.releases[BUILD.partition("-")[2]]

@@ -5,7 +5,10 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.engine
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("the CPU kernels have changed, so each is held against loops and Triton"),
+]
 
 LIMITS = {"float32": 1e-5, "bfloat16": 1e-2, "int32": 0}
 CASES, INTERPRETED = 240, 16

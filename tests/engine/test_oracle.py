@@ -12,7 +12,10 @@ from hybridwatch.quality.oracle import deviations_of, load, path_of
 from hybridwatch.scenario.load import load_scenario
 from tests.engine.conftest import BUILD
 
-pytestmark = pytest.mark.engine
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("models or oracles have changed, so transformers computes them afresh"),
+]
 
 SCENARIO = "smoke/single-token-extend"
 

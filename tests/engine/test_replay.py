@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from tests.engine.laboratory import Laboratory
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("one engine: jobs that once failed, on graphs and shared prefixes"),
+    pytest.mark.timeout(900),
+]
 
 EXAMPLES = 60
 LEAST_REQUESTS = 500  # of each of the two tests

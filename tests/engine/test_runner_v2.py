@@ -8,7 +8,11 @@ import pytest
 from hybridwatch.home import home
 from tests.engine.laboratory import Laboratory
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("one engine on model runner V2, interpreted"),
+    pytest.mark.timeout(600),
+]
 
 ROOM, DRAFTS = 512, 3
 ARGUMENTS = {

@@ -1,6 +1,7 @@
 """Every scenario sees its own bug on a real engine, and none where there is none.
 
-One seed of each; `hybridwatch controls --seeds 20` is the long form.
+``test_smoke_run.py`` shows it of the smoke group, which stands for the others wherever time is
+short. One seed of each; ``hybridwatch controls --seeds 20`` is the long form.
 """
 
 import pytest
@@ -21,7 +22,7 @@ from tests.engine.conftest import BUILD, HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen
 from tests.engine.unzeroed import wrong_tokens_with_unzeroed_state
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(600)]
 
 DRAFTS_COME_AND_GO = "reported/i39273-draftless-step"
 """Its engine also shows that steps are counted rightly while it speculates."""
@@ -29,8 +30,8 @@ DRAFTS_COME_AND_GO = "reported/i39273-draftless-step"
 SCENARIOS = {one.id: one for one in find(home() / "scenarios", []) if one.fits("cpu")}
 DEADLY = [name for name, one in SCENARIOS.items() if one.harm == "death"]
 """Scenarios whose known-bad does not live."""
-# The first scenario has a test file of its own.
-TOLD = [
+# The first scenario has tests of its own, in padded_rows.
+ALIVE = [
     name
     for name, one in SCENARIOS.items()
     if one.has_known_bad and name not in {*DEADLY, "smoke/padded-graph-rows"}
@@ -38,15 +39,7 @@ TOLD = [
 """Scenarios whose known-bad lives and breaks a contract."""
 
 
-def each(scenarios):
-    """Those of the smoke group stand for the others wherever time is short."""
-    return [
-        pytest.param(one, marks=() if one.startswith("smoke/") else pytest.mark.slow)
-        for one in scenarios
-    ]
-
-
-@pytest.mark.parametrize("scenario_id", each(TOLD))
+@pytest.mark.parametrize("scenario_id", ALIVE)
 def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
     scenario, bench = _bench(scenario_id, tmp_path)
     with bench:
@@ -60,8 +53,7 @@ def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
     assert (broken[WRONG_TOKENS] > 0) == (scenario.harm == "answers")
 
 
-@pytest.mark.slow  # test_padded_rows.py shows it of the one that is left out here
-@pytest.mark.parametrize("scenario_id", [name for name in TOLD if name.startswith("smoke/")])
+@pytest.mark.parametrize("scenario_id", [name for name in ALIVE if name.startswith("smoke/")])
 def test_state_of_a_new_request_that_is_not_zeroed_is_heard(scenario_id, tmp_path):
     """It needs slots that are used again: that is what small pools are for."""
     _, bench = _bench(scenario_id, tmp_path)
@@ -69,7 +61,7 @@ def test_state_of_a_new_request_that_is_not_zeroed_is_heard(scenario_id, tmp_pat
         assert wrong_tokens_with_unzeroed_state(bench, HEALTHY, tmp_path) > 0
 
 
-@pytest.mark.parametrize("scenario_id", each(DEADLY))
+@pytest.mark.parametrize("scenario_id", DEADLY)
 def test_known_bad_dies_and_healthy_lives(scenario_id, tmp_path):
     scenario, bench = _bench(scenario_id, tmp_path)
     assert scenario.harm == "death"

@@ -12,7 +12,11 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.home import home
 from tests.engine.conftest import BUILD
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("the plugin has changed, so engines with and without drafts are compared"),
+    pytest.mark.timeout(600),
+]
 
 REQUESTS = 40
 EAGLE = ("--method", "eagle", "--draft", "models/tiny-hybrid-eagle")

@@ -2,7 +2,6 @@
 
 import signal
 
-import psutil
 import pytest
 
 from hybridwatch.engine.builds import parse_label
@@ -18,16 +17,12 @@ from hybridwatch.measure.plan import PlannedTrial
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.run import Phase
 from tests.engine.conftest import BUILD, HEALTHY
+from tests.engine.processes import cores
 
-pytestmark = pytest.mark.engine
-
-
-def workers() -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if "VLLM::" in " ".join(process.cmdline()) + process.name()
-    ]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("an engine that dies or hangs is started again"),
+]
 
 
 def wait_briefly(engine):
@@ -49,7 +44,7 @@ def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, mo
 
     def kill_then_measure(phase_, station):
         wait_briefly(station.engine)
-        for worker in workers():
+        for worker in cores():
             worker.send_signal(signal.SIGKILL)
         return measure(phase_, station)
 
@@ -63,36 +58,20 @@ def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, mo
 
 
 @pytest.mark.last
-def test_engine_whose_guard_and_server_are_killed_is_gone(bench):
-    bench.make_ready(HEALTHY)
-    cores, here = workers(), psutil.Process()
-    assert cores
-    above = {process for core in cores for process in core.parents()}
-    ours = (above & set(here.children(recursive=True))) - set(cores)
-    # The guard first: while it lives it ends what the server leaves behind.
-    for process in sorted(ours, key=psutil.Process.create_time):
-        process.kill()
-    _, left = psutil.wait_procs(cores, timeout=30)
-    # Not every machine's first process takes the exit status of what is left to it.
-    assert [one.pid for one in left if one.status() != psutil.STATUS_ZOMBIE] == []
-
-
-@pytest.mark.last
-def test_hung_engine_is_a_failed_trial_within_the_limit(bench, trial, monkeypatch):
+def test_hung_engine_is_a_failed_trial_and_is_ended(bench, trial, monkeypatch):
     bench.make_ready(HEALTHY)
 
     def stop_then_measure(phase_, station):
         monkeypatch.setattr("hybridwatch.measure.waves.REQUEST_TIMEOUT_S", 5.0)
         wait_briefly(station.engine)
-        for worker in workers():
+        for worker in cores():
             worker.send_signal(signal.SIGSTOP)
         return measure(phase_, station)
 
     monkeypatch.setattr("hybridwatch.measure.session.measure", stop_then_measure)
     failed = trial()
     assert failed.failure is not None
-    assert failed.duration_s < 300  # the limits of a request and of the control, and a slow machine
-    assert workers() == []
+    assert cores() == []
 
 
 def test_engine_that_keeps_dying_is_not_started_for_ever(scenario, sides, tmp_path, monkeypatch):

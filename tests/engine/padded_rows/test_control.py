@@ -17,7 +17,10 @@ from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.scenario.expansion import expand
 from tests.engine.conftest import HEALTHY
 
-pytestmark = pytest.mark.engine
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("one engine for the folder, started by the first of its tests"),
+]
 
 PROMPT = tuple(range(65, 65 + 40))
 CHUNK = 32

@@ -39,7 +39,10 @@ from tests.engine.unzeroed import (
     wrong_tokens_with_unzeroed_state,
 )
 
-pytestmark = pytest.mark.engine
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("one engine for the folder, started by the first of its tests"),
+]
 
 DOCUMENTS = word_problem_documents(24, seed=20_260_000)
 

@@ -1,0 +1,28 @@
+"""One live engine for all tests of this folder: a start costs twenty seconds."""
+
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.home import home
+from hybridwatch.measure.bench import Bench
+from hybridwatch.measure.station import Station
+
+
+@pytest.fixture(scope="package")
+def bench(scenario, sides, tmp_path_factory):
+    """A bench with both sides on one engine."""
+    work = tmp_path_factory.mktemp("engine")
+    with Bench(scenario, sides, home() / "models", work, print) as open_bench:
+        yield open_bench
+
+
+@pytest.fixture
+def station(bench, scenario, tmp_path):
+    """Gives a side everything a trial needs."""
+
+    def of(side: int) -> Station:
+        bench.make_ready(side)
+        return Station(bench, side, Path(tmp_path))
+
+    return of
