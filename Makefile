@@ -9,11 +9,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --prog
 LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-')
 READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
 FLEET := .venv/fleet-$(shell (pwd; cat locks/harness.txt locks/fleet.txt) | cksum | tr ' ' '-')
-PATIENCE := and not slow
-# The tests of a file share what their fixtures make, an engine or a browser; tests/conftest.py orders files.
-WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-# Folders of the tests that need an engine or a browser: to look through all others takes each worker many seconds.
-LIVE := tests/engine tests/e2e tests/dashboard
+# One worker takes all tests that share an engine or a browser; tests/order.py says which, and in which order.
+# One worker more than processors: engines and browsers are waited for.
+WORKERS := -n $(shell n=$$(($$(nproc) + 1)); echo $$((n < 4 ? n : 4))) --dist loadfile --no-loadscope-reorder
+# The same order and the same draws in each run; `make test-all` draws both anew from a seed that it prints.
+TESTS := -m "not slow and not hours" --randomly-seed=0 --randomly-dont-reorganize
+SEED ?= $(shell date +%s)
+ANEW := -m "not hours" --randomly-seed=$(SEED) --hypothesis-profile=search --hypothesis-seed=$(SEED)
+BEGAN := $(shell date +%s)
+# Where it is set, each command and each worker compiles all sources again.
+unexport PYTHONDONTWRITEBYTECODE
 CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-lock.json tests/github/cut.py | cksum | tr ' ' '-')
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
@@ -27,11 +32,10 @@ run: engine ## Run the smoke scenarios on the embedded model, healthy and known-
 	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad
 
 test: fleet engine browser promtool axe contract check ## Everything that continuous integration runs.
-	$(BIN)/python -m pytest $(WORKERS) -m "not engine and not browser $(PATIENCE)" --durations=10
-	$(BIN)/python -m pytest $(WORKERS) -m "(engine or browser) $(PATIENCE)" --durations=10 $(LIVE)
+	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) PYTHONHASHSEED=0 $(BIN)/python -m pytest $(WORKERS) $(TESTS)
 
-test-all: PATIENCE :=
-test-all: test ## The same with the tests that take minutes each, before a release.
+test-all: fleet engine browser promtool axe contract check ## The same with the tests that take minutes each, in another order each time.
+	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) $(BIN)/python -m pytest $(WORKERS) $(ANEW)
 
 check: $(READY) ## Format, lint, types, layers; no test.
 	$(BIN)/ruff format --check .

@@ -3,67 +3,51 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import hypothesis
 import pytest
 
 from hybridwatch.cli.init import make_home
 from hybridwatch.home import HOME_VARIABLE
+from tests.closing import carry_reasons, closing
+from tests.draws import draw_alike_in_every_order
+from tests.order import GroupScheduling, arrange
+from tests.unchanged import leave_to_test_all
 
 # Tests read what is printed: whoever likes colours or long lines in files must not change it.
 for _wish in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
     os.environ.pop(_wish, None)
 
+# The same is drawn in each run; `--hypothesis-profile=search` draws other things each time.
 # A busy machine takes as long as it takes.
-hypothesis.settings.register_profile("any machine", deadline=None)
-hypothesis.settings.load_profile("any machine")
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("search", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("ci")
 
 TESTS: Final = Path(__file__).parent
 _GOLDEN: Final = TESTS / "golden"
 
-LONGEST_FIRST: Final = (
-    "engine/test_scenarios.py",
-    "e2e/test_nightly.py",
-    "e2e/test_story.py",
-    "engine/test_padded_rows.py",
-    "engine/test_broken_engine.py",
-    "dashboard/test_browser_elements.py",
-    "dashboard/test_browser.py",
-    "unit/watch/test_night.py",
-    "unit/engine/test_install.py",
-    "unit/gpu/test_pack.py",
-    "unit/quality/test_harness.py",
-    "e2e/test_interruption.py",
-    "e2e/test_wheel.py",
-)
-"""Files that take a minute or more: begun last, one would keep a worker alone at the end."""
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Fix what is drawn, and count what the tests take where all of them are reported."""
+    if config.getoption("--hypothesis-profile") != "search":
+        draw_alike_in_every_order()
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(closing())
 
 
-LIVE: Final = frozenset({"engine", "e2e", "dashboard"})
-"""Folders, also named in the Makefile, where alone tests may need an engine or a browser."""
-
-
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first, and last in its file what ends what the others share.
+    """Leave out what need not run now, and order the rest."""
+    leave_to_test_all(items)
+    carry_reasons(items)
+    arrange(items)
 
-    Raises:
-        UsageError: A test that needs an engine or a browser lies where ``make test`` misses it.
-    """
-    for item in items:
-        live = any(item.get_closest_marker(name) for name in ("engine", "browser"))
-        if live and LIVE.isdisjoint(item.path.parts):
-            raise pytest.UsageError(f"{item.path}: a test with an engine belongs in {sorted(LIVE)}")
-    long = {TESTS / name: place for place, name in enumerate(LONGEST_FIRST)}
-    shuffled: dict[Path, int] = {}
-    for place, item in enumerate(items, len(long)):
-        shuffled.setdefault(item.path, place)
-    items.sort(
-        key=lambda item: (
-            long.get(item.path, shuffled[item.path]),
-            item.get_closest_marker("last") is not None,
-        )
-    )
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
+    """Keep what shares an engine or a browser on one worker."""
+    return GroupScheduling(config, log)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.live_server import LiveServer, serving
+from tests.waiting import LIMIT_S
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -45,7 +46,7 @@ def test_a_client_that_hangs_up_is_no_fault_and_no_thread_stays(capfd):
     before = set(threading.enumerate())
     with serving(LiveServer(Slow)) as server:
         with pytest.raises(httpx.ReadTimeout):
-            httpx.get(server.url, timeout=0.2, trust_env=False)
+            httpx.get(server.url, timeout=httpx.Timeout(LIMIT_S, read=0.2), trust_env=False)
         hung_up.set()
     assert not answered.is_set()
     assert not set(threading.enumerate()) - before

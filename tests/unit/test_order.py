@@ -1,65 +1,54 @@
-"""In which order tests run: long files first, and in a file last what ends what it shares."""
+"""In which order tests run, and on which worker: what shares an engine stays together."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
-import pytest
-
-from tests.conftest import LIVE, LONGEST_FIRST, TESTS, pytest_collection_modifyitems
+from tests.order import LONGEST_FIRST, ROOT, GroupScheduling, arrange, group_of
 
 
 @dataclass(frozen=True)
 class Item:
-    path: Path
-    name: str
+    nodeid: str
     last: bool = False
-    engine: bool = False
 
     def get_closest_marker(self, name: str) -> bool | None:
-        return {"last": self.last, "engine": self.engine}.get(name) or None
+        return (self.last and name == "last") or None
 
 
-def ordered(*items: Item) -> list[str]:
+def arranged(*items: Item) -> list[str]:
     found = list(items)
-    pytest_collection_modifyitems(found)  # type: ignore[arg-type]
-    return [item.name for item in found]
+    arrange(found)  # type: ignore[arg-type]
+    return [item.nodeid for item in found]
 
 
-def test_every_file_that_comes_first_is_there() -> None:
-    assert [name for name in LONGEST_FIRST if not (TESTS / name).is_file()] == []
-
-
-def test_long_files_come_first_and_the_others_keep_their_order() -> None:
-    second, first = (TESTS / name for name in LONGEST_FIRST[1::-1])
-    items = [
-        Item(Path("b.py"), "b"),
-        Item(second, "second"),
-        Item(Path("a.py"), "a"),
-        Item(first, "first"),
+def test_every_group_that_comes_first_is_there() -> None:
+    assert [group for group in LONGEST_FIRST if not (ROOT / group).exists()] == []
+    assert [group for group in LONGEST_FIRST if group_of(f"{group}/test_a.py") == group] == [
+        group for group in LONGEST_FIRST if not group.endswith(".py")
     ]
-    assert ordered(*items) == ["first", "second", "b", "a"]
 
 
-def test_what_ends_what_a_file_shares_is_last_in_its_file() -> None:
-    items = [
-        Item(Path("b.py"), "ends", last=True),
-        Item(Path("b.py"), "b1"),
-        Item(Path("b.py"), "b2"),
-        Item(Path("a.py"), "a"),
-    ]
-    assert ordered(*items) == ["b1", "b2", "ends", "a"]
+def test_long_groups_come_first_and_the_others_keep_their_order() -> None:
+    first, second = (f"{group}::test" for group in LONGEST_FIRST[:2])
+    items = [Item("b.py::test"), Item(second), Item("a.py::test"), Item(first)]
+    assert arranged(*items) == [first, second, "b.py::test", "a.py::test"]
 
 
-def test_a_test_with_an_engine_where_nobody_looks_for_one_is_refused() -> None:
-    assert ordered(Item(TESTS / "engine" / "a.py", "a", engine=True)) == ["a"]
-    with pytest.raises(pytest.UsageError, match=r"unit/a\.py"):
-        ordered(Item(TESTS / "unit" / "a.py", "a", engine=True))
+def test_a_group_stays_together_wherever_its_tests_are() -> None:
+    shared = "tests/engine/padded_rows"
+    one, other = f"{shared}/test_control.py::a", f"{shared}/test_broken_engine.py::b"
+    items = [Item(one), Item("z.py::z"), Item(other)]
+    assert arranged(*items) == [one, other, "z.py::z"]
 
 
-def test_make_names_the_folders_of_tests_with_an_engine() -> None:
-    (line,) = (
-        line
-        for line in (TESTS.parent / "Makefile").read_text().splitlines()
-        if line.startswith("LIVE := ")
-    )
-    assert set(line.split()[2:]) == {f"tests/{name}" for name in LIVE}
+def test_what_ends_what_a_group_shares_is_last_in_its_group() -> None:
+    shared = "tests/engine/padded_rows"
+    ends = Item(f"{shared}/test_broken_engine.py::ends", last=True)
+    items = [Item("b.py::b"), ends, Item(f"{shared}/test_control.py::c"), Item("a.py::a")]
+    assert [name.rpartition("::")[2] for name in arranged(*items)] == ["c", "ends", "b", "a"]
+
+
+def test_a_worker_takes_a_folder_that_shares_fixtures_whole_and_else_a_file() -> None:
+    split = GroupScheduling._split_scope
+    shared = "tests/engine/padded_rows"
+    assert split(None, f"{shared}/test_control.py::test[a::b]") == shared  # type: ignore[arg-type]
+    assert split(None, "tests/unit/test_a.py::B::c") == "tests/unit/test_a.py"  # type: ignore[arg-type]
