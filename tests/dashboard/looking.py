@@ -21,7 +21,7 @@ _DRAWN: Final = """(share) => {
 }"""
 
 
-def settle(page: Page, timeout_ms: float = 60_000, share: float = 0) -> None:
+def settle(page: Page, timeout_ms: float = 120_000, share: float = 0) -> None:
     """Wait until what is in sight is drawn whole: the script has ended, nothing is to come.
 
     Args:

@@ -1,4 +1,4 @@
-"""One browser for all tests of this folder, one server for each store, and two pages.
+"""One browser for all tests of this folder, one server for each store, and a few pages.
 
 A page that is used again takes a third of what a new one does, whose process starts cold. What a
 page would keep for the next test (a permission, a script, a clock's zone) is done in a window of
@@ -110,16 +110,18 @@ def clean_page(context: BrowserContext, width: int = WIDTH) -> Iterator[Page]:
     page.set_viewport_size({"width": width, "height": HEIGHT})
     page.emulate_media(color_scheme="light")
     page.mouse.move(0, 0)
-    yield page
-    for other in context.pages[1:]:
-        other.close()
-    page.unroute_all()
-    context.clear_permissions()
-    page.evaluate(_FORGET)
-    page.goto("about:blank")  # it would ask its server every few seconds
-    devtools = context.new_cdp_session(page)
-    devtools.send("Page.resetNavigationHistory")  # which holds fifty steps, and counts no more
-    devtools.detach()
+    try:
+        yield page
+    finally:
+        for other in context.pages[1:]:
+            other.close()
+        page.unroute_all()
+        context.clear_permissions()
+        page.evaluate(_FORGET)
+        page.goto("about:blank")  # it would ask its server every few seconds
+        devtools = context.new_cdp_session(page)
+        devtools.send("Page.resetNavigationHistory")  # it holds fifty steps, and counts no more
+        devtools.detach()
 
 
 @pytest.fixture(scope="package")
