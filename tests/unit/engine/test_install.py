@@ -1,6 +1,7 @@
 """Installing and checking a build, on a real environment that holds next to nothing."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
+from hybridwatch.engine import pip
 from hybridwatch.engine.builds import BuildSpec, named_build
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.install import MARKER, State, download, install, state
 from hybridwatch.errors import BuildError
+from tests import wheel_index
 from tests.checkout import BUILDS as TINY
 from tests.waiting import LIMIT_S
 
@@ -149,6 +152,33 @@ def test_a_downloaded_folder_is_all_that_an_installation_takes(
     assert state(spec) is State.INSTALLED
     assert said[0] == f"looking for the packages of tiny-1.0 in {folder}"
     assert check_build(spec).release == "1.0"
+
+
+@pytest.fixture
+def nobody_names_an_index(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+
+
+def test_torch_for_a_cpu_is_looked_for_in_its_own_index(nobody_names_an_index, monkeypatch):
+    said: list[str] = []
+    with wheel_index.serving() as index:
+        index.files["/torch/"] = 200, b""
+        monkeypatch.setattr(pip, "TORCH_INDEX", index.base)
+        assert pip.cpu_index(said.append) == ("--extra-index-url", index.base)
+        monkeypatch.setenv("PIP_INDEX_URL", "https://packages.example.com/simple")
+        assert pip.cpu_index(said.append) == (), "somebody has named another"
+    assert said == []
+
+
+def test_an_index_that_does_not_answer_is_not_asked_by_pip(nobody_names_an_index, monkeypatch):
+    said: list[str] = []
+    with wheel_index.serving() as index:  # which has no such page
+        monkeypatch.setattr(pip, "TORCH_INDEX", index.base)
+        assert pip.cpu_index(said.append) == ()
+    (line,) = said
+    assert line.startswith(f"{index.base} does not answer: torch comes with CUDA's packages")
 
 
 def test_a_failing_step_is_told_and_its_rest_is_removed_next_time(tmp_path, checkout, monkeypatch):
