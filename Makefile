@@ -28,8 +28,8 @@ AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/packag
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
 
-run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad.
-	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad
+run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad; BUILD=cpu-0.32.0 names another release.
+	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad --build=$(BUILD)
 
 test: fleet engine browser promtool axe contract check ## Everything that continuous integration runs.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) PYTHONHASHSEED=0 $(BIN)/python -m pytest $(WORKERS) $(TESTS)

@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,13 @@ def test_make_run_begins_with_the_scenario_that_is_told_first() -> None:
     found = [scenario.id for scenario in chosen(asked, (DEFAULT_BUILD,))]
     assert found[0] == "smoke/padded-graph-rows"
     assert sorted(found) == sorted(scenario.id for scenario in chosen(("smoke",), (DEFAULT_BUILD,)))
+
+
+def test_make_run_measures_the_build_that_it_installs() -> None:
+    command = ["make", "-n", "run", "BUILD=cpu-0.32.0"]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    called = [shlex.split(line)[1:] for line in told.splitlines() if "bin/hybridwatch " in line]
+    assert ["engine", "install", "cpu-0.32.0"] in called
+    (run,) = (words for words in called if words[0] == "run")
+    assert "--build=cpu-0.32.0" in run
+    assert chosen([word for word in run[1:] if not word.startswith("-")], ("cpu-0.32.0",))
