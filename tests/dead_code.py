@@ -52,6 +52,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "list_commands": "click calls it",
     "get_command": "click calls it",
     "format_commands": "click calls it",
+    "on_broken_pipe": "rich calls it",
     "handle_starttag": "html's parser calls it",
     "writable": "io's interface of a raw stream",
     "seekable": "io's interface of a raw stream",

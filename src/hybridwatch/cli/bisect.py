@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.console import Console
 
 from hybridwatch.bisect.ends import Ends, ends_of
 from hybridwatch.bisect.hunt import Hunt, Wish
@@ -26,6 +25,7 @@ from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.progress import progress
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_base
+from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ScenarioError
 from hybridwatch.fleet.searching import FleetMeter, FleetWorkshop
 from hybridwatch.home import home

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from rich.console import Console
 from rich.text import Text
 
 from hybridwatch.analysis.report import report_of
@@ -14,6 +13,7 @@ from hybridwatch.cli.board import Board
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.outcome import Outcome, keep, summary_of
 from hybridwatch.cli.say import as_text
+from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget

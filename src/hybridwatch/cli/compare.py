@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.options import examples
@@ -17,6 +16,7 @@ from hybridwatch.cli.sides import (
     takes_baseline,
     takes_records,
 )
+from hybridwatch.cli.terminal import Console
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.table import print_table
 from hybridwatch.watch.judging import save

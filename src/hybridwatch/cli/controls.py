@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Sequence
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
 from hybridwatch.analysis.curve_control import same_curve_control, slow_control
@@ -16,6 +14,7 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
@@ -27,6 +26,7 @@ from hybridwatch.process import stoppable
 from hybridwatch.record.run import Phase
 from hybridwatch.report.caught import caught_sentence
 from hybridwatch.report.jsonform import control_to_json
+from hybridwatch.report.stacked import Table
 from hybridwatch.scenario.scenario import Scenario
 
 _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})

@@ -4,10 +4,10 @@ import io
 import json
 
 import click
-from rich.console import Console
 
 from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS, History, examine
 from hybridwatch.cli.options import examples
+from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import HistoryError
 from hybridwatch.ingest.history_csv import Limits, WrittenSeries, read_histories
 from hybridwatch.metric import Direction, Kind

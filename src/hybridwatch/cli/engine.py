@@ -8,19 +8,19 @@ from pathlib import Path
 
 import click
 from rich import box
-from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.cli import completion, engine_add, engine_track
 from hybridwatch.cli.options import examples
+from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.adopt import BUILD, adopt
 from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import State, download, install, lock_digest, state
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
+from hybridwatch.report.stacked import Table
 
 
 @click.group(

@@ -6,16 +6,16 @@ from typing import Any
 
 import click
 from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import as_text
+from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
 from hybridwatch.process import stoppable
 from hybridwatch.releases.outcome import Tracked
 from hybridwatch.releases.track import newer_releases, track
+from hybridwatch.report.stacked import Table
 
 
 @click.command(

@@ -5,13 +5,13 @@ import shlex
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.say import say
+from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ComparisonError
 from hybridwatch.report.explanation import print_explanation, print_reasons
 from hybridwatch.report.replay import print_replay, replay_to_json

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Final
 
 import click
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
+from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import FleetError
 from hybridwatch.fleet.job import State
 from hybridwatch.fleet.ledger import Ledger
@@ -22,6 +21,7 @@ from hybridwatch.fleet.placing import Standing
 from hybridwatch.fleet.roll import Roll
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural
+from hybridwatch.report.stacked import Table
 from hybridwatch.wording.numbers import age
 
 

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.terminal import Console
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError

@@ -7,7 +7,6 @@ reading verbs must work where the measuring libraries are not installed.
 import contextlib
 import gc
 import importlib
-import io
 import sys
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final
@@ -15,6 +14,7 @@ from typing import IO, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from hybridwatch.cli.streams import NOBODY_READS, unwritten, write_any_character
 from hybridwatch.errors import EngineError, HybridwatchError
 from hybridwatch.plain_text import visible
 
@@ -146,6 +146,8 @@ class VerbGroup(click.Group):
         except KeyboardInterrupt:
             click.echo("hybridwatch: interrupted", err=True)
             raise click.exceptions.Exit(_INTERRUPTED) from None
+        except BrokenPipeError:
+            raise click.exceptions.Exit(NOBODY_READS) from None
 
 
 @click.group(
@@ -161,9 +163,18 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and leave with its status."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal without Unicode must not turn a verdict into a traceback.
-        if isinstance(stream, io.TextIOWrapper):
-            with contextlib.suppress(io.UnsupportedOperation):
-                stream.reconfigure(errors="replace")
-    cli(prog_name="hybridwatch")
+    write_any_character()
+    try:
+        try:
+            cli(prog_name="hybridwatch")
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:
+        why = unwritten(error)
+        if why is None:
+            raise
+        if isinstance(error, BrokenPipeError):
+            sys.exit(NOBODY_READS)
+        click.echo(f"hybridwatch: {visible(why)}", err=True)
+        sys.exit(_RefusalError.exit_code)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import click
-from rich.console import Console
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.restless import blocks_missing
@@ -17,6 +16,7 @@ from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_c
 from hybridwatch.cli.outcome import Outcome, keep
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.say import as_text
+from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
 from hybridwatch.engine.check import require_code, require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
-from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Column
 
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label
@@ -30,6 +30,7 @@ from hybridwatch.mutants.score import false_alarms, halves, score_of
 from hybridwatch.mutants.words import cell_words, grid, markdown, score_json
 from hybridwatch.mutants.words import score_lines as lines_of
 from hybridwatch.process import require_wanted, stoppable
+from hybridwatch.report.stacked import Table
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenario.mutant import Half, Mutant
 from hybridwatch.scenario.scenario import Scenario

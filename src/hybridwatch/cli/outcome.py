@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.analysis.expectation import broken_expectations
@@ -25,6 +24,7 @@ from hybridwatch.report.caught import bugs_caught, readings_of, seen_by
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.jsonform import known_bad_to_json
 from hybridwatch.report.sentence import plural
+from hybridwatch.report.stacked import Table
 from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenario.scenario import Expect, Scenario
 from hybridwatch.store import write_run

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.filesize import decimal
 
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.terminal import Console
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.alerts import find_alerts

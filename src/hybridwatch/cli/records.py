@@ -9,18 +9,18 @@ from typing import Any, Final
 
 import click
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import as_text, say
+from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.record.seal import NO_DIGEST
 from hybridwatch.record.side_names import side_names
 from hybridwatch.report.record_list import ALONE, RunFilter, records_to_json
+from hybridwatch.report.stacked import Table
 from hybridwatch.store import Stored, list_records, read_run
 
 _NAMED: Final = 4

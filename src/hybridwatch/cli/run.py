@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from hybridwatch.analysis.restless import BLOCKS
 from hybridwatch.cli import completion
@@ -17,6 +16,7 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import print_closing
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_phases, takes_scenarios
+from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import DEFAULT_BUILD
 
 

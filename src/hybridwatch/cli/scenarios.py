@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 from rich import box
-from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import as_text, say
 from hybridwatch.cli.scenarios_from import carry_over
+from hybridwatch.cli.terminal import Console
 from hybridwatch.home import home_or_shipped
+from hybridwatch.report.stacked import Table
 from hybridwatch.scenario import Scenario, Survey, digest, survey
 from hybridwatch.scenario.fixes import NO_FIX
 

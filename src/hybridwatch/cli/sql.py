@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.terminal import Console
 from hybridwatch.database.ask import ask
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.plain_text import csv_cell
 from hybridwatch.report.escape import one_line
+from hybridwatch.report.stacked import Table
 
 
 @click.command(

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural

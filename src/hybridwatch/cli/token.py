@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 from rich import box
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.terminal import Console
 from hybridwatch.database.tokens import Scope, Token, open_tokens
 from hybridwatch.errors import RecordError
+from hybridwatch.report.stacked import Table
 
 
 @click.group("token", epilog=examples("hybridwatch token make ci --scope ingest"))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from hybridwatch.analysis.verdict import Verdict
@@ -18,6 +17,7 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_base, takes_phases, takes_scenarios
+from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.own_builds import add_python, add_source, add_wheel

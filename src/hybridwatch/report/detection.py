@@ -7,7 +7,6 @@ from typing import Any, Final
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.analysis.change_point import ChangePoint, History, State
@@ -16,6 +15,7 @@ from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction, Kind
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural
+from hybridwatch.report.stacked import Table
 from hybridwatch.wording import numbers
 
 DETECTION_SCHEMA: Final = 1

@@ -9,7 +9,6 @@ from typing import Final
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.analysis.death import deaths_in
@@ -21,6 +20,7 @@ from hybridwatch.record.run import Run
 from hybridwatch.record.side_names import side_names
 from hybridwatch.report import sentence
 from hybridwatch.report.escape import last_lines, one_line
+from hybridwatch.report.stacked import Table
 from hybridwatch.report.tradeoff_text import tradeoff_lines
 from hybridwatch.wording import numbers
 

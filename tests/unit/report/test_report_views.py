@@ -17,7 +17,7 @@ from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Verdict
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.metric.catalogue import EXPLAINING, METRICS
 from hybridwatch.report import sentence
-from hybridwatch.report.escape import as_item, escape, fenced
+from hybridwatch.report.escape import as_item, escape, fenced, one_line
 from hybridwatch.report.jsonform import gate_to_json
 from hybridwatch.report.markdown import render_comment
 from hybridwatch.report.table import STYLES, print_table, print_values
@@ -63,6 +63,19 @@ def test_no_name_of_a_metric_is_broken_at_80_columns(metric) -> None:
     (family, _, member) = metric.partition(".")
     words = set(text.split("\n\n")[1].split())
     assert metric in words or {f"{family}.", member} <= words
+
+
+@pytest.mark.parametrize("width", [40, 60])
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_narrow_terminal_shows_every_name_and_number_whole(situation, width) -> None:
+    report = SITUATIONS[situation]()
+    text = table_text(report, width)
+    assert max(map(len, text.splitlines())) <= width
+    words = set(text.replace(",", " ").split())
+    for comparison in report.comparisons:
+        shown = [*sentence.centers_of(comparison), comparison.verdict.value]
+        wanted = " ".join([one_line(sentence.name_of(comparison)), *shown])
+        assert set(wanted.replace(",", " ").split()) <= words
 
 
 def _any(metric: str, side: int) -> Trials:
@@ -224,6 +237,11 @@ def test_values_of_one_build_are_shown_with_their_spread():
     (ttft,) = [line.split() for line in lines if line.startswith("ttft median")]
     assert ttft == ["ttft", "median", "50.0", "ms", "40.0", "ms", "60.0", "ms", "3"]
     assert any(line.startswith("accuracy.recall") and "75.0 %" in line for line in lines)
+    narrow = io.StringIO()
+    print_values(run, Console(file=narrow, width=40))
+    assert {"ttft median", "  cpu-0.27.1: 50.0 ms"} <= set(
+        map(str.rstrip, narrow.getvalue().split("\n"))
+    )
 
 
 def test_a_duet_is_repeated_as_a_duet():

@@ -1,0 +1,92 @@
+"""One program on every terminal: without colour, without Unicode, and where nobody reads."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.cli.streams import IN_ASCII, NOBODY_READS
+from hybridwatch.cli.terminal import Console
+from hybridwatch.report.sentence import MARKS
+from hybridwatch.store import write_run
+from tests.builders import LATELY, a_comparison, noisy
+
+PROGRAM = (sys.executable, "-m", "hybridwatch")
+LOUD = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"
+"""Runs a command on a terminal."""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    """A record with a comparison of each kind that a mark stands for."""
+    folder: Path = tmp_path_factory.mktemp("results")
+    old = {"tpot": noisy(0.04, 12, 0.01), "contract.wrong_tokens": (0.0,) * 3}
+    new = {"tpot": noisy(0.05, 12, 0.01), "contract.wrong_tokens": (0.0,) * 3}
+    write_run(folder, a_comparison(old, new, started_at=LATELY, finished_at=LATELY))
+    return folder
+
+
+def call(
+    *words: str, results: Path, to: int = subprocess.PIPE, ahead: Sequence[str] = (), **env: str
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*ahead, *PROGRAM, *words, "--results", str(results)],
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=to,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+
+
+def test_marks_stay_apart_where_there_is_no_unicode(results):
+    told = call("compare", "latest", results=results, PYTHONIOENCODING="ascii").stdout.decode()
+    assert "x regression" in told
+    assert "= equivalent" in told
+    assert "?" not in told, "that is the mark of what is inconclusive"
+
+
+def test_every_mark_has_its_own_stand_in():
+    shown = [mark.encode("ascii", IN_ASCII).decode() for mark in MARKS.values()]
+    assert len(set(shown)) == len(MARKS)
+    assert {len(mark) for mark in shown} == {1}, "tables are laid out before"
+    assert "caf\u00e9".encode("ascii", IN_ASCII) == b"caf\\xe9"
+
+
+@pytest.mark.parametrize(("wish", "loud"), [("1", False), ("", True)])
+def test_no_color_leaves_neither_colour_nor_bold(results, wish, loud):
+    on_a_terminal = (sys.executable, "-c", LOUD)
+    wishes = {"NO_COLOR": wish, "TERM": "xterm-256color"}
+    told = call("compare", "latest", results=results, ahead=on_a_terminal, **wishes).stdout
+    assert b"regression" in told
+    assert (b"\x1b[" in told) is loud
+
+
+@pytest.mark.parametrize(
+    "words", [("records",), ("compare", "latest"), ("export", "--to", "csv"), ("gate", "--help")]
+)
+def test_an_answer_that_cannot_be_written_is_no_bad_news(results, words):
+    with Path("/dev/full").open("wb") as full:
+        done = call(*words, results=results, to=full.fileno())
+    assert done.returncode == 2
+    assert done.stderr.decode() == "hybridwatch: cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("words", [("records",), ("export", "--to", "csv")])
+def test_a_reader_that_leaves_is_no_bad_news_either(results, words):
+    read, write = os.pipe()
+    os.close(read)
+    done = call(*words, results=results, to=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (NOBODY_READS, b"")
+
+
+def test_a_console_is_loud_only_where_it_may_be(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert Console().color_system
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert Console().color_system is None
