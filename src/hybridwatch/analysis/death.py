@@ -1,10 +1,4 @@
-"""What ended an engine: the root of it, out of the end of its log.
-
-An engine is several processes, and each of them logs the failure of the one below it, so what
-stands last in a log is seldom the cause: the serving process says that the engine core is dead,
-every open request says so again, and the client only that a connection broke. The innermost error
-comes first. Lines that only point at another error are passed over.
-"""
+"""What ended an engine, for a reader of a report: the root of it, out of its log."""
 
 import re
 from collections.abc import Iterator
@@ -14,49 +8,12 @@ from typing import Final
 from hybridwatch.analysis.cause import Area, Cause, causes_in
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import FailedTrial, Report
+from hybridwatch.engine_log import root_of
 from hybridwatch.record.run import Phase
 
 LONGEST: Final = 160
 """Characters of a reason: a message about memory goes on with advice for several lines."""
 
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-_SPEAKER: Final = re.compile(
-    r"(?:\([\w .=:-]+\) )*"  # (EngineCore_DP0 pid=7) (VllmWorker rank=0 pid=8)
-    r"(?:\[rank\d+\]:? )?"
-    r"(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) [\d-]+ [\d:.,]+ \[?[\w./<>-]+:\d+\] ?)?"
-)
-"""Who logs, and when. What a traceback indents stays indented, and so is no error."""
-_RAISED: Final = re.compile(
-    r"(?:\w+\.)*(?P<name>(?=[A-Z])\w*(?:Error|Exception|Failure|Timeout))(?:: (?P<text>.*\S))?\s*"
-)
-_NATIVE: Final = re.compile(
-    r"\s*what\(\): +(?P<what>.*\S)|(?P<fatal>Fatal Python error: .*\S|.*Segmentation fault.*\S)"
-)
-_WRAPPERS: Final = frozenset(
-    {
-        "AsyncEngineDeadError",
-        "BrokenPipeError",
-        "BrokenProcessPool",
-        "CancelledError",
-        "ClientConnectorError",
-        "ClientOSError",
-        "ConnectError",
-        "ConnectionError",
-        "ConnectionRefusedError",
-        "ConnectionResetError",
-        "EngineDeadError",
-        "EngineGenerateError",
-        "MQEngineDeadError",
-        "ReadError",
-        "RemoteProtocolError",
-        "ServerDisconnectedError",
-    }
-)
-"""They say that something else has ended."""
-_POINTS_ELSEWHERE: Final = re.compile(
-    r"root cause|stack trace|initialization failed|died unexpectedly", re.IGNORECASE
-)
-_HANDED_ON: Final = re.compile(r"^Worker failed with error '(?P<text>.*?)'?$")
 _SAYS_NOTHING: Final = frozenset({"AcceleratorError", "Exception", "RuntimeError"})
 """Types that add nothing to their message."""
 _HUNG: Final = re.compile(r"time(?:d )?out|\bhung\b", re.IGNORECASE)
@@ -118,19 +75,6 @@ def deaths_in(report: Report) -> Iterator[Death]:
             yield death
 
 
-def root_of(log_tail: str) -> str | None:
-    """Find the error that a log is about.
-
-    Args:
-        log_tail: The last lines of the log of an engine, all of its processes together.
-
-    Returns:
-        Such as ``RuntimeError: CUDA error: an illegal memory access was encountered``: the first
-        error that does not point at another one; ``None`` where there is none.
-    """
-    return next(_roots(log_tail), None)
-
-
 def plain(root: str) -> str:
     """Write an error without its module, and without a type that says nothing."""
     name, colon, text = root.partition(": ")
@@ -153,21 +97,3 @@ def _where(cause: Cause) -> frozenset[tuple[str, Phase]]:
         for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender))
         if side is None
     )
-
-
-def _roots(log_tail: str) -> Iterator[str]:
-    for line in _COLOUR.sub("", log_tail).splitlines():
-        message = line[_length_of_speaker(line) :]
-        if found := _RAISED.fullmatch(message):
-            text = found["text"] or ""
-            if found["name"] in _WRAPPERS or _POINTS_ELSEWHERE.search(text):
-                continue
-            handed = _HANDED_ON.match(text)
-            yield handed["text"] if handed else message.strip()
-        elif native := _NATIVE.fullmatch(message):
-            yield native["what"] or native["fatal"].strip()
-
-
-def _length_of_speaker(line: str) -> int:
-    found = _SPEAKER.match(line)
-    return found.end() if found else 0

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.death import root_of
 from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import sides_of
 from hybridwatch.analysis.pair import pair_of
@@ -16,6 +15,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_code, require_installed
+from hybridwatch.engine_log import root_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, Tell, run_session

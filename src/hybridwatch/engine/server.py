@@ -120,8 +120,8 @@ class EngineServer(Stopped):
         return EngineError(message, self.log_tail())
 
     def log_tail(self) -> str:
-        """The last lines of its log."""
-        return self._process.log_tail()
+        """The last lines of its log, behind the first exception where that is further up."""
+        return self._process.log_excerpt()
 
     def stop(self) -> None:
         """End it and all its processes."""

@@ -15,6 +15,7 @@ from typing import Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.gpu_layout import cuda_numbers
+from hybridwatch.engine_log import root_of
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.budget import Budget, Pace, add_until_decided
@@ -348,7 +349,8 @@ class Session:
         except EngineError as error:
             died = not bench.is_alive(planned.side)
             bench.discard(planned.side)
-            trial = replace(trial, failure=_failure(str(error), error.log_tail, died=died))
+            reason = _reason_of_death(error) if died else str(error)
+            trial = replace(trial, failure=_failure(reason, error.log_tail, died=died))
         except (MeasurementError, BuildError) as error:
             reason, _, detail = str(error).partition("\n")
             trial = replace(trial, failure=_failure(reason, detail))
@@ -391,6 +393,12 @@ def _measured(phase: Phase, station: Station) -> Measured:
     except MeasurementError:
         station.bench.running(station.side)
         raise
+
+
+def _reason_of_death(error: EngineError) -> str:
+    """Add what the engine's own processes said first: the client only sees that nobody answers."""
+    reason, root = str(error), root_of(error.log_tail)
+    return reason if root is None or root in reason else f"{reason}: {root}"
 
 
 def _failure(reason: str, log: str, *, died: bool = False) -> Failure:

@@ -1,7 +1,6 @@
 """A process group of ours: guarded, logged, and ended without remains."""
 
 import os
-import re
 import select
 import subprocess
 import sys
@@ -11,12 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.engine_log import excerpt, root_of
 from hybridwatch.process import guard, stopping
 from hybridwatch.process.processor_time import processor_seconds
 
 TAIL_LINES: Final = 40
-_RAISED: Final = re.compile(r"(?<![\w`'\".])(?:\w+\.)*[A-Z]\w*(?:Error|Exception): .*\S")
-"""As a traceback ends, not as a warning quotes it."""
 _END_S: Final = 2 * guard.GRACE_S + 5.0
 
 
@@ -105,10 +103,15 @@ class GuardedProcess:
 
         What a process says last is often only that another one of its own has ended.
         """
+        return root_of(self._logged()) or ""
+
+    def log_excerpt(self, lines: int = TAIL_LINES) -> str:
+        """The last lines of the log, behind the first exception where that is further up."""
+        return excerpt(self._logged(), lines)
+
+    def _logged(self) -> str:
         try:
-            with self._log.open(encoding="utf-8", errors="replace") as log:
-                found = (_RAISED.search(line) for line in log)
-                return next((match[0] for match in found if match), "")
+            return self._log.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
 

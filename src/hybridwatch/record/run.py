@@ -74,7 +74,7 @@ class Failure:
 
     Attributes:
         reason: One line for a person.
-        log_tail: The last lines of the engine's log.
+        log_tail: The last lines of the engine's log, behind its first exception.
         engine_died: Whether the engine ended, or never came up.
     """
 

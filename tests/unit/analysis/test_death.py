@@ -3,70 +3,19 @@
 import pytest
 
 from hybridwatch.analysis.cause import causes_in
-from hybridwatch.analysis.death import LONGEST, bounded, death_of, deaths_in, plain, root_of
+from hybridwatch.analysis.death import LONGEST, bounded, death_of, deaths_in, plain
 from hybridwatch.analysis.report import report_of
 from hybridwatch.record.run import Failure
-from tests.broken_engines import AGAIN, CORE, CUDA_LOG, SERVER, dead_contender, healthy, with_deaths
+from tests.broken_engines import AGAIN, CUDA_LOG, dead_contender, healthy, with_deaths
 from tests.builders import Trials, a_run
 
 CUDA = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
-DEAD = f"{SERVER}vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."
 
 
 def death_in(*failures: Failure, side: int = 1):
     sides = (healthy(), {}) if side else ({}, healthy())
     (death,) = deaths_in(report_of(with_deaths(a_run(*sides), side, *failures)))
     return death
-
-
-@pytest.mark.parametrize(
-    ("line", "root"),
-    [
-        (f"{CORE}{CUDA}", CUDA),
-        (f"(EngineCore_0 pid=7) (VllmWorker TP1 pid=9) {CUDA}", CUDA),
-        (f"[rank0]: {CUDA}", CUDA),
-        ("ERROR 09-27 06:46:46 engine.py:157] RuntimeError: no", "RuntimeError: no"),
-        ("ERROR 05-04 08:51:40 [a/.../serving.py:12] KeyError: 'x'", "KeyError: 'x'"),
-        ("\x1b[1;36m(EngineCore pid=7)\x1b[0;0m ValueError: bad", "ValueError: bad"),
-        (
-            "torch.OutOfMemoryError: CUDA out of memory. Tried",
-            "torch.OutOfMemoryError: CUDA out of memory. Tried",
-        ),
-        ("AssertionError", "AssertionError"),
-        ("  what():  CUDA error: misaligned address", "CUDA error: misaligned address"),
-        ("Fatal Python error: Aborted", "Fatal Python error: Aborted"),
-        (
-            "RuntimeError: Worker failed with error 'CUDA error: unspecified launch failure",
-            "CUDA error: unspecified launch failure",
-        ),
-    ],
-)
-def test_the_root_is_found_behind_every_prefix(line, root):
-    assert root_of(f"{CORE}Traceback (most recent call last):\n{line}\n{DEAD}") == root
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        f"{CORE}    raise ValueError('shape')",
-        f"{CORE}EngineCore encountered a fatal error.",
-        "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above.",
-        f"{SERVER}vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
-        "Exception: WorkerProc initialization failed due to an exception in a background process.",
-        "ConnectionRefusedError: [Errno 111] Connection refused",
-        "asyncio.exceptions.CancelledError",
-        "INFO: 127.0.0.1 - POST /v1/completions 500 Internal Server Error",
-        "",
-    ],
-)
-def test_what_only_points_at_an_error_is_no_root(line):
-    assert root_of(line) is None
-    assert root_of(f"{line}\n{CORE}ValueError: shape\n{line}") == "ValueError: shape"
-
-
-def test_the_innermost_error_is_the_first():
-    chained = f"{CORE}ValueError: inner\n{CORE}RuntimeError: outer\n{DEAD}"
-    assert root_of(chained) == "ValueError: inner"
 
 
 @pytest.mark.parametrize(

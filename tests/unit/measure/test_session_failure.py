@@ -76,3 +76,4 @@ def test_where_engine_and_client_both_ended_the_engine_is_the_cause(tmp_path, mo
     assert trial.failure is not None
     assert trial.failure.engine_died
     assert trial.failure.log_tail == "RuntimeError: of its own"
+    assert trial.failure.reason == "engine ended during a trial: RuntimeError: of its own"

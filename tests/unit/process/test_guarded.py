@@ -120,6 +120,17 @@ def test_the_first_exception_is_the_reason(tmp_path, said, first):
     process.stop()
 
 
+def test_the_first_exception_stays_in_sight_however_much_follows(tmp_path):
+    said = "(EngineCore pid=7) ValueError: shape\n" + "(APIServer pid=1) it is gone\n" * 99
+    process = GuardedProcess(
+        [sys.executable, "-c", f"print({said!r}, end='')"], tmp_path / "log", {}
+    )
+    assert process.wait(LIMIT_S) == 0
+    assert "ValueError" not in process.log_tail()
+    assert process.log_excerpt().startswith("(EngineCore pid=7) ValueError: shape\n")
+    process.stop()
+
+
 ECHO = "import sys\nfor line in sys.stdin: print(line.upper(), end='', flush=True)"
 
 
