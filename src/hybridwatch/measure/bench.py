@@ -19,6 +19,7 @@ from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.engine.own_things import own_settings
 from hybridwatch.engine.server import EngineServer, wait_until_up
+from hybridwatch.engine.stand_in import unspaced_interpreter
 from hybridwatch.errors import EngineError
 from hybridwatch.measure.live_engine import LiveEngine, Setting
 from hybridwatch.quality.harness import LmEval
@@ -126,7 +127,7 @@ class Bench:
         spec = side.spec
         model = checkpoint_of(self.scenario, spec, self.models)
         launch = Launch(
-            python=spec.interpreter,
+            python=unspaced_interpreter(spec, self.work),
             model=model.folder,
             served_name=self.scenario.model,
             engine=self.scenario.engine,
