@@ -8,6 +8,7 @@ import click
 
 from hybridwatch.cli.github_access import REPOSITORY, pull_request
 from hybridwatch.cli.options import examples
+from hybridwatch.cli.say import say
 from hybridwatch.cli.subject_options import takes_base
 from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec
 from hybridwatch.engine.check import BuildCheck, check_build
@@ -25,7 +26,6 @@ from hybridwatch.home import home
 _ADD: Final[Mapping[str, Callable[..., BuildSpec]]] = {
     "source": add_source,
     "wheel": add_wheel,
-    "release": add_release,
     "python": add_python,
 }
 _COMMITS: Final = ("commit", "pr")
@@ -122,6 +122,8 @@ def command(
         raise BuildError(f"--index: only --commit and --pr look there, found --{kind}")
     if isinstance(place, int):
         build = _pull_request(name, repo, place, base, index or "")
+    elif kind == "release":
+        build = add_release(home(), name, str(place), base, say=lambda line: say(line, err=True))
     elif kind == "commit":
         build = _commit(name, str(place), base, index or "")
     elif of_source:

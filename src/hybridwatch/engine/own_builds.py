@@ -21,7 +21,7 @@ from hybridwatch.engine.builds_file import render_tables, written_tables
 from hybridwatch.engine.code_tree import CodeTree, code_tree
 from hybridwatch.engine.commit_wheel import wheel_of
 from hybridwatch.engine.commits import commit_tree, sha_of
-from hybridwatch.engine.install import MARKER, State, environment_digest, state
+from hybridwatch.engine.install import MARKER, Say, State, environment_digest, state
 from hybridwatch.engine.installed import Installed, look_at
 from hybridwatch.engine.overlay import lay_tree, unpack_wheel
 from hybridwatch.engine.stand_in import make_stand_in
@@ -107,7 +107,9 @@ def add_wheel(home: Path, name: str, wheel: Path, base: str = "") -> BuildSpec:
     return _over_wheel(below, name, wheel, {"wheel": str(wheel.resolve())})
 
 
-def add_release(home: Path, name: str, release: str, base: str = "") -> BuildSpec:
+def add_release(
+    home: Path, name: str, release: str, base: str = "", *, say: Say = lambda _: None
+) -> BuildSpec:
     """Add a release that pip can have, with the packages of an installed one.
 
     Args:
@@ -115,6 +117,7 @@ def add_release(home: Path, name: str, release: str, base: str = "") -> BuildSpe
         name: As there.
         release: A version, or the address of a wheel.
         base: As for ``add_source``.
+        say: Takes what is looked for, and why that.
 
     Raises:
         BuildError: pip does not find it, or it requires other packages than the installed one.
@@ -125,6 +128,11 @@ def add_release(home: Path, name: str, release: str, base: str = "") -> BuildSpe
     folder = home / ".engines" / f"{name}.wheel"
     shutil.rmtree(folder, ignore_errors=True)
     what = release if address else f"{below.distribution}=={release}"
+    computes = "a CPU" if below.accelerator == "cpu" else "a GPU"
+    say(
+        f"looking for {what}, to be laid over {below.name}, which has {below.distribution}, for "
+        f"{computes}; --base names another installed build"
+    )
     return add_wheel(home, name, pip.wheel(what, folder), below.name)
 
 

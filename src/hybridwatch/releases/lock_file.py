@@ -3,14 +3,16 @@
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.engine import pip
 
 FOLDER: Final = Path("engine") / "locks"
-PIP: Final = (sys.executable, "-m", "pip", *pip.OPTIONS, "--quiet")
+PIP: Final = (sys.executable, "-m", "pip", *pip.OPTIONS)
+Heard = Callable[[str], None]
+"""Takes each line that pip prints, as soon as it does."""
 
 
 def lock_of(build: str) -> Path:
@@ -24,12 +26,19 @@ def lock_text(header: str, lines: Iterable[str]) -> str:
     return header + "\n".join(ordered) + "\n"
 
 
-def resolved(command: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
+def unheard(_: str) -> None:
+    """Let what pip prints go by."""
+
+
+def resolved(
+    command: Sequence[str], wanted: Sequence[str], heard: Heard = unheard
+) -> list[dict[str, Any]]:
     """Return the metadata of everything that pip would install into an empty environment.
 
     Args:
         command: How pip is called.
         wanted: What it is asked for, and options.
+        heard: Hears it at work.
 
     Raises:
         BuildError: It finds no set of packages.
@@ -37,6 +46,7 @@ def resolved(command: Sequence[str], wanted: Sequence[str]) -> list[dict[str, An
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         options = ("--dry-run", "--ignore-installed", "--report", str(report))
-        pip.call((*command, "install", *options, *wanted), "pip finds no set of packages:")
+        words = (*command, "install", "--progress-bar", "off", *options, *wanted)
+        pip.call(words, "pip finds no set of packages:", heard=heard)
         found = json.loads(report.read_text(encoding="utf-8"))["install"]
     return [item["metadata"] for item in found]

@@ -9,11 +9,13 @@ from packaging.version import Version
 from hybridwatch.errors import BuildError, GpuError, HybridwatchError
 from hybridwatch.process import nvidia
 from hybridwatch.releases import builds_table, fixes_table
+from hybridwatch.releases.cuda_lock import PYTHONS
 from hybridwatch.releases.first_look import FirstLook
 from hybridwatch.releases.fixes_table import Probed, probe_release, with_release
 from hybridwatch.releases.lock_file import lock_of
 from hybridwatch.releases.make_lock import make_lock
 from hybridwatch.releases.outcome import Outcome, Step, Tracked
+from hybridwatch.releases.progress import LockProgress
 from hybridwatch.releases.published import DISTRIBUTIONS, published
 from hybridwatch.releases.repository import Repository, commit_as
 
@@ -111,9 +113,15 @@ class _Release:
 
     def _lock(self) -> str:
         lock = lock_of(self._build)
-        text = make_lock(self._accelerator, self._release)
+        text = make_lock(self._accelerator, self._release, self._progress())
         (self._checkout / lock).write_text(text, encoding="utf-8")
         return f"{len(_pins(text))} packages in {lock}"
+
+    def _progress(self) -> LockProgress:
+        """Count what pip looks at: for CUDA every package once more for each Python."""
+        pins = _pins((self._checkout / lock_of(self._newest.name)).read_text(encoding="utf-8"))
+        times = 1 if self._accelerator == "cpu" else 1 + len(PYTHONS)
+        return LockProgress(self._say, f"{self._build}: lock", times * len(pins))
 
     def _fixes(self) -> str:
         distribution = DISTRIBUTIONS[self._accelerator]
@@ -141,7 +149,7 @@ class _Release:
         if reason := _unfit(self._accelerator):
             self._leave_out(reason, "install", "check", "contracts")
             return
-        look = FirstLook(self._checkout, self._build)
+        look = FirstLook(self._checkout, self._build, self._say)
         if not self._take("install", look.install):
             self._leave_out("not installed", "check", "contracts")
             return

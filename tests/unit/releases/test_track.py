@@ -122,8 +122,8 @@ def publish(tmp_path, monkeypatch, known):
 
     def once(ask):
         def answer(*words):
-            # The first word of some is the checkout: all have the same plugin.
-            told = [word for word in words if not isinstance(word, Path)]
+            # The first word of some is the checkout: all have the same plugin. Who listens is none.
+            told = [word for word in words if isinstance(word, str)]
             key = (ask.__name__, *told, *published)
             if key not in known:
                 known[key] = ask(*words)
@@ -210,6 +210,20 @@ def test_release_becomes_one_commit_that_can_be_merged(home, tmp_path, publish):
     ]
     assert calls[-1][:3] == ["run", *SCENARIOS]
     assert calls[-1][calls[-1].index("--phases") + 1] == "contract"
+
+
+def test_what_takes_minutes_says_how_far_it_is(home, tmp_path, publish, monkeypatch):
+    monkeypatch.setattr("hybridwatch.releases.progress._OFTEN", 1)
+    publish("1.1", "six>=1.17")  # of no other test, so that pip is really asked
+    a_wheel(tmp_path / "wheels", "six", "1.17.0")
+    run = {
+        "answer": {"runs": [{"scenario": name, "troubles": []} for name in SCENARIOS]},
+        "log": "[1/2] contract cpu-1.1, about 3 min left\n",
+    }
+    done = call(tmp_path, plan={**GOOD, "run": run})
+    assert done.exit_code == 0, done.output
+    assert "cpu-1.1: lock: 1 of about 1 packages\n" in done.stdout
+    assert "cpu-1.1: [1/2] contract cpu-1.1, about 3 min left\n" in done.stdout
 
 
 def test_working_tree_stays_as_the_person_has_it(home, tmp_path, publish):
