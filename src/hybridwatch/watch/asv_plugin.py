@@ -15,6 +15,7 @@ import re
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from asv.machine import Machine, MachineCollection
 from asv.publishing import OutputPublisher
 from asv.results import Results
 
+from hybridwatch.engine.check import check_build
 from hybridwatch.errors import GpuError, HybridwatchError
 from hybridwatch.export.asv import machine_facts
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, RELEASE_VARIABLE, module_of
@@ -68,12 +70,16 @@ def _of_a_build(made: Callable[..., None]) -> Callable[..., None]:
     return make
 
 
+@cache
 def _build() -> Mapping[str, str]:
     try:
         request = contender()
+        label = request.label
+        if request.spec.origin:  # which the name alone does not tell from what it was yesterday
+            label = request.label_of(check_build(request.spec).code_digest, changed=True)
     except HybridwatchError as error:
         raise util.UserError(f"{BUILD_VARIABLE}: {error}") from error
-    return {BUILD_VARIABLE: request.label, RELEASE_VARIABLE: request.spec.release}
+    return {BUILD_VARIABLE: label, RELEASE_VARIABLE: request.spec.release}
 
 
 def _name_the_machine() -> None:

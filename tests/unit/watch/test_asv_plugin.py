@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
+from hybridwatch.engine.own_builds import add_source
 from hybridwatch.export.asv_benchmarks import benchmark_of
 from hybridwatch.export.asv_stats import IN_DOUBT, stats_of
 from hybridwatch.measure.testbed import probe_testbed
@@ -20,7 +21,8 @@ from hybridwatch.record.run import Surroundings
 from hybridwatch.store import write_run
 from hybridwatch.watch.asv_plugin import commits_of
 from tests.builders import HARNESS, SCENARIO, STARTED, a_run, noisy
-from tests.unit.watch.asv_project import CURATED, NEVER, OURS, ROOT, SMOKE, Project
+from tests.small_release import a_copy, make_home
+from tests.unit.watch.asv_project import CURATED, NEVER, OURS, PLUGIN, ROOT, SMOKE, Project
 
 pytestmark = pytest.mark.long("calls asv some thirty times, a process for each benchmark")
 BUILD, BROKEN = "cpu-0.27.1", "cpu-0.27.1~padded-rows-prefilling"
@@ -44,14 +46,14 @@ def test_two_builds_at_one_commit_have_files_and_curves_of_their_own(project):
     said = project.asv("compare", first, second)
     lines = [line for line in said.splitlines() if SMOKE in line]
     assert len(lines) == 2, "each with itself"
-    assert all("2.00" in line for line in lines)
+    assert all(line.startswith("| +") for line in lines), said
     project.asv("publish", "--no-pull")
     assert project.published("index")["params"]["env-HYBRIDWATCH_BUILD"] == [BUILD, BROKEN]
     values = [[value for _, value in points] for points in project.graphs(SMOKE)]
     assert sorted(values) == [[1.0, 2.0], [5.0, 10.0]]
 
 
-def test_without_the_plugin_the_second_build_replaces_the_first(tmp_path):
+def test_without_the_plugin_the_second_build_replaces_the_first_and_stays_readable(tmp_path):
     project = Project.make(tmp_path / "project", **WITHOUT)
     commit = project.commit()
     project.asv("machine", "--yes")
@@ -59,6 +61,23 @@ def test_without_the_plugin_the_second_build_replaces_the_first(tmp_path):
         project.measure(commit, VALUE=value, HYBRIDWATCH_BUILD=label)
     (stored,) = project.results()
     assert stored.get_result_value(SMOKE, []) == [2.0]
+
+    config = project.folder / "asv.conf.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"plugins": [PLUGIN]}))
+    project.measure(commit, VALUE="3")
+    project.asv("publish", "--no-pull")
+    assert sorted(value for ((_, value),) in project.graphs(SMOKE)) == [2.0, 3.0]
+
+
+def test_a_tree_of_ones_own_is_another_build_after_an_edit(project, tmp_path):
+    home, commit = make_home(tmp_path / "home"), project.commit()
+    (home / "scenarios").mkdir()
+    for rows in (2, 3):
+        add_source(home, "mine", a_copy(tmp_path, worker=f"rows = {rows}\n"))
+        project.measure(commit, HYBRIDWATCH_HOME=str(home), HYBRIDWATCH_BUILD="mine")
+    labels = {one.env_vars["HYBRIDWATCH_BUILD"] for one in project.results()}
+    assert len(labels) == 2
+    assert all(label.startswith("mine@") for label in labels)
 
 
 def test_where_a_commit_is_a_build_one_curve_goes_through_all(tmp_path):
