@@ -1,12 +1,12 @@
-"""A plugin of asv: what `plugins` of our configurations adds to it.
+"""A plugin of asv: what ``plugins`` of our configurations adds to it.
 
 asv knows an existing environment by the path of its Python, a machine by the name of its host, and
 of a number what its samples say. So it would store two builds of one commit in one file, begin anew
 on every runner that is new, and call a busier machine a regression. None of that can be set: the
-matrix of `asv.conf.json` is the same for every call, and asv leaves it aside where the environment
-exists. Parameters of benchmarks would do for builds, but each run would replace the values of all
-others, and what was stored without them would be lost. So this changes asv in five places, which
-`tests/unit/watch/test_asv_plugin.py` holds against the asv of the lock.
+matrix of ``asv.conf.json`` is the same for every call, and asv leaves it aside where the
+environment exists. Parameters of benchmarks would do for builds, but each run would replace the
+values of all others, and what was stored without them would be lost. So this changes asv in five
+places, which ``tests/unit/watch/test_asv_plugin.py`` holds against the asv of the lock.
 """
 
 import json
@@ -57,7 +57,7 @@ def setup() -> None:
 def _of_a_build(made: Callable[..., None]) -> Callable[..., None]:
     """Tell environments apart by the build that is measured in them.
 
-    Where the matrix of a configuration names the build, or says that it is none's (`null`: each
+    Where the matrix of a configuration names the build, or says that it is none's (``null``: each
     commit is a build), the matrix decides.
     """
 
@@ -84,7 +84,7 @@ def _build() -> Mapping[str, str]:
 
 def _name_the_machine() -> None:
     """Have a machine known by what makes its numbers, whatever its host is called tonight."""
-    facts = machine_facts(probe_testbed(_devices()))
+    facts = machine_facts(probe_testbed(gpus_here()))
     Machine.hardcoded_machine_name = facts["machine"]
     try:
         MachineCollection.load(facts["machine"])
@@ -92,13 +92,16 @@ def _name_the_machine() -> None:
         MachineCollection.save(facts["machine"], facts)
 
 
-def _devices() -> tuple[nvidia.Device, ...]:
-    """Give the GPUs, unless the build computes on the processor; of an adopted one nobody knows."""
+def gpus_here() -> tuple[nvidia.Device, ...]:
+    """Give the GPUs that are there, unless the build that is named computes on the processor.
+
+    One that is named by a matrix is not known here, and those are adopted on GPUs.
+    """
     with suppress(HybridwatchError):
-        if contender().spec.accelerator == "cpu":
+        if os.environ.get(BUILD_VARIABLE) and contender().spec.accelerator == "cpu":
             return ()
     with suppress(GpuError):
-        return tuple(nvidia.devices())
+        return nvidia.devices()
     return ()
 
 

@@ -13,14 +13,15 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.own_builds import add_source
-from hybridwatch.export.asv_benchmarks import benchmark_of
+from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, benchmark_of
 from hybridwatch.export.asv_stats import IN_DOUBT, stats_of
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.metric import metric_of
 from hybridwatch.record.run import Surroundings
 from hybridwatch.store import write_run
-from hybridwatch.watch.asv_plugin import commits_of
+from hybridwatch.watch.asv_plugin import commits_of, gpus_here
 from tests.builders import HARNESS, SCENARIO, STARTED, a_run, noisy
+from tests.pretended_nvml import Card, pretend
 from tests.small_release import a_copy, make_home
 from tests.unit.watch.asv_project import CURATED, NEVER, OURS, PLUGIN, ROOT, SMOKE, Project
 
@@ -102,6 +103,17 @@ def test_a_runner_that_is_new_each_night_has_its_history(tmp_path, config, machi
         project.asv("publish", "--no-pull")
         (points,) = project.graphs(SMOKE)
         assert len(points) == 2
+
+
+@pytest.mark.parametrize(
+    ("label", "gpus"), [("cuda-0.23.0", 1), (BUILD, 0), ("adopted", 1), (None, 1)]
+)
+def test_a_machine_has_the_gpus_that_its_build_computes_on(monkeypatch, label, gpus):
+    pretend(monkeypatch, Card())
+    monkeypatch.delenv(BUILD_VARIABLE, raising=False)
+    if label:
+        monkeypatch.setenv(BUILD_VARIABLE, label)
+    assert len(gpus_here()) == gpus
 
 
 def export(project, records):

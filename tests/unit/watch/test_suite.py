@@ -227,7 +227,7 @@ def test_what_earlier_runs_tell_of_the_noise_is_in_the_interval(
             started_at=STARTED + timedelta(hours=number),
         )
         record = write_run(tmp_path / "results", run)
-    (tmp_path / "receipt").write_text(str(record))
+        (tmp_path / "receipt").write_text(str(record))
     monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
     monkeypatch.setenv(RECEIPT_VARIABLE, str(tmp_path / "receipt"))
     scenario = next(one for one in SCENARIOS if one.id == SCENARIO.id)
