@@ -14,5 +14,4 @@ for label in "$BUILD" "$BASELINE"; do
     # A build with switched fixes has the environment of the plain one.
     "${MAKE:-make}" --silent engine BUILD="${label%%[~+]*}"
 done
-[ -f ~/.asv-machine.json ] || .venv/bin/asv machine --yes
 exec .venv/bin/hybridwatch nightly --build "$BUILD" --baseline "$BASELINE" "$@" 9>&-

@@ -21,11 +21,10 @@ for build in $known; do
 done
 [ "${1:-}" != --repository-only ] || exit 0
 
-[ -f ~/.asv-machine.json ] || .venv/bin/asv machine --yes
 for build in $RELEASES; do
     .venv/bin/hybridwatch engine install "$build"
     # Status 2: a benchmark failed, as scenarios do which a release cannot run; the others count.
     HYBRIDWATCH_BUILD=$build .venv/bin/asv run --config ci/asv.releases.conf.json --python=same \
-        --set-commit-hash "$build" --record-samples --show-stderr "$@" || [ $? -eq 2 ]
+        --set-commit-hash "$build" --show-stderr "$@" || [ $? -eq 2 ]
 done
 .venv/bin/asv publish --config ci/asv.releases.conf.json --no-pull

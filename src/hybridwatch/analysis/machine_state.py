@@ -190,6 +190,11 @@ def is_restless(pair: Pair) -> bool:
     return _kernel_spread(left, right, in_turn=pair.blocks is not None) > _SPREAD
 
 
+def was_restless(trials: Sequence[Trial]) -> bool:
+    """Say the same of one side, which nothing was measured in turn with."""
+    return _kernel_spread(trials, trials, in_turn=False) > _SPREAD
+
+
 def _kernel_spread(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bool) -> float:
     """What is left of the machine's own noise: within blocks, or within each side."""
     sides = [np.log(_seen(_KERNEL, trials) or (1.0,)) for trials in (left, right)]

@@ -60,7 +60,7 @@ def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
     filed = _those(runs, lambda run: commit_of(run) is not None, "they have no commit")
     if not filed:
         raise ExportError("asv stores its results by commit, and none of these runs has one")
-    return to_asv(filed, _benchmarks_in(out))
+    return to_asv(filed, lambda name: _json_in(out / name))
 
 
 def _inferencex(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
@@ -174,12 +174,11 @@ def _only(run: Run, metrics: frozenset[str]) -> Run:
     return replace(run, trials=tuple(map(kept, run.trials)))
 
 
-def _benchmarks_in(folder: Path) -> Mapping[str, Any]:
-    path = folder / "benchmarks.json"
+def _json_in(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except (OSError, ValueError) as error:
-        raise ExportError(f"{path}: expected benchmarks of asv: {error}") from error
+        raise ExportError(f"{path}: expected a file of asv: {error}") from error
     if not isinstance(found, dict):
-        raise ExportError(f"{path}: expected benchmarks of asv, found a {type(found).__name__}")
+        raise ExportError(f"{path}: expected a file of asv, found a {type(found).__name__}")
     return found

@@ -1,52 +1,71 @@
 """Result files of asv, version 2, as asv 0.6.6 reads them.
 
-asv takes lower for better, always. So a metric of which more is better goes out as its twin:
-seconds per token for tokens per second, the share of wrong answers for that of right ones.
+What is exported goes by the names, the environment and the machine under which asv itself stores
+what it measures with our suites (``watch.asv_plugin``), so both are one series. How sure asv may be
+of a number is ``asv_stats``' business.
 """
 
+import hashlib
 import json
-import math
+import re
+import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from hybridwatch.analysis.noise import REMEMBERED, learned_noise
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.errors import ExportError
+from hybridwatch.export.asv_benchmarks import (
+    BUILD_VARIABLE,
+    RELEASE_VARIABLE,
+    Form,
+    Tracked,
+    benchmark_name,
+    benchmark_of,
+)
+from hybridwatch.export.asv_stats import IN_DOUBT, noise_of, stats_of
 from hybridwatch.export.points import Point, points_of, time_of
-from hybridwatch.metric import Direction, Kind, Unit
-from hybridwatch.metric.catalogue import INVERSES
+from hybridwatch.metric import Kind
+from hybridwatch.record.identity import Testbed
 from hybridwatch.record.naming import safe_name
 from hybridwatch.record.run import UNKNOWN, Run
 
 _RESULTS_VERSION: Final = 2
 _BENCHMARKS_VERSION: Final = 2
 _MACHINE_VERSION: Final = 1
-_CONFIDENCE: Final = 0.99
 _DIGITS: Final = 5
 _COMMIT: Final = 8
+_STATS: Final = slice(5, 11)
+"""Where the columns are that ``asv_stats`` gives."""
+_UNSAFE: Final = re.compile(r'[<>:"/^|?*\x00-\x1f]')
 _COLUMNS: Final = (
     "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
     "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Benchmark:
-    """A point in asv's terms: lower is better."""
+PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""The harness's; an engine has its own."""
 
-    name: str
-    unit: str
-    samples: tuple[float, ...]
+_LONGEST: Final = 128
+"""Characters of an environment's name, from which asv calls the file by a digest."""
+_GIB: Final = 1024**3
+
+Known = Callable[[str], Mapping[str, Any]]
+"""Gives what a file of the folder holds, by its path there; nothing where it is not there."""
 
 
-def to_asv(runs: Iterable[Run], known: Mapping[str, Any]) -> dict[str, bytes]:
+def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
     """Give a results folder of asv.
 
     Args:
-        runs: Any; runs of one commit, build and testbed share a file, their samples together.
-        known: What its ``benchmarks.json`` holds already, which stays.
+        runs: Any; runs of one commit, build and testbed share a file, their trials together. What
+            they tell of the noise between runs is their own.
+        known: What the folder holds already, which stays.
 
     Returns:
         Bytes by path in that folder.
@@ -55,20 +74,22 @@ def to_asv(runs: Iterable[Run], known: Mapping[str, Any]) -> dict[str, bytes]:
         ExportError: A run does not know by which commit it was measured.
     """
     by_file: defaultdict[str, list[Point]] = defaultdict(list)
-    machines: dict[str, dict[str, Any]] = {}
+    machines: dict[str, Mapping[str, str]] = {}
     for run in runs:
-        machine = safe_name(run.testbed.id)
-        machines[machine] = _machine(run, machine)
+        facts = _facts(run)
+        machines[facts["machine"]] = facts
         for point in points_of(run):
-            name = f"{machine}/{_commit(run)[:_COMMIT]}-{safe_name(point.build.label)}.json"
-            by_file[name].append(point)
-    benchmarks = dict(known) | {"version": _BENCHMARKS_VERSION}
-    files = {f"{name}/machine.json": _json(facts) for name, facts in machines.items()}
+            by_file[f"{facts['machine']}/{_file_name(point)}"].append(point)
+    learned = _learned(point for points in by_file.values() for point in points)
+    benchmarks = dict(known("benchmarks.json")) | {"version": _BENCHMARKS_VERSION}
+    files = {
+        f"{name}/machine.json": _json({**facts, "version": _MACHINE_VERSION})
+        for name, facts in machines.items()
+    }
     for name, points in by_file.items():
-        files[name] = _json(_results(points, machines[name.partition("/")[0]]))
-        for point in points:
-            benchmark = _benchmark_of(point)
-            benchmarks[benchmark.name] = _described(benchmark, point)
+        results = _results(points, machines[name.partition("/")[0]], learned)
+        files[name] = _json(_merged(name, known(name), results))
+        benchmarks |= {_name(point): _described(point) for point in points}
     return files | {"benchmarks.json": _json(benchmarks)}
 
 
@@ -76,6 +97,29 @@ def commit_of(run: Run) -> str | None:
     """Name the commit under which asv files a run, if it knows of one."""
     commit = run.source.commit if run.source else run.harness.revision
     return None if commit is None else commit.removesuffix("+")
+
+
+def machine_facts(testbed: Testbed) -> dict[str, str]:
+    """Give what asv shall know of a machine: what makes its numbers, and nothing that is new daily.
+
+    asv begins a new curve where one of these is another, so a host's name, its kernel and the last
+    digits of its memory are left out.
+    """
+    return {
+        "machine": safe_name(testbed.id),
+        "os": UNKNOWN,
+        "arch": UNKNOWN,
+        "cpu": testbed.cpu_model,
+        "num_cpu": str(testbed.cores),
+        "ram": str(round(testbed.memory_bytes / _GIB) * _GIB),
+    }
+
+
+def _facts(run: Run) -> dict[str, str]:
+    facts, own = machine_facts(run.testbed), {}
+    if run.source is not None:  # as the file said that it was ingested from
+        own = {"os": run.testbed.kernel, "ram": str(run.testbed.memory_bytes)}
+    return facts | own
 
 
 def _commit(run: Run) -> str:
@@ -87,107 +131,153 @@ def _commit(run: Run) -> str:
     return commit
 
 
-def _benchmark_of(point: Point) -> _Benchmark:
-    metric, values = point.subject.metric, tuple(value for _, value in point.values)
-    name, unit = metric.id, metric.unit.value
-    if metric.better is Direction.HIGHER and metric.unit is Unit.RATIO:
-        name, values = f"{name}_wrong", tuple(1 - value for value in values)
-    elif metric.better is Direction.HIGHER:
-        if min(values) <= 0:
-            raise ExportError(f"run {point.run.id}: {metric.id}: 0 has no inverse for asv")
-        name, unit = INVERSES.get(metric.id, f"inverse_{metric.id}"), f"1/({unit})"
-        unit = "s" if name.startswith("seconds") else unit
-        values = tuple(1 / value for value in values)
-    scenario = point.run.scenario.id.replace("/", ".")
-    return _Benchmark(f"{scenario}.track_{name}_{point.subject.statistic}", unit, values)
+def _python(run: Run) -> str:
+    return PYTHON if run.source is None else UNKNOWN
 
 
-def _described(benchmark: _Benchmark, point: Point) -> dict[str, Any]:
+def _variables(point: Point) -> dict[str, str]:
+    # The release of an ingested run is its commit, and every commit would begin a curve.
+    release = {RELEASE_VARIABLE: point.build.release} if point.run.source is None else {}
+    return {BUILD_VARIABLE: point.build.label, **release}
+
+
+def _environment(point: Point) -> str:
+    """Name asv's environment as it does itself (``environment.get_env_name``)."""
+    parts = [f"{name}{value}" for name, value in sorted(_variables(point).items())]
+    return _UNSAFE.sub("_", "-".join(["existing", f"py{_python(point.run)}", *parts]))
+
+
+def _file_name(point: Point) -> str:
+    """Name a result file as asv does itself (``results.get_filename``)."""
+    name = _environment(point)
+    if len(name) >= _LONGEST:
+        name = f"env-{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()}"
+    return f"{_commit(point.run)[:_COMMIT]}-{name}.json"
+
+
+def _benchmark(point: Point) -> Tracked:
+    benchmark = benchmark_of(point.subject.metric, point.subject.statistic)
+    if benchmark.form is Form.INVERSE and point.low_high[0] <= 0:
+        raise ExportError(f"run {point.run.id}: {benchmark.metric.id}: 0 has no inverse for asv")
+    return benchmark
+
+
+def _name(point: Point) -> str:
+    return benchmark_name(point.run.scenario.id, _benchmark(point).name)
+
+
+def _described(point: Point) -> dict[str, Any]:
     return {
         "code": point.subject.metric.doc,
-        "name": benchmark.name,
+        "name": _name(point),
         "param_names": [],
         "params": [],
+        "pretty_name": f"{point.run.scenario.id}: {_benchmark(point).name}",
         "timeout": 0.0,
         "type": "track",
-        "unit": benchmark.unit,
+        "unit": _benchmark(point).unit,
         "version": _version(point),
     }
 
 
 def _version(point: Point) -> str:
-    """Asv shows no result of another version: one scenario in another version is another."""
-    return point.run.scenario.digest
+    """Asv shows no result of another version; an ingested scenario has a digest alone."""
+    scenario = point.run.scenario
+    return str(scenario.version) if point.run.source is None else scenario.digest
 
 
-def _results(points: Sequence[Point], machine: Mapping[str, Any]) -> dict[str, Any]:
+def _series(point: Point) -> tuple[str, ...]:
+    scenario = point.run.scenario
+    return (scenario.id, scenario.digest, point.run.testbed.id, point.build.label, point.name)
+
+
+def _learned(points: Iterable[Point]) -> dict[tuple[str, ...], float | None]:
+    by_series: defaultdict[tuple[str, ...], list[Point]] = defaultdict(list)
+    for point in points:
+        by_series[_series(point)].append(point)
+    return {
+        name: learned_noise([point.center for point in _oldest_first(same)[-REMEMBERED:]])
+        for name, same in by_series.items()
+    }
+
+
+def _oldest_first(points: Iterable[Point]) -> list[Point]:
+    return sorted(points, key=lambda point: point.run.started_at)
+
+
+def _merged(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep what asv has measured, but for the benchmarks that are written anew."""
+    if not old:
+        return new
+    if old.get("result_columns") != new["result_columns"]:
+        found = old.get("result_columns")
+        raise ExportError(f"{name}: expected result_columns {list(_COLUMNS)}, found {found}")
+    kept = {"results": {**old["results"], **new["results"]}, "durations": old.get("durations", {})}
+    return {**new, **kept}
+
+
+def _results(
+    points: Sequence[Point],
+    facts: Mapping[str, str],
+    learned: Mapping[tuple[str, ...], float | None],
+) -> dict[str, Any]:
     first = points[0]
     by_name: defaultdict[str, list[Point]] = defaultdict(list)
     for point in points:
-        by_name[_benchmark_of(point).name].append(point)
-    params = {key: value for key, value in machine.items() if key != "version"}
+        by_name[_name(point)].append(point)
     return {
         "commit_hash": _commit(first.run),
-        "env_name": safe_name(first.build.label),
+        "env_name": _environment(first),
         "date": int(time_of(first.run).timestamp() * 1000),
-        "params": {**params, "python": UNKNOWN, "build": first.build.label},
-        "python": UNKNOWN,
+        "params": {**facts, "python": _python(first.run)},
+        "python": _python(first.run),
         "requirements": {},
-        "env_vars": {},
+        "env_vars": _variables(first),
         "result_columns": list(_COLUMNS),
-        "results": {name: _row(same) for name, same in sorted(by_name.items())},
+        "results": {name: _row(same, learned) for name, same in sorted(by_name.items())},
         "durations": {},
         "version": _RESULTS_VERSION,
     }
 
 
-def _row(points: Sequence[Point]) -> list[Any]:
-    newest = max(points, key=lambda point: point.run.started_at)
+def _row(points: Sequence[Point], learned: Mapping[tuple[str, ...], float | None]) -> list[Any]:
+    newest = _oldest_first(points)[-1]
     # Other versions of the scenario are not comparable; the newest stands.
     same = [p for p in points if p.run.scenario.digest == newest.run.scenario.digest]
-    samples = [value for point in same for value in _benchmark_of(point).samples]
-    exact = newest.subject.metric.kind is Kind.EXACT
-    low, high = _interval(samples)
-    seconds = sum((p.run.finished_at - p.run.started_at).total_seconds() for p in same)
+    told = [
+        (noise_of(point.subject, OneSide(point.run, point.side), learned[_series(point)]), point)
+        for point in _oldest_first(same)
+    ]
+    told = [one for one in told if one[0] != IN_DOUBT] or told
+    noise, sure = told[-1][0], [point for _, point in told]
+    benchmark, values = _benchmark(newest), _values(sure)
+    stats = stats_of(benchmark, values, noise) or {}
+    own = [benchmark.form.of(value) for value in values]
+    seconds = sum((p.run.finished_at - p.run.started_at).total_seconds() for p in sure)
+    columns = (stats.get(name.removeprefix("stats_")) for name in _COLUMNS[_STATS])
     return [
-        [max(samples) if exact else float(np.median(samples))],
+        [_reduced(benchmark, own)],
         [],
         _version(newest),
-        int(newest.run.started_at.timestamp() * 1000),
+        int(sure[-1].run.started_at.timestamp() * 1000),
         _short(seconds),
-        [_short(low)],
-        [_short(high)],
-        [_short(float(np.quantile(samples, 0.25)))],
-        [_short(float(np.quantile(samples, 0.75)))],
-        [1],
-        [len(samples)],
-        [samples],
+        *(None if value is None else [value] for value in columns),
+        None if newest.run.source is None else [own],
     ]
 
 
-def _interval(samples: Sequence[float]) -> tuple[float, float]:
-    """Bracket the median by order statistics, 99 %; infinite where there are too few, as asv."""
-    n, ordered = len(samples), sorted(samples)
-    tail, depth = 0.0, -1
-    while depth + 1 < n / 2:
-        tail += math.comb(n, depth + 1) / 2**n
-        if 2 * tail > 1 - _CONFIDENCE:
-            break
-        depth += 1
-    return (-math.inf, math.inf) if depth < 0 else (ordered[depth], ordered[n - 1 - depth])
+def _reduced(benchmark: Tracked, values: Sequence[float]) -> float:
+    if benchmark.form is Form.WORST:
+        return max(values)
+    return float(np.mean(values) if benchmark.form is Form.WRONG else np.median(values))
 
 
-def _machine(run: Run, name: str) -> dict[str, Any]:
-    testbed = run.testbed
-    return {
-        "machine": name,
-        "os": testbed.kernel,
-        "arch": UNKNOWN,
-        "cpu": testbed.cpu_model,
-        "num_cpu": str(testbed.cores),
-        "ram": str(testbed.memory_bytes),
-        "version": _MACHINE_VERSION,
-    }
+def _values(points: Sequence[Point]) -> Sequence[float]:
+    """Gather one number per trial; of answers the newest: asked again, they are as before."""
+    newest = points[-1]
+    if newest.subject.metric.kind is Kind.PROPORTION:
+        return reduce_side(OneSide(newest.run, newest.side), newest.subject).values
+    return [value for point in points for _, value in point.values]
 
 
 def _short(value: float) -> float:

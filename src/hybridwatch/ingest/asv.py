@@ -28,7 +28,11 @@ _KINDS: Final = ("timeraw_", "time_", "track_", "peakmem_", "mem_")
 _INVERSE: Final = {
     INVERSES[metric]: metric for metric in ("output_throughput", "request_throughput")
 }
-_UNITS: Final = {"seconds": Unit.SECONDS, **{unit.value: unit for unit in Unit}}
+_UNITS: Final = {
+    "seconds": Unit.SECONDS,
+    "share": Unit.RATIO,
+    **{unit.value: unit for unit in Unit},
+}
 _FAMILIES: Final = {"seconds": "asv_time", "s": "asv_time", "bytes": "asv_memory"}
 _FACTS: Final = frozenset({"machine", "os", "arch", "cpu", "num_cpu", "ram", "version"})
 _LABEL: Final = 128

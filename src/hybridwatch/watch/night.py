@@ -7,6 +7,7 @@ with what has no mark, and judges anew, which costs seconds.
 """
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.claim import claimed
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
+from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.process.guarded import GuardedProcess
 from hybridwatch.record.naming import safe_name
@@ -31,7 +33,7 @@ from hybridwatch.report.sentence import plural
 from hybridwatch.store import read_run
 from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.watch.judging import save
-from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, BUILD_VARIABLE
+from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, CONSOLE_VARIABLE
 from hybridwatch.watch.suite_session import RECEIPT_VARIABLE
 
 NIGHTS: Final = "nights"
@@ -185,7 +187,7 @@ class _Night:
         module = scenario.replace("/", ".").replace("-", "_")
         return [
             *("run", "--config", str(self.plan.config.resolve()), "--python=same"),
-            *("--set-commit-hash", self.plan.commit, "--record-samples", "--show-stderr"),
+            *("--set-commit-hash", self.plan.commit, "--show-stderr"),
             *("--bench", rf"^{re.escape(module)}\."),
         ]
 
@@ -195,6 +197,7 @@ class _Night:
             BASELINE_VARIABLE: self.plan.baseline,
             RESULTS_VARIABLE: str(self.plan.results.resolve()),
             RECEIPT_VARIABLE: str(self._receipt(scenario)),
+            CONSOLE_VARIABLE: f"/proc/{os.getpid()}/fd/1",
         }
 
     def _asv(

@@ -11,6 +11,7 @@ asv keeps results by the names of benchmarks, such as
 Imported anew for each benchmark, so what measures is imported only where it is measured.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -19,10 +20,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from hybridwatch.errors import ScenarioError
+from hybridwatch.export.asv_benchmarks import (
+    Form,
+    Tracked,
+    benchmark_name,
+    class_of,
+    module_of,
+    tracked,
+)
 from hybridwatch.scenario.load import load_scenario, scenario_files
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.watch.suite_builds import can_run
-from hybridwatch.watch.tracked import Form, Tracked, tracked
 
 if TYPE_CHECKING:
     from hybridwatch.watch.suite_session import Values
@@ -31,6 +39,10 @@ _SESSION_S: Final = 4 * 3600.0
 """After that asv gives up a session: a scenario takes minutes, model runner V2 on a CPU more."""
 _HAND_OUT_S: Final = 600.0
 """After that asv gives up a benchmark, which only hands out a number."""
+
+STATS_MARK: Final = "hybridwatch: how sure asv may be: "
+"""Begins the line of a benchmark's output that ``watch.asv_plugin`` reads: asv makes an interval of
+its own from samples, and has no place for another."""
 
 
 class Suite:
@@ -98,34 +110,21 @@ def _suite(scenario: Scenario, package: str) -> type[Suite]:
     }
     for one in tracked(scenario):
         content[f"track_{one.name}"] = _benchmark(one, scenario)
-    return cast("type[Suite]", type(_class_name(scenario.id), (Suite,), content))
+    return cast("type[Suite]", type(class_of(scenario.id), (Suite,), content))
 
 
 def _failing(scenario_id: str, problem: str, package: str) -> type:
     def track(_self: object) -> float:
         raise ScenarioError(problem)
 
-    track.benchmark_name = _name(scenario_id, "scenario_file")  # type: ignore[attr-defined]
+    track.benchmark_name = benchmark_name(scenario_id, "scenario_file")  # type: ignore[attr-defined]
     content = {"__module__": _module(scenario_id, package), "track_scenario_file": track}
-    return type(_class_name(scenario_id), (), content)
-
-
-def _name(scenario_id: str, benchmark: str) -> str:
-    return f"{_path(scenario_id)}.{_class_name(scenario_id)}.track_{benchmark}"
-
-
-def _path(scenario_id: str) -> str:
-    return ".".join(re.sub(r"\W", "_", part) for part in scenario_id.split("/"))
-
-
-def _class_name(scenario_id: str) -> str:
-    words = re.findall(r"[^\W_]+", scenario_id.rpartition("/")[2])
-    return "".join(word.capitalize() for word in words)
+    return type(class_of(scenario_id), (), content)
 
 
 def _module(scenario_id: str, package: str) -> str:
     """Have a module of a scenario's own, which asv tells sessions apart by."""
-    name = f"{package}.{_path(scenario_id)}"
+    name = f"{package}.{module_of(scenario_id)}"
     sys.modules.setdefault(name, ModuleType(name))
     return name
 
@@ -147,11 +146,14 @@ def _session(scenario: Scenario, package: str) -> Callable[[Suite], "Values"]:
 
 def _benchmark(one: Tracked, scenario: Scenario) -> Callable[[Suite, "Values"], Any]:
     def track(_self: Suite, values: "Values") -> Any:
-        return _handed(one, values[one.name])
+        found = values[one.name]
+        if found.stats is not None:
+            sys.stderr.write(f"{STATS_MARK}{json.dumps(dict(found.stats))}\n")
+        return _handed(one, found.values)
 
     track.__doc__ = one.metric.doc
     # asv reads these from the function; without a name it would take that of the module.
-    track.benchmark_name = _name(scenario.id, one.name)  # type: ignore[attr-defined]
+    track.benchmark_name = benchmark_name(scenario.id, one.name)  # type: ignore[attr-defined]
     track.unit = one.unit  # type: ignore[attr-defined]
     track.pretty_name = f"{scenario.id}: {one.name}"  # type: ignore[attr-defined]
     return track
@@ -160,14 +162,12 @@ def _benchmark(one: Tracked, scenario: Scenario) -> Callable[[Suite, "Values"], 
 def _handed(one: Tracked, values: tuple[float, ...]) -> Any:
     if not values:
         return float("nan")  # asv's word for skipped: this engine has no such number
+    own = [one.form.of(value) for value in values]
     match one.form:
         case Form.WORST:
-            return max(values)
+            worst = max(own)
+            return int(worst) if worst.is_integer() else worst  # "27", not "27.0"
         case Form.WRONG:
-            return 1 - sum(values) / len(values)
-        case Form.SAMPLES:
-            return {"samples": list(values), "number": 1}
-        case Form.INVERSE:
-            return {"samples": [1 / value for value in values], "number": 1}
-        case Form.REST:
-            return {"samples": [1 - value for value in values], "number": 1}
+            return sum(own) / len(own)
+        case _:
+            return {"samples": own, "number": 1}

@@ -1,19 +1,32 @@
-"""Which builds an asv suite is about: environment variables, since asv hands no arguments on."""
+"""What an asv suite is told: by environment variables, since asv hands no arguments on."""
 
 import os
 from typing import Final
 
-from hybridwatch.engine.builds import DEFAULT_BUILD, parse_label
+from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
+from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.scenario.scenario import Scenario
 
-BUILD_VARIABLE: Final = "HYBRIDWATCH_BUILD"
 BASELINE_VARIABLE: Final = "HYBRIDWATCH_BASELINE"
+CONSOLE_VARIABLE: Final = "HYBRIDWATCH_CONSOLE"
 
 
 def labels() -> tuple[str, ...]:
     """The builds, the baseline first if there is one."""
-    named = (os.environ.get(BASELINE_VARIABLE), os.environ.get(BUILD_VARIABLE) or DEFAULT_BUILD)
-    return tuple(filter(None, named))
+    return tuple(filter(None, (os.environ.get(BASELINE_VARIABLE), _contender())))
+
+
+def contender() -> BuildRequest:
+    """Give the build that asv gets the numbers of.
+
+    Raises:
+        BuildError: Its label names no build.
+    """
+    return parse_label(_contender())
+
+
+def _contender() -> str:
+    return os.environ.get(BUILD_VARIABLE) or DEFAULT_BUILD
 
 
 def can_run(scenario: Scenario) -> bool:
