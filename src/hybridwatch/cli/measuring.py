@@ -99,7 +99,7 @@ class RunOptions:
         """What is measured of every scenario."""
         fixed = self.is_brief or self.trials is not None
         missing = none_missing if fixed else blocks_missing
-        return Measured(self.wanted_phases, self.warmed, missing)
+        return Measured(self.wanted_phases, self.warmed, missing, self.known_bad)
 
     @property
     def notes(self) -> tuple[str, ...]:
