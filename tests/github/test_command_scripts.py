@@ -190,6 +190,7 @@ def test_what_a_search_found_is_told(told, measured) -> None:
     assert "became worse (-8.1%; with 95 % between -9.5% and -6.7%) with " in body
 
 
+@pytest.mark.long("three forged answers, each by the script of the job itself")
 def test_what_the_untrusted_half_left_is_not_trusted(told, measured, tmp_path) -> None:
     other = bundle_of(measured, number=8)
     assert told(other)[0] is State.FAILED

@@ -48,7 +48,10 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
         return _compare_absent(draft, pair)
     match pair.subject.metric.kind:
         case Kind.EXACT:
-            return compare_exact(draft, left, right)
+            judged = compare_exact(draft, left, right)
+            # An engine beside itself has no baseline but the rule.
+            broken = (left.center or right.center) and pair.of_one_engine
+            return replace(judged, verdict=Verdict.REGRESSION) if broken else judged
         case Kind.PROPORTION:
             task = pair.subject.metric.id.partition(".")[2]
             return _compare_answers(draft, *(answers_of(side.side, task) for side in pair.sides))
@@ -71,13 +74,14 @@ def _draft(pair: Pair, noise: float | None) -> Comparison:
         statistic=pair.subject.statistic,
         baseline=left,
         contender=right,
-        effect=_effect(metric.kind, left, right),
+        effect=effect_between(metric.kind, left, right),
         relevance=metric.bound if noise is None else max(metric.bound, REACH * noise),
         noise=noise,
     )
 
 
-def _effect(kind: Kind, left: Summary | None, right: Summary | None) -> float | None:
+def effect_between(kind: Kind, left: Summary | None, right: Summary | None) -> float | None:
+    """Give the change from one side to the other, as ``Comparison.effect``."""
     if left is None or right is None:
         return None
     if not kind.has_noise:
@@ -115,10 +119,11 @@ def compare_exact(
         *doubt.about_constancy("baseline", left.values),
         *doubt.about_constancy("contender", right.values),
     ]
-    if left.center == right.center:
-        if left.center != 0:
-            doubts.append(doubt.about_shared_breach(left.center))
+    if left.center == right.center == 0:
         verdict = Verdict.EQUIVALENT
+    elif left.center == right.center:
+        doubts.append(doubt.about_shared_breach(left.center))
+        verdict = Verdict.INCONCLUSIVE
     elif left.center and right.center and _varies(left, right):
         doubts.append(doubt.about_varying_breach(left.center, right.center))
         verdict = Verdict.INCONCLUSIVE

@@ -16,7 +16,7 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, statistics_of
 from hybridwatch.metric import Kind, Metric, metric_of
 from hybridwatch.record.identity import EngineBuild, FixState, Testbed
-from hybridwatch.record.role import AT_WORK, Role, is_known_bad, lost_fixes, role_of
+from hybridwatch.record.role import AT_WORK, Role, lost_fixes, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenario.fixes import FIX_PARTS
@@ -303,8 +303,8 @@ def _is_control(run: Run, scenario: Scenario, wanted: WantedControl) -> bool:
     if any(build.flags.get("planted") for build in run.builds):
         return False
     if wanted.kind is ControlKind.A_A:
-        return role_of(*run.builds) is Role.A_A
-    lost = lost_fixes(*run.builds) if is_known_bad(*run.builds) else ()
+        return role_of(*run.builds, run.known_bad) is Role.A_A
+    lost = lost_fixes(*run.builds) if role_of(*run.builds, run.known_bad) is Role.KNOWN_BAD else ()
     return bool({*_parts(scenario.fix)} & {*lost})
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hybridwatch.analysis.verdict import Side
 from hybridwatch.errors import ComparisonError
 from hybridwatch.record.identity import EngineBuild
+from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Phase, Run, Trial
 
 
@@ -53,6 +54,13 @@ class OneSide:
     def failures(self, phase: Phase) -> tuple[Trial, ...]:
         """Give the trials of a phase that gave no measurement, warm-ups included."""
         return tuple(trial for trial in self.run.failed(self.index) if trial.phase is phase)
+
+
+def role_between(baseline: OneSide, contender: OneSide) -> Role:
+    """Say what two sides are for; between two runs a comparison, whatever their builds."""
+    if baseline.run.id != contender.run.id:
+        return Role.COMPARISON
+    return role_of(baseline.build, contender.build, contender.run.known_bad)
 
 
 def sides_of(run: Run) -> tuple[OneSide, OneSide]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridwatch.analysis.blocks import Blocks, blocks_of
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.one_side import OneSide, role_between
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Summary
 from hybridwatch.metric import Direction, Kind, Metric
+from hybridwatch.record.role import Role
 from hybridwatch.record.run import Trial
 
 
@@ -60,6 +61,11 @@ class Pair:
     def of_one_run(self) -> bool:
         """Whether one run measured both sides."""
         return self.baseline.side.run.id == self.contender.side.run.id
+
+    @property
+    def of_one_engine(self) -> bool:
+        """Whether one run measured one engine against itself."""
+        return role_between(self.baseline.side, self.contender.side) is Role.A_A
 
     @property
     def repeats(self) -> bool:

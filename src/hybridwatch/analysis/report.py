@@ -8,6 +8,7 @@ from bisect import insort
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from hybridwatch.analysis.alone import report_alone
 from hybridwatch.analysis.attribution import attribution_of
 from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.compare import compare, not_comparable
@@ -19,7 +20,7 @@ from hybridwatch.analysis.families import families_of
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.noise import Noise
-from hybridwatch.analysis.one_side import OneSide, sides_of
+from hybridwatch.analysis.one_side import OneSide, role_between, sides_of
 from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
@@ -57,20 +58,27 @@ PLAIN: Final = Terms()
 def report_of(run: Run, *, level: float | None = None) -> Report:
     """Compare the two builds of an interleaved run; equal builds make it an A/A report.
 
+    A run of one build is held against what its scenario expects (``report_alone``).
+
     Raises:
-        ComparisonError: The run does not have two builds, or holds an unknown metric.
+        ComparisonError: The run holds an unknown metric.
     """
+    if len(run.builds) == 1:
+        return report_alone(OneSide(run, 0))
     return report_between(*sides_of(run), Terms(level=level))
 
 
 def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) -> Report:
     """Compare a side of one run with a side of another, or of the same one.
 
-    Different scenarios or testbeds are no error: every comparison then says why it cannot be.
+    A side with itself is held against what its scenario expects (``report_alone``). Different
+    scenarios or testbeds are no error: every comparison then says why it cannot be.
 
     Raises:
         ComparisonError: A run holds an unknown metric.
     """
+    if baseline.run is contender.run and baseline.index == contender.index:
+        return report_alone(contender)
     scenario = contender.run.scenario
     looks = contender.run.looks if baseline.run.id == contender.run.id else None
     subjects = [
@@ -112,5 +120,6 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         looks=looks,
         failed_trials=failed,
         families=families_of(comparisons),
+        role=role_between(baseline, contender),
         tradeoff=None if reasons else tradeoff_between(baseline, contender, level),
     )

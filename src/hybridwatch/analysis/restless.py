@@ -19,6 +19,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
 from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metric import Metric, metric_of
 from hybridwatch.record.run import Run
 
@@ -43,6 +44,14 @@ def blocks_missing(run: Run) -> int:
     if not is_restless(pair):
         return 0
     return max(0, BLOCKS - min(len(side.trials) for side in pair.sides))
+
+
+def leaves_work_open(report: Report) -> bool:
+    """Whether a report of a restless machine cannot say if the engine works more."""
+    return any(
+        one.metric.id == DECIDES and one.restless and one.verdict is Verdict.INCONCLUSIVE
+        for one in report.comparisons
+    )
 
 
 def restless_p(metrics: Sequence[Metric], rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:

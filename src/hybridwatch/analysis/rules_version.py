@@ -2,7 +2,7 @@
 
 from typing import Final
 
-RULES_VERSION: Final = 3
+RULES_VERSION: Final = 4
 """Raise it when records that exist give another report: another verdict, number, doubt or order.
 
 Stored verdicts name it, and an index of other rules is made again. It takes the place of a digest
@@ -16,4 +16,7 @@ runs a time, rate or count is red or green only beyond five times the noise of 2
 3: Tokens are compared across sides (``contract.changed_tokens``) where records hold them. On a
 machine that the run itself calls restless, times and rates of one run are red or green only where
 the engine's processor time changed the same way.
+
+4: A run of one build is held against what its scenario expects. A contract that both sides break
+is inconclusive in place of equivalent, and a regression where the sides are one engine.
 """

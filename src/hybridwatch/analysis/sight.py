@@ -19,7 +19,7 @@ from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
 from hybridwatch.metric import Kind, metric_of
-from hybridwatch.record.role import is_known_bad, lost_fixes
+from hybridwatch.record.role import Role, lost_fixes
 from hybridwatch.scenario.scenario import Scenario
 
 _UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})
@@ -162,9 +162,8 @@ def is_control(report: Report) -> bool:
     """
     old, new = report.baseline, report.contender
     return (
-        old.run_id == new.run_id
+        report.role is Role.KNOWN_BAD
         and old.build.wheel_digest == new.build.wheel_digest
-        and is_known_bad(old.build, new.build)
         and report.scenario.fix in lost_fixes(old.build, new.build)
     )
 

@@ -11,6 +11,7 @@ from typing import Final
 from hybridwatch.analysis.tradeoff import Tradeoff
 from hybridwatch.metric import Metric
 from hybridwatch.record.identity import EngineBuild, ScenarioRef, Testbed
+from hybridwatch.record.role import Role
 from hybridwatch.record.run import Answer, Looks, Phase
 
 _REPEATS: Final = 3
@@ -303,6 +304,7 @@ class Report:
             the p-values that are held against a level make up for the looks.
         families: Which of the tests were adjusted together; none in reports without tests.
         tradeoff: Both curves of a sweep beside each other; ``None`` of any other scenario.
+        role: What the run was for that measured both sides; between two runs a comparison.
     """
 
     scenario: ScenarioRef
@@ -318,6 +320,7 @@ class Report:
     failed_trials: tuple[FailedTrial, ...] = ()
     families: tuple[Family, ...] = ()
     tradeoff: Tradeoff | None = None
+    role: Role = Role.COMPARISON
 
     @property
     def bad_news(self) -> tuple[Comparison, ...]:

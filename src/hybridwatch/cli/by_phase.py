@@ -37,11 +37,13 @@ class Measured:
         phases: Which phases.
         warmed: Timed phases that begin with a warm-up.
         missing: Says how many more timed trials a side a run needs on its machine.
+        known_bad: Whether the second side is the first without its fix, on purpose.
     """
 
     phases: Collection[Phase] = USUAL_PHASES
     warmed: Collection[Phase] = TIMED_PHASES
     missing: Missing = none_missing
+    known_bad: bool = False
 
     def requested(
         self, plan: Plan, models: Path, tell: Tell, budget: Budget | None = None
@@ -49,7 +51,15 @@ class Measured:
         """Request a session of one scenario."""
         scenario, sides = plan
         return SessionRequest(
-            scenario, sides, models, tell, self.phases, budget, self.warmed, self.missing
+            scenario,
+            sides,
+            models,
+            tell,
+            self.phases,
+            budget,
+            self.warmed,
+            self.missing,
+            self.known_bad,
         )
 
 

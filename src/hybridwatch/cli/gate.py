@@ -102,7 +102,7 @@ def command(
 
 
 def _result(findings: ChangeReview, *, one: bool) -> GateResult:
-    if one and findings.reports:
+    if one and findings.reports and not findings.left_out:
         return gate(findings.reports[0], findings.policy)
     return findings.gate
 

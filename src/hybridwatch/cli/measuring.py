@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.restless import blocks_missing
+from hybridwatch.analysis.restless import blocks_missing, leaves_work_open
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.cli.by_phase import Measured, Plan, measure_by_phase
 from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_counts
@@ -23,7 +23,7 @@ from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget, Standing
-from hybridwatch.measure.duet import is_duet
+from hybridwatch.measure.duet import can_be_duet, is_duet
 from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import none_missing, run_session
@@ -94,12 +94,17 @@ class RunOptions:
         """Timed phases that begin with a warm-up."""
         return BRIEF_WARM_UPS if self.is_brief else TIMED_PHASES
 
+    def may_go_to_duet(self, plan: Plan) -> bool:
+        """Whether a scenario may be measured once more: nobody chose what is, or how long."""
+        chosen = self.phases or self.until_decided or self.trials is not None
+        return not chosen and can_be_duet(plan[1])
+
     @property
     def measured(self) -> Measured:
         """What is measured of every scenario."""
         fixed = self.is_brief or self.trials is not None
         missing = none_missing if fixed else blocks_missing
-        return Measured(self.wanted_phases, self.warmed, missing)
+        return Measured(self.wanted_phases, self.warmed, missing, self.known_bad)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -184,10 +189,18 @@ def measure_scenarios(
             measuring = _Measuring(console, len(ready), wanted.measured)
             for plan in ready:
                 with losses.of(plan[0]):
-                    run = measuring.measure(plan, _budget(plan[0], wanted))
-                    outcomes.append(keep(plan[0], run, results))
-                    outcomes[-1].show(console, whole=len(plans) == 1)
+                    for run in _runs(measuring, plan, wanted):
+                        outcomes.append(keep(plan[0], run, results))
+                        outcomes[-1].show(console, whole=len(plans) == 1)
     return outcomes, losses.count
+
+
+def _runs(measuring: "_Measuring", plan: Plan, wanted: RunOptions) -> Iterator[Run]:
+    """Measure a scenario, and once more as a duet where its machine left its times open."""
+    run = measuring.measure(plan, _budget(plan[0], wanted))
+    yield run
+    if wanted.may_go_to_duet(plan) and leaves_work_open(report_of(run)):
+        yield measuring.measure_duet(plan)
 
 
 def _ready(plans: Sequence[Plan], losses: _FailedScenarios) -> Iterator[Plan]:
@@ -243,12 +256,22 @@ class _Measuring:
 
     def measure(self, plan: Plan, budget: Budget | None) -> Run:
         """Measure one; with a budget nobody knows how long it takes."""
-        scenario, sides = plan
         self._begun += 1
+        return self._measure(plan, self._measured, budget, "")
+
+    def measure_duet(self, plan: Plan) -> Run:
+        """Measure the same scenario once more, both sides at the same time."""
+        note = "restless machine, and whether the engine works more is open: a duet tells, "
+        trials = plan[0].trials.performance
+        self._console.print(as_text(f"{note}{plural(trials, 'trial')} of two starts each"))
+        return self._measure(plan, Measured((Phase.DUET,)), None, " (duet)")
+
+    def _measure(self, plan: Plan, measured: Measured, budget: Budget | None, what: str) -> Run:
+        scenario, sides = plan
         place = f"[{self._begun}/{self._scenarios}] " if self._scenarios > 1 else ""
         names = side_names([side.label for side in sides])
-        title = f"{place}{scenario.id}: {' against '.join(names)}"
+        title = f"{place}{scenario.id}: {' against '.join(names)}{what}"
         self._console.print(as_text(title), style="bold")
         with progress(self._console, None if budget else self._left) as tell:
             models = home() / "models"
-            return run_session(self._measured.requested(plan, models, tell, budget))
+            return run_session(measured.requested(plan, models, tell, budget))

@@ -22,7 +22,8 @@ from hybridwatch.scenario.load import find
 from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines
 
 MANY_HELP = """Without RECORD, the newest record of every scenario, testbed and pair of builds in
-the results folder is judged; a record of one build is compared with the pinned baseline. A scenario
+the results folder is judged; a record of one build is compared with the pinned baseline, and
+without one held against what its scenario expects. A scenario
 that the policy expects is missing if it has no record, or only one older than max_age_days."""
 
 _CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
@@ -51,7 +52,9 @@ def findings_for(
     """
     now = datetime.now(UTC) if now is None else now
     if records:
-        return _findings([judge_named(records, results, policy, options).report], policy, now)
+        one = judge_named(records, results, policy, options)
+        untimed = [_absent(one.contender.run, "")] if one.is_alone else []
+        return _findings([one.report], policy, now, left_out=tuple(_unpaired(untimed)))
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder: name a RECORD, or a folder with --results")
     from hybridwatch.database.heads import read_newest  # a named record needs no database
@@ -66,9 +69,10 @@ def findings_for(
     oldest = now - timedelta(days=policy.max_age_days)
     fresh = [stored for stored in runs if stored.run.started_at >= oldest]
     reports, absent, alone = _judged(fresh, reader, results, policy, options)
-    compared = {(report.scenario.id, report.contender.testbed.id) for report in reports}
-    # A run of one build beside a comparison is somebody's look at it; alone it is all there is.
-    looks = [one for one in alone if (one.scenario, one.testbed) in compared]
+    judged = {(report.scenario.id, report.contender.testbed.id) for report in reports}
+    # What a scenario expects of one build was judged; a run of times alone is all there is,
+    # unless it lies beside another that was judged.
+    looks = [one for one in alone if (one.scenario, one.testbed) in judged]
     absent += [one for one in alone if one not in looks]
     absent += [_of_gap(gap) for gap in _gaps(runs, pins, policy, now)]
     left_out = (*_unpaired(looks), *_no_longer_watched(runs, fresh, policy, now))
@@ -91,6 +95,8 @@ def _judged(
         try:
             judged = judge_named((str(stored.path),), results, policy, options, reader)
             reports.append(judged.report)
+            if judged.is_alone:
+                alone.append(_absent(run, "no baseline"))
         except ComparisonError as error:
             if len(run.builds) == 2:
                 absent.append(_absent(run, str(error)))
@@ -138,7 +144,7 @@ def _is_control(run: Run) -> bool:
 
     It makes up for no comparison that went silent.
     """
-    return len(run.builds) == 2 and role_of(*run.builds) in _CONTROLS
+    return len(run.builds) == 2 and role_of(*run.builds, run.known_bad) in _CONTROLS
 
 
 def _gaps(
@@ -154,14 +160,15 @@ def _gaps(
 
 
 def _unpaired(looks: Sequence[Absent]) -> Iterator[Absent]:
-    """Say once for each scenario and testbed which runs of one build have no baseline."""
+    """Say once for each scenario and testbed of which runs times and rates were not judged."""
     by_place: defaultdict[str, list[Absent]] = defaultdict(list)
     for one in looks:
         by_place[one.place].append(one)
     for alike in by_place.values():
         ids = ", ".join(one.run_id for one in alike)
-        what = "run" if len(alike) == 1 else f"{len(alike)} runs"
-        yield replace(alike[-1], reason=f"no baseline for {what} of one build: {ids}")
+        what = "run of one build, so its" if len(alike) == 1 else "runs of one build, so their"
+        reason = f"no baseline for {what} times are not judged: {ids}"
+        yield replace(alike[-1], reason=reason)
 
 
 def _measured(run: Run) -> Measured:
@@ -194,7 +201,7 @@ def _no_longer_watched(
             and age <= REMEMBERED
             and policy.expects(run.scenario.id)
             and len(run.builds) == 2
-            and role_of(*run.builds) is Role.COMPARISON
+            and role_of(*run.builds, run.known_bad) is Role.COMPARISON
         ):
             old, new = (build.label for build in run.builds)
             since = f"since {run.started_at.date()} ({age_text(age)}): {run.id}"

@@ -24,7 +24,8 @@ RECORDS_HELP: Final = """RECORD is a record file, the id of a run, or "latest"; 
 looked up in the results folder.
 One RECORD with two builds compares these two. Two RECORDs are BASELINE and CONTENDER; for a record
 with two builds add the side: RECORD#0 or RECORD#1. One RECORD with one build, or one side, is
-compared with the baseline that results/baselines.toml pins for its scenario and testbed."""
+compared with the baseline that results/baselines.toml pins for its scenario and testbed; where none
+is pinned, only what its scenario expects is judged: contracts and answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,8 @@ def judge_named(
         RecordError: A record cannot be found or read.
     """
     left, right = _sides(records, results, options, reader or RecordReader())
+    if left is None:
+        return _judged_alone(right, results, policy)
     if (left.run.id, left.side) == (right.run.id, right.side):
         raise ComparisonError(
             f"run {left.run.id}{_MARK}{left.side}: would be compared with itself; "
@@ -130,9 +133,20 @@ def judge_named(
     return judge(left, right, results, policy, across_testbeds=across)
 
 
+def _judged_alone(side: Chosen, results: Path, policy: Policy) -> Judged:
+    try:
+        return judge(side, side, results, policy)
+    except ComparisonError as error:
+        raise ComparisonError(
+            f"{error}; {_unpinned(side.run, results)}: name a second record, or pin one "
+            "(results/README.md)"
+        ) from error
+
+
 def _sides(
     records: tuple[str, ...], results: Path, options: SideOptions, reader: RecordReader
-) -> tuple[Chosen, Chosen]:
+) -> tuple[Chosen | None, Chosen]:
+    """Give both sides; no baseline where one side is named and nothing is pinned for it."""
     if len(records) > 2:
         raise ComparisonError(f"expected one record or two, found {len(records)}")
     wanted = [_wanted(word) for word in records]
@@ -156,10 +170,9 @@ def _sides(
 
 def _pinned_for(
     contender: Chosen, results: Path, options: SideOptions, reader: RecordReader
-) -> Chosen:
+) -> Chosen | None:
     run = contender.run
-    baselines = read_baselines(results)
-    for pin in baselines:
+    for pin in read_baselines(results):
         if (pin.scenario, pin.testbed) == (run.scenario.id, run.testbed.id):
             path = find_record(results, pin.run)
             found = reader.whole(path)
@@ -174,16 +187,17 @@ def _pinned_for(
                 err=True,
             )
             return Chosen(path, found, pin.side)
-    pins = results / BASELINES
-    elsewhere = [pin.testbed for pin in baselines if pin.scenario == run.scenario.id]
-    where = f" (pinned on {', '.join(elsewhere)})" if elsewhere else ""
-    missing = f"{pins} pins no baseline for {run.scenario.id} on {run.testbed.id}{where}"
     if options.pinned:
+        missing = _unpinned(run, results)
         raise ComparisonError(f"--baseline pinned: {missing}: pin one (results/README.md)")
-    raise ComparisonError(
-        f"run {run.id}: one side alone cannot be compared, and {missing}: name a second record, or "
-        "pin one (results/README.md)"
-    )
+    return None
+
+
+def _unpinned(run: Run, results: Path) -> str:
+    elsewhere = [pin.testbed for pin in read_baselines(results) if pin.scenario == run.scenario.id]
+    where = f" (pinned on {', '.join(elsewhere)})" if elsewhere else ""
+    pins = results / BASELINES
+    return f"{pins} pins no baseline for {run.scenario.id} on {run.testbed.id}{where}"
 
 
 def _refuse_across(baseline: Chosen, contender: Chosen) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import ColumnElement, Select, func, select
 
+from hybridwatch.analysis.alone import EXPECTED
 from hybridwatch.database.frames import Series, frame_of, lines_of, plain, with_group
 from hybridwatch.database.level_statements import CELL, counted_cells, every_level, last_medians
 from hybridwatch.database.moment import StoreMoment
@@ -141,7 +142,9 @@ class Index(StoreMoment):
         ever: Collection[str] | None = None,
         only: Sequence[str] | None = None,
     ) -> pd.DataFrame:
-        """Give comparisons of runs of two builds, oldest run first, as reported.
+        """Give comparisons, oldest run first, as reported.
+
+        A run of one build is compared with what its scenario expects.
 
         Args:
             scenario: Of this one only.
@@ -292,11 +295,12 @@ class Index(StoreMoment):
 
         Returns:
             The columns of ``STANDING``, ``version``, ``medians`` (a list, oldest first) and
-            ``newest`` (start of the last run). A run of one build has an empty ``baseline``.
+            ``newest`` (start of the last run).
         """
         found = lines_of(self._frame(last_medians(self._last, n)))
         names = self._frame(select(SERIES)).rename(columns={"id": "series"})
         pairs = self._frame(select(PAIR)).rename(columns={"id": "pair"})
+        pairs = pairs.replace({"baseline": {"": EXPECTED}})
         whole = found.merge(names, on="series").merge(pairs, on="pair")
         ordered = whole.sort_values([*CELL, "baseline", "contender"], ignore_index=True)
         return ordered[[*CELL, "baseline", "contender", "medians", "newest"]]

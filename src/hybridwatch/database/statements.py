@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, case, func, select
 
+from hybridwatch.analysis.alone import EXPECTED
 from hybridwatch.database.frames import plain
 from hybridwatch.database.schema import PAIR, QUESTION, RECORD, RUN, VERDICT
 
@@ -20,7 +21,10 @@ _BEFORE_ALL: Final = -(2**62)
 def question_columns() -> Iterator[ColumnElement[Any]]:
     """Give the columns of ``STANDING``."""
     for name in STANDING:
-        yield (PAIR if name in PAIR.c else QUESTION).c[name]
+        column = (PAIR if name in PAIR.c else QUESTION).c[name]
+        # A run of one build was held against what its scenario expects.
+        alone = (column == "", EXPECTED)
+        yield case(alone, else_=column).label(name) if name == "baseline" else column
 
 
 def every_verdict(last: int) -> Select[Any]:

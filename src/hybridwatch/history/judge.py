@@ -45,6 +45,11 @@ class Judged:
     report: Report
 
     @property
+    def is_alone(self) -> bool:
+        """Whether there is but one side, held against what its scenario expects."""
+        return self.baseline is self.contender
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """Every number besides the records that the report hangs on."""
         return parameters_of(

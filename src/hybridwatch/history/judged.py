@@ -15,7 +15,8 @@ from hybridwatch.record.role import Role
 from hybridwatch.triage import Judged, Question
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
-_NEWS: Final = [role.value for role in Role if role not in ON_PURPOSE]
+_NEWS: Final = ["", *(role.value for role in Role if role not in ON_PURPOSE)]
+"""Runs of one build have no role."""
 _TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
 
 

@@ -28,6 +28,11 @@ def is_duet(phases: Collection[Phase]) -> bool:
     return set(phases) == {Phase.DUET}
 
 
+def can_be_duet(sides: Sequence[BuildRequest]) -> bool:
+    """Whether these builds can: two that compute on a CPU."""
+    return len(sides) == 2 and all(side.spec.accelerator == "cpu" for side in sides)
+
+
 def require_duet(sides: Sequence[BuildRequest], phases: Collection[Phase]) -> None:
     """Refuse a duet that cannot be one.
 
@@ -41,7 +46,7 @@ def require_duet(sides: Sequence[BuildRequest], phases: Collection[Phase]) -> No
             "phase duet: its engines share one processor, so it is measured alone; found "
             f"{', '.join(others)} beside it"
         )
-    if len(sides) != 2 or any(side.spec.accelerator != "cpu" for side in sides):
+    if not can_be_duet(sides):
         found = ", ".join(f"{side.label} ({side.spec.accelerator})" for side in sides)
         raise BuildError(f"phase duet: expected two builds that compute on a CPU, found {found}")
 

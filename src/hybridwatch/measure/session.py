@@ -40,7 +40,7 @@ from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.process import require_wanted
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
-from hybridwatch.record.identity import EngineBuild, ScenarioRef
+from hybridwatch.record.identity import EngineBuild, Expected, ScenarioRef
 from hybridwatch.record.run import Failure, Phase, Run, Trial
 from hybridwatch.record.side_names import side_names
 from hybridwatch.scenario.digest import ref_fields
@@ -91,6 +91,7 @@ class SessionRequest:
         missing: Asked once the planned performance trials are made; without a budget. It may look
             at the machine, never at what was measured: rounds that go on until a number pleases
             prove nothing.
+        known_bad: Whether the contender is expected to fail, as a known-bad control.
     """
 
     scenario: Scenario
@@ -101,6 +102,7 @@ class SessionRequest:
     budget: Budget | None = None
     warmed: Collection[Phase] = TIMED_PHASES
     missing: Missing = none_missing
+    known_bad: bool = False
 
 
 def run_session(request: SessionRequest) -> Run:
@@ -275,6 +277,7 @@ class Session:
 
     def _begun(self, builds: tuple[EngineBuild, ...]) -> Run:
         """The run before its first trial."""
+        expect = self.request.scenario.expect
         return Run(
             id=secrets.token_hex(4),
             started_at=self._started,
@@ -284,6 +287,8 @@ class Session:
             testbed=self._testbed,
             builds=builds,
             trials=(),
+            known_bad=self.request.known_bad,
+            expected=Expected(dict(expect.exactly), dict(expect.at_least)),
         )
 
     def _block(self, bench: Bench, number: int, goal: int) -> tuple[Trial, ...]:

@@ -141,8 +141,9 @@ Hertz: TypeAlias = Annotated[float, Field(gt=0, le=_PER_SECOND)]
 PerSecond: TypeAlias = Annotated[float, Field(gt=0, le=_PER_SECOND)]
 Watts: TypeAlias = Annotated[float, Field(ge=0, le=_WATTS)]
 Celsius: TypeAlias = Annotated[float, Field(ge=_ABSOLUTE_ZERO, le=_CELSIUS)]
+Value: TypeAlias = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Values: TypeAlias = Annotated[
-    tuple[Annotated[float, Field(ge=-LARGEST, le=LARGEST)], ...],
+    tuple[Value, ...],
     Field(max_length=MOST_VALUES),
     AfterValidator(_not_tiny),
 ]

@@ -116,6 +116,19 @@ class ScenarioRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """What the scenario, as it was measured, expects of a healthy engine.
+
+    Attributes:
+        exactly: Metric to its only right value.
+        at_least: Metric to its lower bound; of answers the share of right ones.
+    """
+
+    exactly: Mapping[str, float]
+    at_least: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Harness:
     """The hybridwatch that measured.
 

@@ -1,7 +1,8 @@
-"""What a run of two engines is for, decided by the engines alone.
+"""What a run of two engines is for.
 
 A suite that sees proves it on engines that are bad on purpose, and on two that are equal. What
-such runs show is no news about a build.
+such runs show is no news about a build. Whether a fix was taken out on purpose is said by whoever
+measured, and is in the record; of records that do not say it the engines decide.
 """
 
 import re
@@ -46,9 +47,16 @@ class Role(Enum):
     """One engine against itself: the suite must see nothing."""
 
 
-def role_of(baseline: Engine, contender: Engine) -> Role:
-    """Say what a run of two engines is for."""
-    if is_known_bad(baseline, contender):
+def role_of(baseline: Engine, contender: Engine, known_bad: bool | None = None) -> Role:
+    """Say what a run of two engines is for.
+
+    Args:
+        baseline: The first engine.
+        contender: The second.
+        known_bad: Whether whoever measured them says that it is a known-bad control; ``None``
+            where the record does not say.
+    """
+    if known_bad is not False and is_known_bad(baseline, contender):
         return Role.KNOWN_BAD
     if planted_in(contender):
         return Role.PLANTED

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
 from hybridwatch.record.completion import Completion
-from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
+from hybridwatch.record.identity import EngineBuild, Expected, Harness, ScenarioRef, Testbed
 
 
 class Phase(Enum):
@@ -323,6 +323,10 @@ class Run:
         looks: Set when trials were added until the run was decided.
         source: Set when another tool measured and its file was ingested. ``harness`` then is
             that tool.
+        known_bad: Whether it was measured as a known-bad control, ``run --known-bad``, so that its
+            contender is expected to fail. ``None`` where the record does not say: made before it
+            was kept, or ingested.
+        expected: What its scenario expects; ``None`` likewise.
         sha256: Digest of the record that it was read from, checked. ``None`` when that has none
             (schema version 1), and for a run that was not read from a record. Two runs that say
             the same are equal whatever it is.
@@ -338,6 +342,8 @@ class Run:
     trials: tuple[Trial, ...]
     looks: Looks | None = None
     source: Source | None = None
+    known_bad: bool | None = None
+    expected: Expected | None = None
     sha256: str | None = field(default=None, compare=False)
 
     def measured(self, side: int) -> Iterator[Trial]:

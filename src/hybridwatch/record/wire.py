@@ -34,11 +34,19 @@ from hybridwatch.record.bounds import (
     Seconds,
     Share,
     Text,
+    Value,
     Watts,
     Whole,
 )
 from hybridwatch.record.completion import Completion
-from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
+from hybridwatch.record.identity import (
+    EngineBuild,
+    Expected,
+    FixState,
+    Harness,
+    ScenarioRef,
+    Testbed,
+)
 from hybridwatch.record.run import (
     Answer,
     CallSite,
@@ -75,6 +83,11 @@ class _Scenario(_Wire):
     version: Whole
     digest: Name
     fix: Name
+
+
+class _Expected(_Wire):
+    exactly: Annotated[dict[KnownMetric, Value], FEW]
+    at_least: Annotated[dict[KnownMetric, Value], FEW]
 
 
 class _Testbed(_Wire):
@@ -325,6 +338,8 @@ class WireRecord(_Wire):
     trials: Annotated[tuple[_Trial, ...], Field(max_length=MOST_TRIALS)]
     looks: _Looks | None = Field(default=None, exclude_if=is_absent)
     source: _Source | None = Field(default=None, exclude_if=is_absent)
+    known_bad: bool | None = Field(default=None, exclude_if=is_absent)
+    expected: _Expected | None = Field(default=None, exclude_if=is_absent)
     bulk: WireBulk | None = None
 
     def to_run(self) -> Run:
@@ -340,5 +355,7 @@ class WireRecord(_Wire):
             trials=tuple(t.to_trial() for t in self.trials),
             looks=Looks(**vars(self.looks)) if self.looks else None,
             source=Source(**vars(self.source)) if self.source else None,
+            known_bad=self.known_bad,
+            expected=Expected(**vars(self.expected)) if self.expected else None,
             sha256=self.sha256,
         )

@@ -195,7 +195,7 @@ def test_values_that_are_no_numbers_are_left_out_and_told() -> None:
         (3.0, 0.0, Verdict.IMPROVEMENT, -3.0),
         (3.0, 4.0, Verdict.REGRESSION, 1.0),
         (0.0, 0.0, Verdict.EQUIVALENT, 0.0),
-        (5.0, 5.0, Verdict.EQUIVALENT, 0.0),
+        (5.0, 5.0, Verdict.INCONCLUSIVE, 0.0),
     ],
 )
 def test_one_trial_decides_a_contract(baseline, contender, verdict, effect) -> None:
@@ -451,7 +451,7 @@ def test_two_runs_are_compared_with_the_doubts_that_two_runs_deserve() -> None:
 
 def test_one_build_or_no_such_side_is_an_error() -> None:
     run = a_run({"tpot": noisy(1.0)})
-    with pytest.raises(ComparisonError, match=r"1 build\(s\), expected 2"):
+    with pytest.raises(ComparisonError, match="one side alone cannot be compared"):
         report_of(run)
     with pytest.raises(ComparisonError, match="no side 1"):
         report_between(OneSide(run, 0), OneSide(run, 1))

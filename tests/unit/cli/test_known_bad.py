@@ -42,6 +42,16 @@ def test_a_gate_passes_a_bug_that_was_caught(call, store, words) -> None:
 
 
 @pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
+def test_two_builds_that_were_named_are_compared_whatever_their_labels_lack(
+    call, store, words
+) -> None:
+    store(GOOD, BAD, known_bad=False)
+    answer = call(*words)
+    assert answer.exit_code == 1
+    assert answer.output.splitlines()[-1].startswith("fail: A contract broke")
+
+
+@pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
 @pytest.mark.parametrize(
     ("sides", "said"),
     [((GOOD, GOOD), "0 of 1 bug caught"), ((BAD, {PADDED: (9.0,)}), "engine NOT clean")],
@@ -128,6 +138,6 @@ def test_a_folder_of_controls_and_looks_at_releases_tries_the_suite_alone(
         store(GOOD, id=f"3333333{number}", builds=(NEWER,), started_at=LATELY)
     answer = call("gate", "--policy", str(policy))
     assert answer.exit_code == 0, answer.output
-    assert "no baseline for run of one build: " in answer.output
+    assert "no baseline for run of one build, so its times are not judged: " in answer.output
     last = answer.output.splitlines()[-1]
-    assert last == "pass with 1 warning: 2 of 2 bugs caught, the healthy engine clean."
+    assert last.endswith("Controls: 2 of 2 bugs caught, the healthy engine clean.")

@@ -108,7 +108,6 @@ def test_a_side_of_a_record_of_two_is_chosen_by_its_number(call, stored) -> None
     ("words", "told"),
     [
         (("aaaaaaaa", "aaaaaaaa"), "add the side: #0 is cpu-0.27.1"),
-        (("aaaaaaaa#0",), "one side alone"),
         (("aaaaaaaa#7", "aaaaaaaa#0"), "expected 0 or 1 after #, found '7'"),
         (("a", "b", "c"), "expected one record or two, found 3"),
         (("no/such.json",), "no such record"),
@@ -123,6 +122,15 @@ def test_wrong_calls_are_one_line_and_status_2(call, stored, verb, words, told) 
     assert answer.stderr.startswith("hybridwatch: ")
     assert told in answer.stderr
     assert answer.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ["compare", "gate", "comment"])
+def test_times_of_one_side_alone_cannot_be_judged(call, stored, verb) -> None:
+    stored({"ttft": (0.1, 0.2)}, run_id="aaaaaaaa")
+    answer = call(verb, "aaaaaaaa", *(["--dry-run"] if verb == "comment" else []))
+    assert answer.exit_code == 2
+    assert "one side alone cannot be compared" in answer.stderr
+    assert "pins no baseline for smoke/padded-graph-rows" in answer.stderr
 
 
 @pytest.mark.parametrize("verb", ["compare", "explain", "gate"])
@@ -273,7 +281,7 @@ def test_a_gate_over_a_folder_names_what_it_cannot_judge(call, stored, tmp_path)
     (record.parent / "20260301T120000Z-x-2222.json").write_text("{")
     answer = call("gate", "--policy", str(policy))
     assert answer.exit_code == 1
-    assert "no baseline: run 1f0a9c3e: one side alone cannot be compared" in answer.output
+    assert "no baseline for run of one build, so its times are not judged: 1f0a9c3e" in answer.output
     assert "20260301T120000Z-x-2222.json: cannot be read" in answer.output
 
 

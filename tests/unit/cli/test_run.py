@@ -18,7 +18,7 @@ from hybridwatch.errors import BuildError, EngineError, MeasurementError, Scenar
 from hybridwatch.measure import gpus, machine_state, session
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.station import Station
-from hybridwatch.record.run import Looks, Phase, Run
+from hybridwatch.record.run import Looks, Phase, Run, Sample
 from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.checkout import make_checkout
 from tests.made_up_engines import TIMED, BadMachine, ControlBench, Machine, MadeUpBench
@@ -144,6 +144,36 @@ def test_a_duet_of_one_is_refused(checkout, monkeypatch):
     result = call(checkout, Machine(), *words, monkeypatch=monkeypatch)
     assert "expected two builds that compute on a CPU, found tiny-1.0 (cpu)" in result.output
     assert result.exit_code == 2
+
+
+class UnevenMachine(Machine):
+    """Its clock and its engine's work scatter from trial to trial."""
+
+    def kernel_seconds(self) -> tuple[float, ...]:
+        return (0.01 * float(self._rng.lognormal(0.0, 0.3)),) * 3
+
+    def measure(self, phase: Phase, station: Station) -> Measured:
+        measured = super().measure(phase, station)
+        if phase is not Phase.PERFORMANCE:
+            return measured
+        work = Sample("engine_cpu_time", (0.01 * float(self._rng.lognormal(0.0, 0.3)),))
+        return Measured((*measured.samples, work))
+
+
+@pytest.mark.parametrize(
+    ("words", "phases"),
+    [((), [Phase.PERFORMANCE, Phase.DUET]), (("--trials", "7"), [Phase.PERFORMANCE])],
+)
+def test_a_restless_machine_that_leaves_the_work_open_goes_to_a_duet(
+    checkout, monkeypatch, words, phases
+):
+    machine = UnevenMachine(slower=0.1)
+    monkeypatch.setattr(machine_state, "kernel_seconds", machine.kernel_seconds)
+    result = call(checkout, machine, *TWO, *words, monkeypatch=monkeypatch)
+    runs = [read_run(record) for record in list_records(checkout / "results")]
+    measured = {phase for run in runs for phase in {trial.phase for trial in run.trials}}
+    assert [phase for phase in Phase if phase in measured & {*phases, Phase.DUET}] == phases
+    assert ("a duet tells" in result.output) is (Phase.DUET in phases)
 
 
 def test_trials_set_the_first_look(checkout, monkeypatch):
@@ -336,7 +366,10 @@ def controlled(checkout: Path, monkeypatch: Any, *, blind: bool = False) -> Resu
     monkeypatch.chdir(checkout)
     monkeypatch.setattr(session, "Bench", ControlBench)
     monkeypatch.setattr(session, "measure", BadMachine(blind=blind).measure)
-    return CliRunner().invoke(cli, ["run", "smoke/padded", "smoke", *TWO])
+    # As on a GPU, which has no room for the engines of several scenarios.
+    monkeypatch.setattr(verb.RunOptions, "by_phase", False)
+    words = ("--known-bad", "--build", "tiny-1.0")
+    return CliRunner().invoke(cli, ["run", "smoke/padded", "smoke", *words])
 
 
 def test_several_scenarios_end_with_one_screen(checkout, monkeypatch):
@@ -352,7 +385,7 @@ def test_several_scenarios_end_with_one_screen(checkout, monkeypatch):
     ]
     assert "2 of 2 bugs caught, the healthy engine clean." in screen
     assert "Bad news" not in result.output
-    assert "[1/2] smoke/padded: tiny-1.0 against tiny-1.0" in lines
+    assert "[1/2] smoke/padded: tiny-1.0 against tiny-1.0~padded-rows-prefilling" in lines
 
 
 def test_what_comes_next_works_as_printed(checkout, monkeypatch):

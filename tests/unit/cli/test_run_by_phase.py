@@ -268,6 +268,15 @@ def test_two_builds_without_a_known_bug_are_measured_scenario_by_scenario(checko
     CliRunner().invoke(cli, words)
     assert [name for name, _ in groupby(machine.scenarios)] == SCENARIOS
     assert {counts(run)[Phase.PERFORMANCE] for run in runs_in(checkout)} == {7}
+    assert [run.known_bad for run in runs_in(checkout)] == [False, False]
+
+
+def test_a_record_says_that_it_is_a_control_and_what_was_expected(checkout, monkeypatch):
+    call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    for run in runs_in(checkout):
+        assert run.known_bad is True
+        assert run.expected is not None
+        assert run.expected.exactly["contract.padded_rows_prefilling"] == 0
 
 
 def test_a_terminal_has_a_line_for_each_scenario() -> None:

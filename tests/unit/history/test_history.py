@@ -6,6 +6,7 @@ from statistics import median
 
 import pytest
 
+from hybridwatch.analysis.alone import EXPECTED
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.stamps import stamp_of
@@ -169,9 +170,9 @@ def test_a_record_is_an_entry_without_its_answers_until_it_breaks(tmp_path: Path
     assert isinstance(entry_of(path), Broken)
 
 
-def test_single_build_record_is_an_entry_that_says_why_it_has_no_verdict(tmp_path: Path) -> None:
+def test_single_build_record_is_judged_by_what_its_scenario_expects(tmp_path: Path) -> None:
     path = write_run(tmp_path, single().run)
     found = entry_of(path)
     assert isinstance(found, Entry)
-    assert found.report is None
-    assert "expected 2" in found.trouble
+    assert found.report is not None
+    assert found.report.baseline.build.label == EXPECTED

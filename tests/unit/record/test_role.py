@@ -44,6 +44,14 @@ def test_engines_tell_what_their_run_is_for(baseline, contender, role) -> None:
     assert is_known_bad(baseline, contender) is (role is Role.KNOWN_BAD)
 
 
+@pytest.mark.parametrize(
+    ("known_bad", "role"),
+    [(True, Role.KNOWN_BAD), (None, Role.KNOWN_BAD), (False, Role.COMPARISON)],
+)
+def test_a_label_that_lacks_a_fix_is_no_control_if_the_record_says_so(known_bad, role) -> None:
+    assert role_of(BASELINE, CONTENDER, known_bad) is role
+
+
 def test_every_lost_fix_is_named() -> None:
     states = {"b": FixState.PRESENT, "a": FixState.APPLIED, "c": FixState.LACKING}
     before = a_build(fixes={**states, "d": FixState.PRESENT})

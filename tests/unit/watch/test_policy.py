@@ -8,6 +8,7 @@ import pytest
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.errors import PolicyError
 from hybridwatch.metric import metric_of
+from hybridwatch.metric.catalogue import METRICS
 from hybridwatch.scenario.load import find
 from hybridwatch.watch.policy import DEFAULT, load_policy
 
@@ -132,3 +133,12 @@ def test_our_own_policy_names_scenarios_that_are_there_and_guards_what_matters()
     assert told.action_for("reported/x", metric_of("accuracy.recall")) is Action.BLOCK
     assert told.action_for("reported/x", metric_of("ttft")) is Action.WATCH
     assert told.action_for("curated/x", metric_of("itl")) is Action.WARN
+
+
+@pytest.mark.parametrize(
+    "metric", [*METRICS, metric_of("accuracy.recall"), metric_of("contract.x")]
+)
+def test_of_every_metric_the_policy_of_the_checkout_tells_at_least(metric) -> None:
+    action = load_policy(ROOT / DEFAULT).action_for("smoke/dummy-run", metric)
+    decides = not metric.kind.has_noise or metric.id.startswith("duet_")
+    assert action is Action.BLOCK if decides else action is not Action.WATCH
