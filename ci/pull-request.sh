@@ -5,9 +5,12 @@
 #   PULL_REQUEST   its number
 #   BASELINE       engine build, BUILD~fix and BUILD+fix too    [cpu-0.27.1]
 #   CONTENDER      the pull request's                           [BASELINE: an A/A comparison]
+#   SOURCE         instead of both: a checkout of vLLM at the pull request, with tags, or a wheel of it;
+#                  the release that it comes from is the baseline
 #   SCENARIOS      ids and groups, as `expected` in gate.toml   [smoke]
 # Leaves bundle/records and bundle/pull-request.txt.
 set -euo pipefail
+source=${SOURCE:+$(realpath "$SOURCE")}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 : "${PULL_REQUEST:?the number of the pull request}"
@@ -19,7 +22,11 @@ rm -rf bundle
 mkdir bundle
 echo "$PULL_REQUEST" >bundle/pull-request.txt
 # A failed trial (status 1) is a finding, which the gate and the comment tell.
-.venv/bin/hybridwatch run "${scenarios[@]}" --build "$baseline" --build "$contender" \
-    --results bundle || test $? -eq 1
+if [[ $source ]]; then
+    .venv/bin/hybridwatch try "$source" "${scenarios[@]}" --results bundle || test $? -eq 1
+else
+    .venv/bin/hybridwatch run "${scenarios[@]}" --build "$baseline" --build "$contender" \
+        --results bundle || test $? -eq 1
+fi
 # In GitHub Actions with annotations, which no record can forge.
 .venv/bin/hybridwatch gate --results bundle ${GITHUB_ACTIONS:+--github}

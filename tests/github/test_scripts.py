@@ -126,7 +126,7 @@ from hybridwatch.store import write_run
 from tests.builders import LATELY, a_comparison
 said = Path("said.txt")
 said.write_text((said.read_text() if said.exists() else "") + " ".join(sys.argv[1:]) + "\\n")
-if sys.argv[1] == "run":
+if sys.argv[1] in ("run", "try"):
     write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=LATELY))
     (Path("bundle") / "verdicts").mkdir()
     sys.exit({status})
@@ -163,6 +163,30 @@ def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) ->
     run, *rest = (tmp_path / "said.txt").read_text().splitlines()
     assert run == "run smoke a/b --build cpu-0.27.1 --build cpu-0.27.1+x --results bundle"
     assert rest == gates
+
+
+def test_the_recipe_for_a_fork_measures_its_checkout(tmp_path) -> None:
+    """What docs/ci.md says, in a fork's workspace with a copy as above beside its code."""
+    page = (ROOT / "docs" / "ci.md").read_text()
+    recipe = page.partition("   ```yaml\n   - run: ")[2].partition("   ```")[0]
+    assert len(recipe.splitlines()) == 3
+    (line,) = [line for line in recipe.splitlines() if "pull-request.sh" in line]
+    script = tmp_path / "hybridwatch" / "ci" / "pull-request.sh"
+    script.parent.mkdir(parents=True)
+    shutil.copy(ROOT / "ci" / "pull-request.sh", script)
+    verb = tmp_path / "hybridwatch" / ".venv" / "bin" / "hybridwatch"
+    verb.parent.mkdir(parents=True)
+    facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}
+    verb.write_text(MEASURE.format(status=1, **facts))
+    verb.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-c", line.partition("run: ")[2]],
+        env=os.environ | {"PULL_REQUEST": "7", "GITHUB_ACTIONS": ""}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = (tmp_path / "hybridwatch" / "said.txt").read_text().splitlines()
+    assert said == [f"try {tmp_path} smoke --results bundle", "gate --results bundle"]
 
 
 WORKFLOWS: Final = ROOT / ".github" / "workflows"

@@ -12,6 +12,9 @@ from click.testing import CliRunner
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.main import VERBS, cli
 from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.store import read_examples
+from hybridwatch.store.examples import EXAMPLES
+from hybridwatch.store.layout import run_id_of
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,7 +39,10 @@ FOR_ENGINES = {
     "dashboard",
     "serve",
 }
-FOR_OTHERS_FILES = {"FILE.csv", "WORKLOAD.yaml", "FOLDER"}
+READING = {"records", "compare", "explain", "gate"}
+SHORT = [f"{PROGRAM}{span}" for span in SPANS if span.partition(" ")[0] in READING]
+"""Second commands of a row, which leave the program's name out."""
+FOR_OTHERS_FILES = {"FILE.csv", "WORKLOAD.yaml", "FOLDER", "RUN"}
 
 
 def is_for_a_fresh_clone(command: str) -> bool:
@@ -44,7 +50,7 @@ def is_for_a_fresh_clone(command: str) -> bool:
     return words[1] not in FOR_ENGINES and not FOR_OTHERS_FILES & set(words)
 
 
-HERE = [command for command in COMMANDS if is_for_a_fresh_clone(command)]
+HERE = [command for command in (*COMMANDS, *SHORT) if is_for_a_fresh_clone(command)]
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +58,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The committed records and policy, and nothing that was ever stored beside them."""
     folder: Path = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "results" / "records", folder / "results" / "records")
+    shutil.copy(ROOT / "results" / EXAMPLES, folder / "results")
     (folder / "ci").symlink_to(ROOT / "ci")
     return folder
 
@@ -73,6 +80,21 @@ def test_every_command_answers(clone, monkeypatch, subtests) -> None:
                 assert answer.exit_code in {0, 1}, answer.output
                 assert isinstance(answer.exception, SystemExit | None), answer.exception
                 said = answer.stdout
+
+
+def test_what_is_shipped_passes_the_gate_whatever_its_age(clone, monkeypatch) -> None:
+    monkeypatch.chdir(clone)
+    answer = CliRunner().invoke(cli, ["gate"])
+    assert answer.exit_code == 0, answer.output
+    assert "bugs caught" in answer.output
+
+
+def test_every_run_of_the_repository_is_an_example() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "results/records"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    records = {Path(name) for name in listed.stdout.splitlines() if name.endswith(".json")}
+    assert {run_id_of(path) for path in records} == read_examples(ROOT / "results")
 
 
 def test_readme_is_short() -> None:

@@ -57,14 +57,20 @@ class Blindness:
         return max(known) if known and len(known) == len(needed) else None
 
 
-def blindness_of(reports: tuple[Report, ...], policy: Policy) -> Blindness:
-    """Find what could not have been seen of all that can stop a change."""
+def blindness_of(reports: tuple[Report, ...], policy: Policy, beyond: float = FAR) -> Blindness:
+    """Find what could not have been seen of all that can stop a change.
+
+    Args:
+        reports: Of the change.
+        policy: What can stop it.
+        beyond: Times its margin up to which a change may stay unseen.
+    """
     stopping = [
         BlindSpot(report, comparison)
         for report in reports
         for comparison in _stopping(report, policy)
     ]
-    blind = [spot for spot in stopping if _is_blind(spot.comparison)]
+    blind = [spot for spot in stopping if _is_blind(spot.comparison, beyond)]
     ordered = sorted(blind, key=lambda spot: (spot.reach is None, spot.reach or 0.0))
     return Blindness(tuple(ordered), len(stopping))
 
@@ -88,11 +94,11 @@ def _is_repeated(metric: Metric) -> bool:
     return metric.kind.has_noise
 
 
-def _is_blind(comparison: Comparison) -> bool:
+def _is_blind(comparison: Comparison, beyond: float) -> bool:
     if comparison.verdict is not Verdict.INCONCLUSIVE:
         return False
     reach = comparison.minimum_detectable_effect
     if reach is None:
         # Without any spread nothing can be computed; sides that are all alike hide nothing.
         return comparison.effect != 0.0
-    return reach > FAR * max(comparison.metric.margin, LEAST_MARGIN)
+    return reach > beyond * max(comparison.metric.margin, LEAST_MARGIN)

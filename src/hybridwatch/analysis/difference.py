@@ -1,16 +1,22 @@
 """What differs between two sides besides the label of the build: the suspects of a change."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import FailedTrial
-from hybridwatch.record.identity import EngineBuild
+from hybridwatch.record.identity import EngineBuild, FixState
+from hybridwatch.scenario.fixes import CATALOGUE
 
 _ABSENT = "unset"
 _UNKNOWN = "not recorded"
 _NAMED = 3
 """Patched files that are named; more are counted."""
+_READ: Final = frozenset({FixState.PRESENT, FixState.LACKING, FixState.NOT_APPLICABLE})
+"""States that a probe has read from the code, and nobody has switched."""
+_FILE: Final = re.compile(r"[\w/]+\.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +48,7 @@ def differences_between(baseline: OneSide, contender: OneSide) -> tuple[str, ...
 def facts_between(baseline: OneSide, contender: OneSide) -> Iterator[Fact]:
     """Yield what is known of both sides' engines and machines, whether or not it differs."""
     left, right = baseline.build, contender.build
-    old_fixes = {fix: state.value for fix, state in left.fixes.items()}
-    new_fixes = {fix: state.value for fix, state in right.fixes.items()}
-    yield from _together("fix ", old_fixes, new_fixes)
+    yield from _together("fix ", _fixes(left, right), _fixes(right, left))
     yield from _together("flag ", left.flags, right.flags)
     for name in ("release", "distribution", "accelerator"):
         yield Fact(name, getattr(left, name), getattr(right, name))
@@ -77,6 +81,30 @@ def failed_trials_of(baseline: OneSide, contender: OneSide) -> tuple[FailedTrial
         for trial in side.run.failed(side.index)
         if trial.failure is not None
     )
+
+
+def _fixes(build: EngineBuild, other: EngineBuild) -> dict[str, str]:
+    """Say where each fix stands in an engine.
+
+    Of one release two readings can only differ where the code that decides was edited. The probe
+    does not know those lines, and its guess is nothing to accuse a build of.
+    """
+    return {
+        fix: f"unknown, changed in {_edited(build, fix)}"
+        if build.changed_files
+        and build.release == other.release
+        and {state, other.fixes.get(fix, state)} <= _READ
+        and state is not other.fixes.get(fix, state)
+        else state.value
+        for fix, state in build.fixes.items()
+    }
+
+
+def _edited(build: EngineBuild, fix: str) -> str:
+    """Name the edited files that decide about a fix; all that were edited where none is known."""
+    target = CATALOGUE[fix].target if fix in CATALOGUE else ""
+    named = [file for file in _FILE.findall(target) if file in (build.changed_files or ())]
+    return ", ".join(dict.fromkeys(named)) or _patched(build)
 
 
 def _together(prefix: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Fact]:

@@ -125,6 +125,8 @@ class Ladder:
 
     def _descend(self, found: Descent) -> None:
         for rung in self._rungs(found):
+            if not found.findings:
+                self.workshop.require(rung)
             self.say(f"{rung.name}: {rung.last} between {_span(rung.ends)}")
             try:
                 finding = self.hunt.search(rung)

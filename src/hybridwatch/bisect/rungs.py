@@ -1,6 +1,5 @@
 """Lists what lies between two ends: releases, commits, or the files in which two builds differ."""
 
-import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +12,7 @@ from hybridwatch.bisect.candidate import Candidate, Rung
 from hybridwatch.bisect.mixture import changed_files, mixture
 from hybridwatch.engine.builds import BuildSpec, load_builds, parse_label
 from hybridwatch.engine.check import check_build
+from hybridwatch.engine.code_tree import require_syntax
 from hybridwatch.engine.commits import (
     PACKAGE,
     Commit,
@@ -69,6 +69,31 @@ class Workshop:
     search: str = ""
     made: list[str] = field(default_factory=list)
 
+    def require(self, rung: Rung) -> None:
+        """Have both ends of a list before anything is measured, and say what will be left out.
+
+        Raises:
+            BuildError: An end cannot be had; of builds every one that is not installed is named.
+        """
+        if rung.name == "commits":
+            for end in rung.ends:
+                end.make()
+            return
+        labels = [one.key.partition(" ")[0] for one in rung.candidates]
+        specs = [parse_label(label, self.home).spec for label in labels]
+        missing = {one.name: one for one in specs if state(one) is not State.INSTALLED}
+        ends = [name for name in missing if name in {specs[0].name, specs[-1].name}]
+        made_by = "".join(f"\n  {one.made_by}" for one in missing.values())
+        if ends and not self.installs:
+            raise BuildError(
+                f"{' and '.join(ends)}: expected both ends to be installed before anything is "
+                f"measured; --install installs what is needed, or:{made_by}"
+            )
+        for name in ends:
+            install(missing.pop(name), say=self.say)
+        if missing and not self.installs:
+            self.say(f"left out, since not installed; --install installs what is needed:{made_by}")
+
     def release(self, spec: BuildSpec) -> str:
         """Have a release, and give its label.
 
@@ -104,7 +129,7 @@ class Workshop:
         """Name the build of a commit, whose Python has to be readable."""
         assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
         for path, text in python_changes(self.repo, good, sha).items():
-            _require_syntax(path, text)
+            require_syntax(path, text)
         return self._name(sha[:_SHORT])
 
     def files(self, first: BuildSpec, last: BuildSpec, paths: Sequence[Path]) -> str:
@@ -240,11 +265,3 @@ def _key(label: str, home: Path) -> str:
     if not spec.origin:
         return label
     return f"{label} {check_build(spec).code_digest}"
-
-
-def _require_syntax(path: str, text: str) -> None:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise BuildError(f"{path}:{line}: Python cannot read it: {error}") from None

@@ -1,7 +1,7 @@
 """What is seen of several scenarios while they are measured stage by stage: a line for each."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -42,6 +42,7 @@ class Board:
         self._console = console
         self._scenarios = scenarios
         self._steps = 0
+        self._stages: tuple[int, ...] = ()
         self._clock = clock
         self._begin = clock()
         self._done = 0
@@ -50,16 +51,17 @@ class Board:
         self._doing = ""
 
     @contextmanager
-    def shown(self, steps: int) -> Iterator[None]:
+    def shown(self, steps: Sequence[Collection[Phase]]) -> Iterator[None]:
         """Keep the table in sight; it is gone afterwards.
 
         Args:
-            steps: How many there will be.
+            steps: What each measures.
         """
-        self._steps = steps
+        self._steps = len(steps)
+        self._stages = tuple(sorted({_stage(tuple(phases)) for phases in steps}))
         if not self._console.is_terminal:
             what = f"{plural(len(self._scenarios), 'scenario')}, both sides of each in turn"
-            self._console.print(f"{what}: {', then '.join(_NAMES)}", soft_wrap=True)
+            self._console.print(f"{what}: {', then '.join(self._names)}", soft_wrap=True)
             yield
             return
         with Live(
@@ -78,13 +80,14 @@ class Board:
         """Note that a step begins."""
         self._cells[scenario][_stage(phases)] = _UNDER_WAY
 
-    def end(self, scenario: int, phases: Sequence[Phase], found: Text) -> None:
+    def end(self, scenario: int, phases: Sequence[Phase], found: Text, news: Text) -> None:
         """Note what is known after a step.
 
         Args:
             scenario: Whose.
             phases: What it measured.
-            found: What all of the scenario shows so far.
+            found: What all of the scenario shows so far, for the table.
+            news: What this step has shown, for a log.
         """
         self._done += 1
         stage = _stage(phases)
@@ -93,7 +96,12 @@ class Board:
         if not self._console.is_terminal:
             place = f"[{self._done}/{self._steps}] {self._elapsed()}"
             line = as_text(f"{place} {self._scenarios[scenario]}, {_NAMES[stage]}: ")
-            self._console.print(line.append_text(found), soft_wrap=True)
+            self._console.print(line.append_text(news), soft_wrap=True)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """Of the stages that are measured."""
+        return tuple(_NAMES[stage] for stage in self._stages)
 
     def _elapsed(self) -> str:
         minutes, seconds = divmod(int(self._clock() - self._begin), _MINUTE)
@@ -102,11 +110,12 @@ class Board:
     def drawn(self) -> Table:
         """Draw the table as it stands."""
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-        for name in ("scenario", *_NAMES):
+        for name in ("scenario", *self._names):
             table.add_column(name, no_wrap=True)
         table.add_column("found", no_wrap=True, overflow="ellipsis")
         for scenario, cells, found in zip(self._scenarios, self._cells, self._found, strict=True):
-            table.add_row(Text(one_line(scenario)), *map(Text, cells), found)
+            shown = (Text(cells[stage]) for stage in self._stages)
+            table.add_row(Text(one_line(scenario)), *shown, found)
         table.caption = as_text(f"{self._elapsed()} {self._doing}")
         table.caption_justify = "left"
         return table

@@ -2,16 +2,17 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from rich.text import Text
 
 from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.subject import phase_of
 from hybridwatch.cli.board import Board
 from hybridwatch.cli.known_bad import known_bad_in
-from hybridwatch.cli.outcome import Outcome, keep, summary_of
+from hybridwatch.cli.outcome import Outcome, summary_of
+from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import BuildRequest
@@ -23,7 +24,6 @@ from hybridwatch.measure.session import Missing, SessionRequest, Tell, none_miss
 from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.store import write_run
 
 Plan = tuple[Scenario, tuple[BuildRequest, ...]]
 """A scenario and its two sides."""
@@ -46,19 +46,24 @@ class Measured:
     known_bad: bool = False
 
     def requested(
-        self, plan: Plan, models: Path, tell: Tell, budget: Budget | None = None
+        self,
+        plan: Plan,
+        tell: Tell,
+        budget: Budget | None = None,
+        earlier: Run | None = None,
     ) -> SessionRequest:
-        """Request a session of one scenario."""
+        """Request a session of one scenario, to go on with an earlier run where there is one."""
         scenario, sides = plan
         return SessionRequest(
             scenario,
             sides,
-            models,
+            home() / "models",
             tell,
             self.phases,
             budget,
             self.warmed,
             self.missing,
+            earlier,
             self.known_bad,
         )
 
@@ -75,19 +80,19 @@ class Losses(Protocol):
 
 def measure_by_phase(
     plans: Sequence[Plan],
-    results: Path,
+    records: RunRecords,
     console: Console,
     losses: Losses,
     measured: Measured = EVERYTHING,
-) -> list[Outcome]:
-    """Measure scenarios of two sides each, and store every run as soon as it is whole.
+) -> None:
+    """Measure scenarios, and store every run as soon as it is whole.
 
-    After a stop the runs that have a whole phase are stored as well, with a failed trial for each
+    After a stop the runs that have a whole round are stored as well, with a failed trial for each
     phase that they lack.
 
     Args:
         plans: What to measure.
-        results: Folder that gets the records.
+        records: Stores it, and knows what an earlier call has measured of it.
         console: Shows how far it is.
         losses: Takes in the scenarios whose engine does not come up.
         measured: Which phases, and which of them begin with a warm-up.
@@ -96,13 +101,14 @@ def measure_by_phase(
         KeyboardInterrupt: A stop was requested.
     """
     board = Board(console, [scenario.id for scenario, _ in plans])
-    models = home() / "models"
-    requests = [measured.requested(plan, models, board.tell) for plan in plans]
-    outcomes: dict[int, Outcome] = {}
+    requests = [
+        measured.requested(plan, board.tell, earlier=records.stopped(plan[0])) for plan in plans
+    ]
+    stored: set[int] = set()
     with (
         Relay(requests) as relay,
-        _kept_when_stopped(relay, plans, outcomes, results),
-        board.shown(len(relay.steps)),
+        _kept_when_stopped(relay, plans, stored, records),
+        board.shown([step.phases for step in relay.steps]),
     ):
         for step in relay.steps:
             at = step.session
@@ -111,31 +117,46 @@ def measure_by_phase(
             board.begin(at, step.phases)
             with losses.of(plans[at][0]):
                 run = relay.make(step)
-                board.end(at, step.phases, _found(run))
+                board.end(at, step.phases, *_found(run, step.phases))
                 if relay.is_over(at):
-                    outcomes[at] = keep(plans[at][0], run, results)
-    return [outcomes[at] for at in sorted(outcomes)]
+                    stored.add(at)
+                    records.keep(plans[at][0], run)
 
 
-def _found(run: Run) -> Text:
+def _found(run: Run, phases: Collection[Phase]) -> tuple[Text, Text]:
+    """Say what all of a run shows so far, and what some phases of it alone have shown."""
     report = report_of(run) if len(run.builds) > 1 else None
-    control = None if report is None else known_bad_in(report)
-    word, style, by = summary_of(run, report, control)
+    own = replace(run, trials=tuple(one for one in run.trials if one.phase in phases))
+    if report is None:
+        return _text(*summary_of(run, None, None)), _text(*summary_of(own, None, None))
+    control = known_bad_in(report)
+    everything = _text(*summary_of(run, report, control))
+    by = [] if control is None else [c for c in control.by if phase_of(c.metric) in phases]
+    news = tuple(c for c in report.comparisons if phase_of(c.metric) in phases)
+    # That a bug is not seen here says nothing: another phase may be there to see it.
+    seen = replace(control, by=tuple(by)) if control is not None and by else None
+    return everything, _text(*summary_of(own, replace(report, comparisons=news), seen))
+
+
+def _text(word: str, style: str, by: str) -> Text:
     return Text(visible(f"{word}{by and f': {by}'}"), style=style)
 
 
 @contextmanager
 def _kept_when_stopped(
-    relay: Relay, plans: Sequence[Plan], outcomes: dict[int, Outcome], results: Path
+    relay: Relay, plans: Sequence[Plan], stored: Collection[int], records: RunRecords
 ) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
         console = Console(stderr=True)
         for at, (scenario, _) in enumerate(plans):
-            run = None if at in outcomes else relay.cut_short(at)
+            run = None if at in stored else relay.cut_short(at)
             if run is not None:
-                record = write_run(results, run)
-                text = f"{scenario.id}: stopped; what was measured is in {record}"
-                console.print(as_text(text), soft_wrap=True)
+                console.print(stopped_line(records.keep(scenario, run)), soft_wrap=True)
         raise
+
+
+def stopped_line(outcome: Outcome) -> Text:
+    """Say where lies what was measured of a scenario before a stop."""
+    return as_text(f"{outcome.scenario}: stopped; what was measured is in {outcome.path}")

@@ -7,6 +7,7 @@ reading verbs must work where the measuring libraries are not installed.
 import contextlib
 import gc
 import importlib
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final
@@ -17,6 +18,7 @@ from click.shell_completion import CompletionItem
 from hybridwatch.cli.streams import NOBODY_READS, unwritten, write_any_character
 from hybridwatch.errors import EngineError, HybridwatchError
 from hybridwatch.plain_text import visible
+from hybridwatch.shipped import is_checkout, shipped
 
 _INTERRUPTED: Final = 130
 """What shells expect of a command that Ctrl-C ended: 128 + SIGINT."""
@@ -62,6 +64,17 @@ VERBS: Final[Mapping[str, str]] = {
 _MODULES: Final[Mapping[str, str]] = {"try": "try_source"}
 """Modules that cannot have the name of their verb."""
 
+EXTRAS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("try", "bisect", "run", "controls", "oracle", "mutants", "fuzz", "engine", "gpu"),
+        "measure",
+    ),
+    **dict.fromkeys(("comment", "answer", "suspects"), "github"),
+    **dict.fromkeys(("serve", "token"), "api"),
+    **{verb: verb for verb in ("fleet", "nightly", "notify")},
+}
+"""The extra that brings what a verb imports; for all others that is ``dashboard``."""
+
 
 class _RefusalError(click.ClickException):
     """A failure shown in one line, or in several if several things are wrong."""
@@ -93,6 +106,12 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
+def _installing(extra: str) -> str:
+    """Write the command that adds an extra to this environment."""
+    words = ["-e", f"{shipped()}[{extra}]"] if is_checkout() else [f"hybridwatch[{extra}]"]
+    return shlex.join([sys.executable, "-m", "pip", "install", *words])
+
+
 class VerbGroup(click.Group):
     """A group that imports a verb's module when the verb is called."""
 
@@ -116,10 +135,19 @@ class VerbGroup(click.Group):
         except ModuleNotFoundError as error:
             raise HybridwatchError(
                 f"{cmd_name}: needs the Python module {error.name!r}, which is not installed here; "
-                "README.md names the extra that brings it"
+                f"run: {_installing(EXTRAS.get(cmd_name, 'dashboard'))}"
             ) from error
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a verb; click knows none that is like a wrong word, since none is loaded."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=VERBS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the verbs without loading any."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,10 +12,11 @@ import click
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.restless import blocks_missing, leaves_work_open
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
-from hybridwatch.cli.by_phase import Measured, Plan, measure_by_phase
+from hybridwatch.cli.by_phase import Measured, Plan, measure_by_phase, stopped_line
 from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_counts
-from hybridwatch.cli.outcome import Outcome, keep
+from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
+from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
@@ -53,6 +55,7 @@ class RunOptions:
         thorough: Whether a known-bad run makes every trial that its scenario counts.
         phases: Which phases; every one when there is none.
         staged: Whether phases are made one after the other of all scenarios, whatever the question.
+        resume: Whether to go on with the same call where it was stopped.
     """
 
     labels: tuple[str, ...]
@@ -64,6 +67,7 @@ class RunOptions:
     thorough: bool = False
     phases: tuple[Phase, ...] = ()
     staged: bool = False
+    resume: bool = False
 
     @property
     def wanted_phases(self) -> tuple[Phase, ...]:
@@ -137,7 +141,7 @@ class _FailedScenarios:
     def __init__(self, console: Console, *, alone: bool) -> None:
         self.count = 0
         self._console = console
-        self._alone = alone
+        self.alone = alone
 
     @contextmanager
     def of(self, scenario: Scenario) -> Iterator[None]:
@@ -145,7 +149,7 @@ class _FailedScenarios:
         try:
             yield
         except (BuildError, EngineError, ScenarioError) as error:
-            if self._alone:
+            if self.alone:
                 raise
             self.count += 1
             message = f"{scenario.id}: {error}"
@@ -175,32 +179,64 @@ def measure_scenarios(
     plans = [(wanted.counted(scenario), _sides(scenario, wanted)) for scenario in scenarios]
     check_writable(results)
     losses = _FailedScenarios(console, alone=len(plans) == 1)
-    outcomes: list[Outcome] = []
-    with stoppable():
-        ready = list(_ready(plans, losses))
-        if wanted.by_phase:
-            outcomes += measure_by_phase(ready, results, console, losses, wanted.measured)
-            for outcome in outcomes:
-                if len(plans) == 1:
-                    outcome.show(console, whole=True)
-                else:
-                    outcome.print_troubles(console)
-        else:
-            measuring = _Measuring(console, len(ready), wanted.measured)
-            for plan in ready:
-                with losses.of(plan[0]):
-                    for run in _runs(measuring, plan, wanted):
-                        outcomes.append(keep(plan[0], run, results))
-                        outcomes[-1].show(console, whole=len(plans) == 1)
+    records = RunRecords(results, _asked(plans, wanted), resume=wanted.resume)
+    left = records.take_whole([scenario for scenario, _ in plans])
+    plans_left = [plan for plan in plans if plan[0] in left]
+    if done := len(records.outcomes):
+        console.print(as_text(f"going on: {plural(done, 'scenario')} measured before"))
+    try:
+        with stoppable():
+            _measure(plans_left, wanted, records, console, losses)
+    except KeyboardInterrupt:
+        for outcome in records.outcomes if len(plans) == 1 else ():
+            outcome.show(console, whole=True)
+        print_closing(records.outcomes, results, console)
+        raise
+    records.end()
+    order = [scenario.id for scenario, _ in plans]
+    outcomes = sorted(records.outcomes, key=lambda one: order.index(one.scenario))
+    if wanted.by_phase:
+        for outcome in outcomes:
+            if len(plans) == 1:
+                outcome.show(console, whole=True)
+            else:
+                outcome.print_troubles(console)
     return outcomes, losses.count
 
 
-def _runs(measuring: "_Measuring", plan: Plan, wanted: RunOptions) -> Iterator[Run]:
-    """Measure a scenario, and once more as a duet where its machine left its times open."""
-    run = measuring.measure(plan, _budget(plan[0], wanted))
-    yield run
-    if wanted.may_go_to_duet(plan) and leaves_work_open(report_of(run)):
-        yield measuring.measure_duet(plan)
+def _asked(plans: Sequence[Plan], wanted: RunOptions) -> dict[str, object]:
+    """All that makes two calls the same, so that one goes on with the other."""
+    return {
+        "plans": [
+            [scenario.model_dump(mode="json"), [side.label for side in sides]]
+            for scenario, sides in plans
+        ],
+        "phases": [phase.value for phase in wanted.wanted_phases],
+        "warmed": [phase.value for phase in wanted.warmed],
+        "until_decided": wanted.until_decided,
+    }
+
+
+def _measure(
+    plans: Sequence[Plan],
+    wanted: RunOptions,
+    records: RunRecords,
+    console: Console,
+    losses: _FailedScenarios,
+) -> None:
+    """Measure and store; what cannot be had is counted among the losses."""
+    ready = list(_ready(plans, losses))
+    if wanted.by_phase:
+        measure_by_phase(ready, records, console, losses, wanted.measured)
+        return
+    measuring = _Measuring(console, len(ready), wanted.measured, records)
+    for plan in ready:
+        with losses.of(plan[0]):
+            run = measuring.measure(plan, _budget(plan[0], wanted))
+            records.keep(plan[0], run).show(console, whole=losses.alone)
+            if wanted.may_go_to_duet(plan) and leaves_work_open(report_of(run)):
+                duet = measuring.measure_duet(plan)
+                records.keep(plan[0], duet, noted=False).show(console, whole=losses.alone)
 
 
 def _ready(plans: Sequence[Plan], losses: _FailedScenarios) -> Iterator[Plan]:
@@ -247,8 +283,11 @@ def _standing(run: Run) -> Standing:
 class _Measuring:
     """Measures scenario after scenario, and says how far all of it is."""
 
-    def __init__(self, console: Console, scenarios: int, measured: Measured) -> None:
+    def __init__(
+        self, console: Console, scenarios: int, measured: Measured, records: RunRecords
+    ) -> None:
         self._console = console
+        self._records = records
         self._scenarios = scenarios
         self._measured = measured
         self._begun = 0
@@ -257,21 +296,28 @@ class _Measuring:
     def measure(self, plan: Plan, budget: Budget | None) -> Run:
         """Measure one; with a budget nobody knows how long it takes."""
         self._begun += 1
-        return self._measure(plan, self._measured, budget, "")
+        scenario, _ = plan
+        self._print_title(plan, "")
+        with progress(self._console, None if budget else self._left) as tell:
+            earlier = self._records.stopped(scenario)
+            request = self._measured.requested(plan, tell, budget, earlier)
+            return run_session(request, partial(self._keep, scenario))
 
     def measure_duet(self, plan: Plan) -> Run:
         """Measure the same scenario once more, both sides at the same time."""
         note = "restless machine, and whether the engine works more is open: a duet tells, "
         trials = plan[0].trials.performance
         self._console.print(as_text(f"{note}{plural(trials, 'trial')} of two starts each"))
-        return self._measure(plan, Measured((Phase.DUET,)), None, " (duet)")
+        self._print_title(plan, " (duet)")
+        with progress(self._console, self._left) as tell:
+            return run_session(Measured((Phase.DUET,)).requested(plan, tell))
 
-    def _measure(self, plan: Plan, measured: Measured, budget: Budget | None, what: str) -> Run:
+    def _print_title(self, plan: Plan, what: str) -> None:
         scenario, sides = plan
         place = f"[{self._begun}/{self._scenarios}] " if self._scenarios > 1 else ""
         names = side_names([side.label for side in sides])
         title = f"{place}{scenario.id}: {' against '.join(names)}{what}"
         self._console.print(as_text(title), style="bold")
-        with progress(self._console, None if budget else self._left) as tell:
-            models = home() / "models"
-            return run_session(measured.requested(plan, models, tell, budget))
+
+    def _keep(self, scenario: Scenario, run: Run) -> None:
+        self._console.print(stopped_line(self._records.keep(scenario, run)), soft_wrap=True)

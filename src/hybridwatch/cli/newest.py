@@ -19,12 +19,16 @@ from hybridwatch.record.family import family_of
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
-from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines
+from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines, read_examples
 
 MANY_HELP = """Without RECORD, the newest record of every scenario, testbed and pair of builds in
 the results folder is judged; a record of one build is compared with the pinned baseline, and
 without one held against what its scenario expects. A scenario
 that the policy expects is missing if it has no record, or only one older than max_age_days."""
+
+_ONLY_EXAMPLES: Final = Absent(
+    "examples", "nothing was measured here yet; only the records that hybridwatch comes with count"
+)
 
 _CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
 
@@ -65,17 +69,23 @@ def findings_for(
         Absent(broken.path.name, f"cannot be read: {broken.reason}") for broken in found.broken
     ]
     pins = read_baselines(results)
-    runs = _without_baselines(found.runs, pins)
+    everything, examples = _without_baselines(found.runs, pins), read_examples(results)
+    own = [stored for stored in everything if stored.run.id not in examples]
+    # Until something is measured the examples are judged; none of them is ever overdue.
+    runs = own or everything
     oldest = now - timedelta(days=policy.max_age_days)
-    fresh = [stored for stored in runs if stored.run.started_at >= oldest]
+    fresh = [one for one in runs if not own or one.run.started_at >= oldest]
     reports, absent, alone = _judged(fresh, reader, results, policy, options)
     judged = {(report.scenario.id, report.contender.testbed.id) for report in reports}
     # What a scenario expects of one build was judged; a run of times alone is all there is,
     # unless it lies beside another that was judged.
     looks = [one for one in alone if (one.scenario, one.testbed) in judged]
     absent += [one for one in alone if one not in looks]
-    absent += [_of_gap(gap) for gap in _gaps(runs, pins, policy, now)]
-    left_out = (*_unpaired(looks), *_no_longer_watched(runs, fresh, policy, now))
+    left_out = [*_unpaired(looks), *_no_longer_watched(runs, fresh, policy, now)]
+    if own or not runs:
+        absent += [_of_gap(gap) for gap in _gaps(runs, pins, policy, now)]
+    else:
+        left_out.append(_ONLY_EXAMPLES)
     return _findings(reports, policy, now, (*broken, *absent), left_out)
 
 

@@ -25,7 +25,7 @@ from hybridwatch.report.escape import one_line
 from hybridwatch.report.jsonform import known_bad_to_json
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.stacked import Table
-from hybridwatch.report.table import STYLES, print_table, print_values
+from hybridwatch.report.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenario.scenario import Expect, Scenario
 from hybridwatch.store import write_run
 from hybridwatch.watch.judging import save
@@ -34,11 +34,17 @@ from hybridwatch.wording.report_json import to_json
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
 _PREFIXES: Final = {Phase.CONTRACT: "contract.", Phase.ACCURACY: "accuracy."}
 """How the metrics of a phase begin."""
+_VALUES: Final = 3
+"""Of a run of one build, as many are named in a line."""
 _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
 class Outcome:
-    """One finished run: what to show and what is wrong with it."""
+    """One finished run: what to show and what is wrong with it.
+
+    Attributes:
+        report: The verdicts between its two sides; ``None`` of one side.
+    """
 
     def __init__(
         self,
@@ -53,13 +59,13 @@ class Outcome:
         self.path = path
         self.verdict = verdict
         self.control = None if report is None else known_bad_in(report)
-        self._report = report
+        self.report = report
         self.troubles = tuple(_troubles(scenario, run, self.control))
 
     @property
     def bad_news(self) -> Sequence[Comparison]:
         """What got worse, or could not be measured, the worst first."""
-        every = () if self._report is None else self._report.comparisons
+        every = () if self.report is None else self.report.comparisons
         return worst_first(one for one in every if one.verdict.is_bad_news)
 
     def show(self, console: Console, *, whole: bool) -> None:
@@ -72,10 +78,10 @@ class Outcome:
         if not whole:
             word, style, by = self.summary()
             console.print(Text(visible(f"  {word}{by and f': {by}'}"), style=style))
-        elif self._report is None:
+        elif self.report is None:
             print_values(self.run, console)
         else:
-            print_table(self._report, console)
+            print_table(self.report, console)
         for trouble in self.troubles:
             console.print(as_text(trouble), style="red")
 
@@ -86,7 +92,7 @@ class Outcome:
 
     def summary(self) -> tuple[str, str, str]:
         """Give the result in a word, the style of that word, and what shows it."""
-        word, style, by = summary_of(self.run, self._report, self.control)
+        word, style, by = summary_of(self.run, self.report, self.control)
         return word, _BAD if self.control is not None and self.troubles else style, by
 
     def to_json(self) -> dict[str, Any]:
@@ -97,17 +103,21 @@ class Outcome:
             "verdict": None if self.verdict is None else str(self.verdict),
             "troubles": list(self.troubles),
             "control": None if self.control is None else known_bad_to_json(self.control),
-            "report": None if self._report is None else to_json(self._report),
+            "report": None if self.report is None else to_json(self.report),
         }
 
 
 def keep(scenario: Scenario, run: Run, results: Path) -> Outcome:
     """Store a run, and the verdict between its two sides if it has two."""
-    record = write_run(results, run)
+    return judged(scenario, run, write_run(results, run), results)
+
+
+def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> Outcome:
+    """Judge a run that is stored, and store the verdict between its two sides if it has two."""
     if len(run.builds) != 2:
         return Outcome(scenario, run, record)
-    judged = judge(*both_sides(record, run), results)
-    return Outcome(scenario, run, record, judged.report, save(results, judged))
+    found = judge(*both_sides(record, run), results)
+    return Outcome(scenario, run, record, found.report, save(results, found))
 
 
 def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tuple[str, str, str]:
@@ -116,7 +126,7 @@ def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tup
         caught = control.sight is Sight.CAUGHT
         return control.sight.value, _GOOD if caught else _BAD, seen_by(control)
     if report is None:
-        return "measured", "", plural(len(run.trials), "trial")
+        return "measured", "", values_line(run, _VALUES)
     loudest = verdict_of(report)
     alike = [c for c in report.comparisons if c.verdict is loudest]
     by = plural(len(alike), "comparison")
@@ -153,8 +163,8 @@ def print_closing(
 def _table(outcomes: Sequence[Outcome]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("scenario", no_wrap=True)
-    table.add_column("found", no_wrap=True)
-    table.add_column("by")
+    table.add_column("result", no_wrap=True)
+    table.add_column("shown by")
     for outcome in outcomes:
         word, style, by = outcome.summary()
         table.add_row(Text(one_line(outcome.scenario)), Text(word, style=style), Text(one_line(by)))

@@ -12,14 +12,11 @@ from rich.filesize import decimal
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
-from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
-from hybridwatch.history.alerts import find_alerts
-from hybridwatch.history.resting import old_runs, runs_that_stay
 from hybridwatch.report.escape import one_line
-from hybridwatch.report.sentence import plural
-from hybridwatch.store.retention import Plan, Policy, What, plan_removals, remove
-from hybridwatch.watch.checkout import checkout_here
+from hybridwatch.store import list_records, read_examples
+from hybridwatch.store.retention import Plan, Policy, What, may_remove, plan_removals, remove
+from hybridwatch.wording.labels import plural
 
 PRUNE_SCHEMA = 1
 _NAMED = 10
@@ -66,13 +63,12 @@ def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int
     if not results.is_dir():
         raise RecordError(f"--results {results}: expected a folder of records")
     console = Console(stderr=True)
-    now = datetime.now(UTC)
-    with file_progress(console, "records") as say:
-        index = open_index(results, say)
-    with file_progress(console, "series") as say:
-        alerts = find_alerts(results, index, checkout_here(), now, triage)
-        protected = runs_that_stay(results, index, alerts, say)
-    plan = plan_removals(results, old_runs(index), protected, Policy(**days), now)
+    policy, now = Policy(**days), datetime.now(UTC)
+    records = list_records(results)
+    if may_remove(records, read_examples(results), policy, now):
+        plan = _planned(results, policy, now, triage, console)
+    else:
+        plan = Plan((), len(records), {})
     if yes:
         with file_progress(console, "files") as say:
             for done, _ in enumerate(remove(results, plan.removals, now), start=1):
@@ -81,6 +77,22 @@ def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int
         click.echo(json.dumps(plan_to_json(plan, removed=yes), indent=2))
     else:
         _print(plan, removed=yes)
+
+
+def _planned(results: Path, policy: Policy, now: datetime, triage: str, console: Console) -> Plan:
+    """Judge and examine everything, to know on what somebody rests."""
+    # Most calls find nothing that is old, and need neither pandas nor a database.
+    from hybridwatch.database.update import open_index
+    from hybridwatch.history.alerts import find_alerts
+    from hybridwatch.history.resting import old_runs, runs_that_stay
+    from hybridwatch.watch.checkout import checkout_here
+
+    with file_progress(console, "records") as say:
+        index = open_index(results, say)
+    with file_progress(console, "series") as say:
+        alerts = find_alerts(results, index, checkout_here(), now, triage)
+        protected = runs_that_stay(results, index, alerts, say)
+    return plan_removals(results, old_runs(index), protected, policy, now)
 
 
 def plan_to_json(plan: Plan, *, removed: bool) -> dict[str, Any]:

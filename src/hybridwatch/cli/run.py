@@ -1,8 +1,10 @@
 """``hybridwatch run``: measure scenarios, keep the records, show the verdicts."""
 
 import json
+import shlex
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -14,10 +16,13 @@ from hybridwatch.cli.known_bad import with_known_bad
 from hybridwatch.cli.measuring import MAX_MINUTES, RunOptions, measure_scenarios
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import print_closing
+from hybridwatch.cli.program import program
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import DEFAULT_BUILD
+
+_RESUME: Final = "--resume"
 
 
 @click.command(
@@ -73,6 +78,11 @@ from hybridwatch.engine.builds import DEFAULT_BUILD
     type=click.FloatRange(0, min_open=True),
     help=f"Time that a scenario may take until it is decided.  [default: {MAX_MINUTES:g}]",
 )
+@click.option(
+    _RESUME,
+    is_flag=True,
+    help="Go on with the same call where it was stopped; what it has finished is not repeated.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @click.pass_context
 def command(
@@ -101,7 +111,12 @@ def command(
     console = Console(stderr=as_json)
     if left_out:
         console.print(as_text(f"left out: {left_out}"))
-    outcomes, lost = measure_scenarios(named, wanted, results, console)
+    try:
+        outcomes, lost = measure_scenarios(named, wanted, results, console)
+    except KeyboardInterrupt:
+        words = [word for word in sys.argv[1:] if word != _RESUME]
+        console.print(as_text(f"go on with: {program()} {shlex.join([*words, _RESUME])}"))
+        raise
     print_closing(outcomes, results, console, *wanted.notes)
     if as_json:
         click.echo(json.dumps({"runs": [outcome.to_json() for outcome in outcomes]}, indent=2))

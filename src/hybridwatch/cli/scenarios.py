@@ -11,6 +11,8 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.say import as_text, say
 from hybridwatch.cli.scenarios_from import carry_over
 from hybridwatch.cli.terminal import Console
+from hybridwatch.engine.checkpoint import draft_of, folder_of
+from hybridwatch.errors import BuildError
 from hybridwatch.home import home_or_shipped
 from hybridwatch.report.stacked import Table
 from hybridwatch.scenario import Scenario, Survey, digest, survey
@@ -58,15 +60,17 @@ def command(
 ) -> None:
     """List and validate every scenario file.
 
-    The exit status is 2 if any file is wrong; each wrong file is named. With --from every load of
-    a workload becomes a scenario, and a line names each key that a scenario cannot say.
+    The exit status is 2 if any file is wrong, or names a model that is not there; each is named.
+    With --from every load of a workload becomes a scenario, and a line names each key that a
+    scenario cannot say.
     """
     if (workload is None) != (out is None):
         raise click.UsageError("--from and --out belong together.")
     if workload is not None and out is not None:
         carry_over(workload, out, as_json=as_json)
         return
-    found = survey(root or home_or_shipped() / "scenarios")
+    home = home_or_shipped()
+    found = _with_models(survey(root or home / "scenarios"), home / "models")
     if as_json:
         click.echo(json.dumps(_to_json(found), indent=2))
     elif check:
@@ -76,6 +80,21 @@ def command(
         _print_problems(found)
     if found.problems:
         raise click.exceptions.Exit(_WRONG)
+
+
+def _with_models(found: Survey, models: Path) -> Survey:
+    """Leave out scenarios whose models are not there; nobody asks the hub for those that it has."""
+    good, problems = [], list(found.problems)
+    for scenario in found.scenarios:
+        try:
+            if not scenario.on_hub:
+                folder_of(scenario, models)
+            draft_of(scenario, models)
+        except BuildError as error:
+            problems.append(f"scenarios/{error}")
+        else:
+            good.append(scenario)
+    return Survey(tuple(good), tuple(problems))
 
 
 def _to_json(found: Survey) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_base, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.unseen import NAMES, looked_at, not_looked_at, unseen
 from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.own_builds import add_python, add_source, add_wheel
@@ -92,7 +93,7 @@ def command(
     console = Console(stderr=as_json)
     for line in lines_about(build, check_build(build)):
         console.print(as_text(line), soft_wrap=True)
-    trying = _Trying((_release_of(build, base), build.name), results, console)
+    trying = _Trying((base or build.base, build.name), results, console)
     named = sorted(chosen(scenarios or SCENARIOS, trying.labels), key=_slowness)
     wanted = phases or USUAL_PHASES
     if untimed := tuple(phase for phase in wanted if phase not in TIMED_PHASES):
@@ -103,8 +104,7 @@ def command(
     print_closing(trying.outcomes, results, console)
     trying.print_answer()
     if as_json:
-        runs = [outcome.to_json() for outcome in trying.outcomes]
-        click.echo(json.dumps({"worse": trying.is_worse, "runs": runs}, indent=2))
+        click.echo(json.dumps(trying.to_json(), indent=2))
     context.exit(int(trying.is_worse))
 
 
@@ -124,6 +124,7 @@ class _Trying:
         self.labels = labels
         self.outcomes: list[Outcome] = []
         self._lost = 0
+        self._untimed: tuple[str, ...] = ()
         self._results = results
         self._console = console
 
@@ -166,12 +167,22 @@ class _Trying:
             if left <= 0:
                 break
             self.measure([rest.pop(0)], phases=phases, until_decided=True, max_minutes=left)
-        if rest:
-            names = ", ".join(scenario.id for scenario in rest)
-            self._console.print(as_text(f"not timed: {names}"), soft_wrap=True)
+        self._untimed = tuple(scenario.id for scenario in rest)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give what was found as plain JSON, and what nobody looked at."""
+        return {
+            "worse": self.is_worse,
+            "not_looked_at": [phase.value for phase in not_looked_at(self.outcomes)],
+            "not_timed": list(self._untimed),
+            "runs": [outcome.to_json() for outcome in self.outcomes],
+        }
 
     def print_answer(self) -> None:
-        """Say in a line for each run what got worse, or that nothing did."""
+        """Say in a line for each run what got worse, or that nothing did in what was looked at.
+
+        Then what was not looked at, and what could not have been seen.
+        """
         release = self.labels[0]
         lines = [
             f"worse than {release} in {one.scenario}: "
@@ -183,10 +194,22 @@ class _Trying:
         style = STYLES[Verdict.REGRESSION]
         if not lines:
             count = plural(len({one.scenario for one in self.outcomes}), "scenario")
-            lines, style = [f"nothing worse than {release} in {count}"], STYLES[Verdict.EQUIVALENT]
+            looked = ", ".join(NAMES[phase] for phase in looked_at(self.outcomes))
+            lines = [f"nothing worse than {release} in {count}: {looked}"]
+            style = STYLES[Verdict.EQUIVALENT]
         self._console.print()
         for line in lines:
             self._console.print(Text(visible(line), style=style), soft_wrap=True)
+        for line in self._left_open():
+            self._console.print(as_text(line), soft_wrap=True)
+
+    def _left_open(self) -> Iterator[str]:
+        if rest := [NAMES[phase] for phase in not_looked_at(self.outcomes)]:
+            yield f"not looked at: {', '.join(rest)}"
+        if self._untimed:
+            yield f"not timed: {', '.join(self._untimed)}"
+        if not self.is_worse:
+            yield from unseen(self.outcomes, self.labels, self._results)
 
 
 def _slowness(scenario: Scenario) -> tuple[bool, bool]:
@@ -199,10 +222,6 @@ def _added(source: Path, name: str, base: str) -> BuildSpec:
         return add_source(home(), name, source, base)
     if source.suffix == ".whl":
         return add_wheel(home(), name, source, base)
+    if not base:
+        raise BuildError(f"{name}: has no release below it; --base names the one to compare with")
     return add_python(home(), name, source, base)
-
-
-def _release_of(build: BuildSpec, base: str) -> str:
-    if found := base or build.base:
-        return found
-    raise BuildError(f"{build.name}: has no release below it; --base names the one to compare with")

@@ -3,9 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.engine.builds import BuildRequest, BuildSpec
+from hybridwatch.engine.code_tree import require_syntax
+from hybridwatch.engine.commits import PACKAGE
 from hybridwatch.engine.install import State, state
 from hybridwatch.engine.other_python import output_of
 from hybridwatch.engine.own_things import own_variables
@@ -114,6 +117,28 @@ def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Buil
         build.interpreter, words, f"{build.name}: the check", timeout_s, variables=own_variables()
     )
     return _read(build, said)
+
+
+def require_readable(name: str, python: Path, folder: Path, plugin: Path | None = None) -> None:
+    """Refuse code of vLLM that the probes cannot read, before it is a build.
+
+    Args:
+        name: Of the build that it is to be.
+        python: An interpreter.
+        folder: Holds the package ``vllm``.
+        plugin: Source of the plugin, for an interpreter that does not have it.
+
+    Raises:
+        BuildError: A file is no Python in UTF-8, which it names, or a probe failed otherwise.
+    """
+    words = ("hybridwatch_engine.check", str(folder))
+    variables = own_variables() | ({"PYTHONPATH": str(plugin)} if plugin else {})
+    try:
+        output_of(python, words, f"{name}: the check", CHECK_TIMEOUT_S, variables=variables)
+    except BuildError:
+        for path in sorted((folder / PACKAGE).rglob("*.py")):
+            require_syntax(str(path.relative_to(folder)), path.read_bytes())
+        raise
 
 
 def _read(build: BuildSpec, text: str) -> BuildCheck:

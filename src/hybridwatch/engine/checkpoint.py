@@ -44,10 +44,33 @@ def checkpoint_of(scenario: Scenario, build: BuildSpec, models: Path) -> Checkpo
     """
     if scenario.on_hub:
         return _fetched(scenario, build)
+    folder = folder_of(scenario, models)
     if scenario.engine.load_format == "dummy":
-        folder = model_folder(scenario, f"{_CONFIGURATIONS}/{scenario.model}", models)
         return Checkpoint(folder, tokenizer=model_folder(scenario, _LETTERS, models))
-    return Checkpoint(model_folder(scenario, scenario.model, models))
+    return Checkpoint(folder)
+
+
+def folder_of(scenario: Scenario, models: Path) -> Path:
+    """Find the folder of a scenario's model, which is none of the hub's.
+
+    Raises:
+        BuildError: As for ``model_folder``.
+    """
+    made_up = scenario.engine.load_format == "dummy"
+    name = f"{_CONFIGURATIONS}/{scenario.model}" if made_up else scenario.model
+    return model_folder(scenario, name, models)
+
+
+def draft_of(scenario: Scenario, models: Path) -> Path | None:
+    """Find the folder of the model that drafts for a scenario's; ``None`` without one.
+
+    Raises:
+        BuildError: As for ``model_folder``.
+    """
+    speculation = scenario.engine.speculation
+    if speculation is None or speculation.model is None:
+        return None
+    return model_folder(scenario, speculation.model, models, "engine.speculation.model")
 
 
 def model_folder(scenario: Scenario, name: str, models: Path, key: str = "model") -> Path:

@@ -1,5 +1,6 @@
 """Python code of vLLM in a folder: a checkout, or a copy of an installed package."""
 
+import ast
 import filecmp
 import re
 from collections.abc import Iterator
@@ -109,6 +110,20 @@ def code_tree(folder: Path) -> CodeTree:
     except BuildError:
         return CodeTree(package, None)
     return CodeTree(package, top if kept and own else None)
+
+
+def require_syntax(path: str, code: str | bytes) -> None:
+    """Refuse code that is no Python in UTF-8.
+
+    Raises:
+        BuildError: It is none; the message begins with the path, and the line if there is one.
+    """
+    try:
+        ast.parse(code if isinstance(code, str) else code.decode())
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        place = f"{path}:{line}" if line else path
+        raise BuildError(f"{place}: Python cannot read it: {error}") from None
 
 
 def files_below(folder: Path) -> Iterator[Path]:

@@ -17,7 +17,8 @@ from typing import Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hybridwatch.engine.code_tree import GENERATED, CodeTree, files_below
+from hybridwatch.engine.code_tree import GENERATED, CodeTree, files_below, require_syntax
+from hybridwatch.engine.commits import PACKAGE
 from hybridwatch.engine.installed import Installed
 from hybridwatch.errors import BuildError
 
@@ -36,11 +37,16 @@ def lay_tree(tree: CodeTree, release: str, base: Installed, python: Path, into: 
         base: What lies below.
         python: The base's interpreter, which has the plugin.
         into: A new folder; it gets the package ``vllm``.
+
+    Raises:
+        BuildError: A file cannot be read as Python, or the tree's revision cannot be had.
     """
     package = into / "vllm"
     laid = set()
     for path in tree.files():
-        _copy(tree.package / path, base.package / path, package / path)
+        same = _copy(tree.package / path, base.package / path, package / path)
+        if path.suffix == ".py" and not same:
+            require_syntax(f"{PACKAGE}/{path}", (tree.package / path).read_bytes())
         laid.add(path)
     kept = tree.kept_in(release) if tree.checkout else None
     for path in files_below(base.package):
@@ -89,8 +95,12 @@ def unpack_wheel(wheel: Path, base: Installed, into: Path, revision: str = "") -
     return Installed(into / "vllm", name, release, requires, base.held, base.has_plugin)
 
 
-def _copy(source: Path, released: Path, target: Path) -> None:
-    """Copy a file; of one that is as released also the byte code, which takes a minute to make."""
+def _copy(source: Path, released: Path, target: Path) -> bool:
+    """Copy a file; of one that is as released also the byte code, which takes a minute to make.
+
+    Returns:
+        Whether it is Python as it was released.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     same = (
         source.suffix == ".py"
@@ -99,12 +109,13 @@ def _copy(source: Path, released: Path, target: Path) -> None:
     )
     if not same:
         shutil.copy2(source, target)
-        return
+        return False
     shutil.copy2(released, target)  # with its time, which the byte code is for
     cached = Path(importlib.util.cache_from_source(str(released)))
     for code in cached.parent.glob(f"{released.stem}.*.pyc"):
         (target.parent / code.parent.name).mkdir(exist_ok=True)
         shutil.copy2(code, target.parent / code.parent.name / code.name)
+    return True
 
 
 def _link(target: Path, link: Path) -> None:

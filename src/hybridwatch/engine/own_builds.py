@@ -18,6 +18,7 @@ from hybridwatch.claim import claimed
 from hybridwatch.engine import pip
 from hybridwatch.engine.builds import OWN_FILE, BuildSpec, load_builds, named_build
 from hybridwatch.engine.builds_file import render_tables, written_tables
+from hybridwatch.engine.check import require_readable
 from hybridwatch.engine.code_tree import CodeTree, code_tree
 from hybridwatch.engine.commit_wheel import wheel_of
 from hybridwatch.engine.commits import commit_tree, sha_of
@@ -183,7 +184,9 @@ def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec
     folder = home / ".engines" / name
     lock = folder.with_name(f"{name}.lock.txt")
     plugin = shipped_engine(home)
-    packages = () if found.has_plugin else (folder / _PLUGIN, plugin / "src")
+    source = None if found.has_plugin else plugin / "src"
+    require_readable(name, python.absolute(), found.package.parent, source)
+    packages = () if source is None else (folder / _PLUGIN, source)
     make_stand_in(folder, python.absolute(), packages)
     if packages:
         _pretend_installed(folder / _PLUGIN, plugin)
@@ -230,6 +233,7 @@ def _over(
     try:
         fresh.mkdir(parents=True)
         lay(fresh)
+        require_readable(name, below.interpreter, fresh)
         # Whatever is refused is refused before the build that was there is touched.
         make_stand_in(folder, below.interpreter, (folder / _OVERLAY,))
         fresh.rename(folder / _OVERLAY)

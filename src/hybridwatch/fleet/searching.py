@@ -15,6 +15,7 @@ from typing import ClassVar, Final
 
 from sqlalchemy import select
 
+from hybridwatch.bisect.candidate import Rung
 from hybridwatch.bisect.meter import Meter
 from hybridwatch.bisect.rungs import Workshop
 from hybridwatch.database.schema import JOB
@@ -254,6 +255,9 @@ class FleetWorkshop(Workshop):
 
     has_code: ClassVar[bool] = False
     commits: dict[str, str] = field(default_factory=dict)
+
+    def require(self, rung: Rung) -> None:
+        """Leave it to each host what it has."""
 
     def release(self, spec: BuildSpec) -> str:
         """Name a release, which each host installs."""

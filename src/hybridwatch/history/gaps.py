@@ -13,7 +13,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.store import read_baselines
+from hybridwatch.store import read_baselines, read_examples
 
 _BOTH: Final = 2
 
@@ -27,22 +27,35 @@ def find_gaps(results: Path, index: Index, checkout: Checkout, now: datetime) ->
         checkout: The policy, and the scenarios that there are.
         now: Ages count back from here; aware.
     """
-    measured = _measured(index, _pinned(results))
+    measured = _measured(index, *_noted(results))
+    if measured is None:
+        return ()
     return gaps(measured, checkout.policy, now, checkout.scenarios)
 
 
-def _pinned(results: Path) -> frozenset[tuple[str, str]]:
+def _noted(results: Path) -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
+    """Places that have a pinned baseline, and runs that are examples."""
     try:
-        return frozenset((pin.scenario, pin.testbed) for pin in read_baselines(results))
+        pins, examples = read_baselines(results), read_examples(results)
     except RecordError:
-        return frozenset()  # a gate says what is wrong with the file; no page is to end by it
+        # A gate says what is wrong with the file; no page is to end by it.
+        return frozenset(), frozenset()
+    return frozenset((pin.scenario, pin.testbed) for pin in pins), examples
 
 
 @lru_cache(maxsize=1)  # what an index says never changes
-def _measured(index: Index, pinned: frozenset[tuple[str, str]]) -> tuple[Measured, ...]:
-    """The newest run of each scenario on each testbed, of those that count."""
+def _measured(
+    index: Index, pinned: frozenset[tuple[str, str]], examples: frozenset[str]
+) -> tuple[Measured, ...] | None:
+    """The newest run of each scenario on each testbed, of those that count.
+
+    Nothing can be overdue where nothing but examples was ever measured: then ``None``.
+    """
     runs = index.runs()
-    runs = runs[runs["side"] == 0]
+    every = runs[runs["side"] == 0]
+    runs = every[~every["run"].isin(examples)]
+    if runs.empty and not every.empty:
+        return None
     bad = runs["record"].isin(bad_on_purpose(index))
     others = runs[~bad]
     places = zip(others["scenario"], others["testbed"], strict=True)

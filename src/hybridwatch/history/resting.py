@@ -9,7 +9,7 @@ from typing import Any, Final
 from hybridwatch.database.queries import Index
 from hybridwatch.history.lines import lines_of
 from hybridwatch.metric import metric_of
-from hybridwatch.store import list_verdicts, read_baselines, read_verdict
+from hybridwatch.store import list_verdicts, read_baselines, read_examples, read_verdict
 from hybridwatch.store.retention import OldRun
 from hybridwatch.triage import Alert, Status
 
@@ -44,10 +44,11 @@ def runs_that_stay(
         say: Called with how many series were examined, and how many there are.
 
     Raises:
-        RecordError: Pinned baselines or a stored verdict cannot be read.
+        RecordError: Examples, pinned baselines or a stored verdict cannot be read.
     """
     every = dict.fromkeys(index.runs()["run"].tolist())
     reasons = (
+        ((run, "an example that came with hybridwatch") for run in read_examples(results)),
         _pinned(results, every),
         _of_alerts(alerts),
         _of_verdicts(results),

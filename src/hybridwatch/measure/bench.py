@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.check import check_build
-from hybridwatch.engine.checkpoint import checkpoint_of, model_folder
+from hybridwatch.engine.checkpoint import checkpoint_of, draft_of
 from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.deployment import Server, start_server
 from hybridwatch.engine.gpu_layout import Arrangement, arrange
@@ -138,7 +138,7 @@ class Bench:
             flags=spec.flags,
             accelerator=spec.accelerator,
             tokenizer=model.tokenizer,
-            draft=self._draft(),
+            draft=draft_of(self.scenario, self.models),
             own=own_settings(),
             hash_seed=self._first_draw if self.apart else None,
         )
@@ -147,12 +147,6 @@ class Bench:
             launch = replace(launch, gpus=laid_out.gpus, memory_share=laid_out.memory_share)
         client = LoadClient(launch, self.work / f"{self._place(number)}.client.log")
         return _Slot(launch, client, revision=model.revision)
-
-    def _draft(self) -> Path | None:
-        speculation = self.scenario.engine.speculation
-        if speculation is None or speculation.model is None:
-            return None
-        return model_folder(self.scenario, speculation.model, self.models, "draft model")
 
     def client(self, side: int) -> LoadClient:
         """The load client of a side."""

@@ -15,8 +15,8 @@ from hybridwatch.engine.free_memory import free_memory
 from hybridwatch.engine.machine_check import Needs
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.bench import engines_of
-from hybridwatch.measure.plan import TIMED_PHASES, phases_of
-from hybridwatch.measure.session import Session, SessionRequest
+from hybridwatch.measure.plan import TIMED_PHASES
+from hybridwatch.measure.session import STOPPED, Session, SessionRequest
 from hybridwatch.process import require_wanted
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.run import Phase, Run
@@ -27,8 +27,6 @@ STAGES: Final[tuple[tuple[Phase, ...], ...]] = (
     TIMED_PHASES,
 )
 """Which phases are made of every session before the next stage begins."""
-
-STOPPED: Final = "not measured: the run was stopped before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ class Relay:
         self._over: set[int] = set()
         self._folders = ExitStack()
         self.steps = plan_steps(
-            [phases_of(one.scenario, one.phases) for one in requests],
+            [_phases_left(one) for one in requests],
             group_sizes([_memory(one) for one in requests], free_memory().bytes),
         )
 
@@ -219,3 +217,8 @@ def _memory(request: SessionRequest) -> int:
     """Bytes that the engines of a session need; its sides are of one build."""
     build = request.sides[0].spec
     return Needs.of(request.scenario, [build] * engines_of(request.sides)).memory
+
+
+def _phases_left(request: SessionRequest) -> tuple[Phase, ...]:
+    """Phases of which an earlier run has not made every trial."""
+    return tuple(dict.fromkeys(one.phase for one in request.left))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.gpu_layout import cuda_numbers
@@ -64,6 +64,9 @@ class Progress:
     lasting: bool = False
 
 
+STOPPED: Final = "not measured: the run was stopped before"
+"""Why a trial failed that nobody made any more."""
+
 Tell = Callable[[Progress], None]
 """Called as the session goes on."""
 
@@ -91,6 +94,7 @@ class SessionRequest:
         missing: Asked once the planned performance trials are made; without a budget. It may look
             at the machine, never at what was measured: rounds that go on until a number pleases
             prove nothing.
+        earlier: A stopped run of the same, whose whole rounds need not be made again.
         known_bad: Whether the contender is expected to fail, as a known-bad control.
     """
 
@@ -102,13 +106,98 @@ class SessionRequest:
     budget: Budget | None = None
     warmed: Collection[Phase] = TIMED_PHASES
     missing: Missing = none_missing
+    earlier: Run | None = None
     known_bad: bool = False
 
+    @property
+    def planned(self) -> tuple[PlannedTrial, ...]:
+        """What is made before anybody looks, the trials of an earlier run included."""
+        counts, sides = self.scenario.trials, len(self.sides)
+        phases = phases_of(self.scenario, self.phases)
+        if self.budget is not None:
+            return plan_start(counts, sides, phases)
+        return plan(counts, sides, phases, self.warmed)
 
-def run_session(request: SessionRequest) -> Run:
+    @property
+    def left(self) -> tuple[PlannedTrial, ...]:
+        """What of it is not made yet; a phase that is gone on with is warmed up again."""
+        made = _rounds(self.earlier)
+        open_phases = {
+            one.phase
+            for one in self.planned
+            if not one.warmup and one.number >= made.get(one.phase, 0)
+        }
+        # The warm-ups alone are planned of what goes on until it is decided.
+        open_phases |= set(TIMED_PHASES) if self.budget is not None else set()
+        return tuple(
+            one
+            for one in self.planned
+            if one.phase in open_phases and (one.warmup or one.number >= made.get(one.phase, 0))
+        )
+
+    @property
+    def made(self) -> tuple[Trial, ...]:
+        """The trials of the earlier run that count, numbered anew."""
+        kept = () if self.earlier is None else _whole_rounds(self.earlier)
+        if self.budget is not None:
+            kept = tuple(one for one in kept if one.phase not in TIMED_PHASES)
+        return tuple(replace(one, index=at) for at, one in enumerate(kept))
+
+
+def is_stopped(run: Run) -> bool:
+    """Whether a run was stopped before it was whole."""
+    return any(one.failure is not None and one.failure.reason == STOPPED for one in run.trials)
+
+
+def _whole_rounds(run: Run) -> tuple[Trial, ...]:
+    """The trials of rounds that every side has made, in their order."""
+    rounds, seen = _rounds(run), Counter[tuple[Phase, int]]()
+    kept: list[Trial] = []
+    for trial in run.trials:
+        if trial.failure is not None and trial.failure.reason == STOPPED:
+            continue
+        if not trial.warmup:
+            seen[trial.phase, trial.side] += 1
+            if seen[trial.phase, trial.side] > rounds[trial.phase]:
+                continue
+        kept.append(trial)
+    return tuple(one for one in kept if rounds[one.phase])
+
+
+def _require_same(begun: Run, earlier: Run | None) -> None:
+    """Refuse to put trials of two machines, builds or kinds of work into one run.
+
+    Raises:
+        BuildError: They differ.
+    """
+    for what in ("scenario", "testbed", "builds"):
+        if earlier is not None and getattr(begun, what) != getattr(earlier, what):
+            raise BuildError(
+                f"{begun.scenario.id}: {what}: expected as in run {earlier.id}, which was stopped, "
+                "found otherwise; without --resume it is measured anew"
+            )
+
+
+def _rounds(run: Run | None) -> dict[Phase, int]:
+    """Count the rounds of each phase that every side of a run has made."""
+    if run is None:
+        return {}
+    made = Counter(
+        (one.phase, one.side)
+        for one in run.trials
+        if not one.warmup and (one.failure is None or one.failure.reason != STOPPED)
+    )
+    return {phase: min(made[phase, side] for side in range(len(run.builds))) for phase in Phase}
+
+
+def run_session(request: SessionRequest, keep: Callable[[Run], None] = lambda _: None) -> Run:
     """Measure, and return every raw value.
 
     A trial that cannot be measured becomes a failed trial; the session goes on.
+
+    Args:
+        request: What to measure.
+        keep: Gets what is worth keeping of a session that is stopped.
 
     Raises:
         BuildError: A build cannot be switched as its label says.
@@ -118,7 +207,12 @@ def run_session(request: SessionRequest) -> Run:
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         try:
             with Session(request, Path(folder)) as session:
-                return session.make_all()
+                try:
+                    return session.make_all()
+                except KeyboardInterrupt:
+                    if (run := session.cut_short(STOPPED)) is not None:
+                        keep(run)
+                    raise
         except EngineError:
             require_wanted()
             raise
@@ -144,14 +238,13 @@ class Session:
         self._started = datetime.now(UTC)
         self._pace = Pace(request.budget.seconds if request.budget else 0.0)
         self.phases = phases_of(request.scenario, request.phases)
-        wanted = request.scenario.trials, len(request.sides), self.phases
-        self._plan = plan_start(*wanted) if request.budget else plan(*wanted, request.warmed)
-        self._total = len(self._plan)
+        self._plan, made = request.left, len(request.made)
+        self._total = made + len(self._plan)
         self._is_duet = is_duet(self.phases)
         if Phase.DUET in self.phases:
             require_duet(request.sides, self.phases)
         self._names = side_names([side.label for side in request.sides])
-        self._done = 0
+        self._done = made
         # Now, while there is no engine of ours: what is in use of a GPU's memory is others'.
         self._gpus = Gpus.of(request.sides)
         # All processors are the testbed's, also where a duet has one of them.
@@ -200,15 +293,18 @@ class Session:
             self._bench.client(side).start_ahead()
 
     def begin(self) -> Run:
-        """Wait for the engines, and return the run, as yet without trials; once.
+        """Wait for the engines, and return the run with the trials of an earlier one; once.
 
         Raises:
-            BuildError: A build cannot be switched as its label says.
+            BuildError: A build cannot be switched as its label says, or machine, builds or work
+                are others than the earlier run's.
             EngineError: No engine came up at all, so there is nothing to record.
         """
         if self._run is None:
             sides = range(len(self.request.sides))
-            self._run = self._begun(tuple(self._bench.identify(side) for side in sides))
+            begun = self._begun(tuple(self._bench.identify(side) for side in sides))
+            _require_same(begun, self.request.earlier)
+            self._run = begun
         return self._run
 
     def make(self, phases: Collection[Phase]) -> Run:
@@ -226,7 +322,8 @@ class Session:
         for phase in self.phases:
             if phase in phases:
                 run = self._add(run, [one for one in self._plan if one.phase is phase])
-                if phase is Phase.PERFORMANCE and self.request.budget is None:
+                planned = any(one.phase is phase for one in self._plan)
+                if phase is Phase.PERFORMANCE and planned and self.request.budget is None:
                     run = self._add(run, self._further(run))
         self._run = replace(run, finished_at=datetime.now(UTC))
         return self._run
@@ -257,20 +354,24 @@ class Session:
             reason: Why, for the record.
 
         Returns:
-            ``None`` when no phase is whole: of such a run nothing is worth keeping.
+            ``None`` when no round of any phase is whole: of such a run nothing is worth keeping.
         """
         if self._run is None:
             return None
-        wanted = Counter(trial.phase for trial in self._plan)
-        made = Counter(trial.phase for trial in self._run.trials)
-        lacking = [phase for phase in wanted if made[phase] < wanted[phase]]
-        if len(lacking) == len(wanted):
+        made = _rounds(self._run)
+        if not any(made.values()):
             return None
+        planned = self.request.planned
+        wanted = Counter(one.phase for one in planned if one.side == 0 and not one.warmup)
+        # How many timed trials it takes until a run is decided nobody knows: never enough of them.
+        never = TIMED_PHASES if self.request.budget is not None else ()
+        lacking = [one for one in self.phases if one in never or made[one] < wanted[one]]
         failure = _failure(reason, "")
         for phase in lacking:
             for side in range(len(self.request.sides)):
+                # Trials of a block that was not finished are in no run.
+                self._done = len(self._run.trials)
                 trial = self._begin_trial(PlannedTrial(phase, side))
-                self._done += 1
                 kept = (*self._run.trials, replace(trial, failure=failure))
                 self._run = replace(self._run, trials=kept)
         return replace(self._run, finished_at=datetime.now(UTC))
@@ -286,7 +387,7 @@ class Session:
             scenario=ScenarioRef(**ref_fields(self.request.scenario)),
             testbed=self._testbed,
             builds=builds,
-            trials=(),
+            trials=self.request.made,
             known_bad=self.request.known_bad,
             expected=Expected(dict(expect.exactly), dict(expect.at_least)),
         )

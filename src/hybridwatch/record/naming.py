@@ -5,7 +5,7 @@ in which folder the two lie is the store's business.
 """
 
 import re
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Final
 
 from hybridwatch.record.run import Run
@@ -13,6 +13,7 @@ from hybridwatch.record.run import Run
 RECORD_SUFFIX: Final = ".json"
 BULK_SUFFIX: Final = ".bulk.jsonl.gz"
 
+_STARTED: Final = "%Y%m%dT%H%M%SZ"
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._~+-]")
 _LONGEST: Final = 120
 """A file name may have 255 bytes; a label with every fix switched must leave room for the rest."""
@@ -40,5 +41,14 @@ def stem_of(run: Run) -> str:
     Returns:
         A stem such as ``20261121T091500Z-cpu-0.27.1-1f0a9c3e``.
     """
-    started = run.started_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    started = run.started_at.astimezone(UTC).strftime(_STARTED)
     return f"{started}-{safe_name(run.builds[-1].label)}-{safe_name(run.id)}"
+
+
+def started_of(name: str) -> datetime:
+    """Read off a file's name when its run started, to the second and in UTC.
+
+    Raises:
+        ValueError: The name is none that ``stem_of`` gives.
+    """
+    return datetime.strptime(name.partition("-")[0], _STARTED).replace(tzinfo=UTC)

@@ -14,8 +14,9 @@ from rich.text import Text
 from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
-from hybridwatch.analysis.subject import subjects_of
-from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.subject import Subject, subjects_of
+from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
+from hybridwatch.metric import Kind
 from hybridwatch.record.run import Run
 from hybridwatch.record.side_names import side_names
 from hybridwatch.report import sentence
@@ -64,13 +65,37 @@ def print_values(run: Run, console: Console) -> None:
     table.add_column("metric", overflow="fold")
     for heading in (name, "lowest", "highest", "n"):
         table.add_column(Text(one_line(heading)), justify="right", no_wrap=True)
+    for subject, summary in _summaries(side):
+        shown = (summary.center, min(summary.values), max(summary.values))
+        cells = (numbers.value(number, subject.metric) for number in shown)
+        table.add_row(f"{subject.metric.id} {subject.statistic}", *cells, str(summary.n))
+    console.print(table)
+
+
+def values_line(run: Run, most: int) -> str:
+    """Name the first values of a run of one build, contracts that hold last, and count the others.
+
+    Args:
+        run: With trials.
+        most: Values that are named.
+    """
+    found = sorted(
+        _summaries(OneSide(run, 0)),
+        key=lambda one: one[0].metric.kind is Kind.EXACT and one[1].center == 0,
+    )
+    named = [
+        f"{subject.metric.id} {numbers.value(summary.center, subject.metric)}"
+        for subject, summary in found[:most]
+    ]
+    more = len(found) - len(named)
+    return ", ".join([*named, *([f"{more} more"] if more else [])])
+
+
+def _summaries(side: OneSide) -> Iterator[tuple[Subject, Summary]]:
     for subject in subjects_of(side, side):
         summary = summarize(subject, side)
         if summary is not None:
-            shown = (summary.center, min(summary.values), max(summary.values))
-            cells = (numbers.value(number, subject.metric) for number in shown)
-            table.add_row(f"{subject.metric.id} {subject.statistic}", *cells, str(summary.n))
-    console.print(table)
+            yield subject, summary
 
 
 def heading(report: Report) -> RenderableType:

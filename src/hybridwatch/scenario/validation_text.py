@@ -142,6 +142,8 @@ def _expected(schema: Schema, location: Location) -> str:
 def _form(schema: Schema, part: Schema, *, one_of_many: bool) -> str:
     if "enum" in part:
         return "one of " + ", ".join(quoted(choice) for choice in part["enum"])
+    if "const" in part:  # the only choice
+        return quoted(part["const"])
     if part["type"] == "array":
         noun = "a non-empty list" if part.get("minItems") else "a list"
         (items,) = _forms(schema, part["items"])

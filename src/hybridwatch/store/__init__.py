@@ -6,6 +6,7 @@ file is ``record.codec``'s business. ``verdicts`` keeps what was judged beside w
 
 from hybridwatch.store.address import results_folder
 from hybridwatch.store.baselines import BASELINES, Baseline, read_baselines
+from hybridwatch.store.examples import read_examples
 from hybridwatch.store.files import check_writable, write_run
 from hybridwatch.store.intake import Intake, take_in
 from hybridwatch.store.layout import find_record, list_records
@@ -46,6 +47,7 @@ __all__ = [
     "list_verdicts",
     "read_baselines",
     "read_bulk",
+    "read_examples",
     "read_file",
     "read_run",
     "read_side",

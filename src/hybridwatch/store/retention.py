@@ -9,14 +9,15 @@ between what was thrown away and what was lost.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
 
 from hybridwatch.errors import RecordError
-from hybridwatch.record.naming import BULK_SUFFIX
+from hybridwatch.record.naming import BULK_SUFFIX, started_of
+from hybridwatch.store.layout import run_id_of
 from hybridwatch.store.mirror import mirror_at
 from hybridwatch.store.pruned import note_pruned
 
@@ -93,6 +94,27 @@ class Plan:
     def size(self) -> int:
         """Bytes that go."""
         return sum(one.size for one in self.removals)
+
+
+def may_remove(
+    records: Iterable[Path], protected: Collection[str], policy: Policy, now: datetime
+) -> bool:
+    """Whether a policy can remove anything, as far as the names of records tell.
+
+    Args:
+        records: Where they lie.
+        protected: Ids of runs that stay, however old.
+        policy: How long what is kept.
+        now: With a time zone.
+    """
+    days = timedelta(days=min(policy.answers_days, policy.every_days))
+    for path in records:
+        try:
+            if run_id_of(path) not in protected and now - started_of(path.name) > days:
+                return True
+        except ValueError:  # named by somebody else
+            return True
+    return False
 
 
 def plan_removals(

@@ -554,6 +554,31 @@ def test_patched_files_and_commits_of_the_sides_are_differences() -> None:
     )
 
 
+RUNNER = "v1/worker/gpu_model_runner.py"
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "said"),
+    [
+        (FixState.LACKING, {"changed_files": (RUNNER, "a.py")}, f"unknown, changed in {RUNNER}"),
+        (FixState.LACKING, {"changed_files": ("a.py",)}, "unknown, changed in a.py"),
+        # Nobody edited anything there, somebody switched it, or the release is another.
+        (FixState.LACKING, {"changed_files": ()}, "lacking"),
+        (FixState.REVERTED, {"changed_files": (RUNNER,)}, "reverted"),
+        (FixState.LACKING, {"changed_files": (RUNNER,), "release": "0.28.0"}, "lacking"),
+    ],
+)
+def test_a_probe_that_does_not_know_the_lines_accuses_no_build(state, changes, said) -> None:
+    run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
+    fix = "padded-rows-prefilling"
+    builds = a_build(fixes={fix: FixState.PRESENT}), a_build("mine", fixes={fix: state}, **changes)
+    for sides, line in (
+        (builds, f"fix {fix}: present -> {said}"),
+        (builds[::-1], f"fix {fix}: {said} -> present"),
+    ):
+        assert report_of(replace(run, builds=sides)).differences[0] == line
+
+
 def test_order_of_comparisons() -> None:
     side: Mapping[str, Trials] = {
         "host_syncs_per_step": (1.0,),

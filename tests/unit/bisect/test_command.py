@@ -225,3 +225,56 @@ def test_group_is_no_scenario(home, engines, tmp_path):
     done = CliRunner().invoke(cli, ["bisect", "smoke", "--good", "1.0", "--bad", "1.0"])
     assert done.exit_code == 2
     assert "smoke: expected one scenario, found a group of 2" in done.output
+
+
+LATER = """
+[builds."tiny-{0}"]
+like = "tiny-1.0"
+release = "{0}"
+"""
+
+
+def declare(home, *releases):
+    """Add releases that are not installed."""
+    file = home / "engine" / "builds.toml"
+    file.write_text(file.read_text() + "".join(LATER.format(release) for release in releases))
+
+
+def test_an_end_that_is_not_installed_is_told_before_anything_is_measured(home, engines, tmp_path):
+    declare(home, "1.1", "1.2")
+    done, _ = bisect(tmp_path, bad="1.2")
+    assert done.exit_code == 2
+    assert "tiny-1.2: expected both ends to be installed before anything" in done.stderr
+    assert "--install installs what is needed" in done.stderr
+    for name in ("tiny-1.1", "tiny-1.2"):
+        assert f"hybridwatch engine install {name}" in done.stderr
+    assert engines.started == []
+
+
+def test_an_installation_that_fails_fails_before_anything_is_measured(home, engines, tmp_path):
+    declare(home, "1.1")
+    file = home / "engine" / "builds.toml"
+    file.write_text(f'{file.read_text()}python = "3.99"\n')
+    done, _ = bisect(tmp_path, "--install", bad="1.1")
+    assert done.exit_code == 2
+    assert "3.99" in done.stderr
+    assert engines.started == []
+
+
+def test_a_commit_at_an_end_that_cannot_be_built_is_told_before_anything_is_measured(
+    home, engines, tmp_path
+):
+    clone = a_history(tmp_path / "clone", "rows = 1\n", "rows = 2\n")
+    commit(clone, "Kernel (#3)", {"csrc/a.cpp": "int b;"})
+    done, _ = bisect(tmp_path, "--repo", clone)
+    assert done.exit_code == 2
+    assert "the compiled parts and packages of tiny-1.0 do not fit it" in done.stderr
+    assert engines.started == []
+
+
+def test_a_label_over_a_build_that_is_not_installed_is_told_as_well(home, engines, tmp_path):
+    declare(home, "1.1")
+    done, _ = bisect(tmp_path, good="tiny-1.0", bad="tiny-1.1+slow-step")
+    assert done.exit_code == 2
+    assert "hybridwatch engine install tiny-1.1" in done.stderr
+    assert engines.started == []

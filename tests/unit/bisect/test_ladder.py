@@ -109,3 +109,14 @@ def test_pair_that_does_not_hold_is_searched_on_and_measured_again(tmp_path, mon
     assert found.is_confirmed
     assert next(again, None) is None
     assert any("side by side: +0.0%; the search goes on" in line for line in said)
+
+
+def test_releases_between_the_ends_that_are_not_installed_are_named_first(home, tmp_path):
+    file = home / "engine" / "builds.toml"
+    file.write_text(file.read_text() + LATER.replace("1.1", "1.0.5"))
+    ladder = a_ladder(home, None, MadeUpMeter({}), tmp_path)
+    said: list[str] = []
+    ladder.workshop.say = said.append
+    ladder.descend()
+    told = "left out, since not installed; --install installs what is needed:"
+    assert said[0] == f"{told}\n  hybridwatch engine install tiny-1.0.5"

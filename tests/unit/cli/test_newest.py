@@ -171,3 +171,44 @@ def test_a_run_of_one_build_warns_that_its_times_are_not_judged(store, judge) ->
     result = judge().gate
     assert (result.passed, len(result.warnings)) == (True, 1)
     assert result.warnings[0].endswith(f"its times are not judged: {look.id}")
+
+
+def note_examples(folder: Path, *runs: Run) -> None:
+    (folder / "examples.txt").write_text("".join(f"{run.id}\n" for run in runs))
+
+
+def test_examples_are_judged_whatever_their_age_until_something_is_measured(
+    store, judge, tmp_path
+) -> None:
+    example = store(400)
+    assert not judge().gate.passed
+    note_examples(tmp_path, example)
+    found = judge()
+    assert ([one.contender.run_id for one in found.reports], found.gate.passed) == (
+        [example.id],
+        True,
+    )
+    (warning,) = found.gate.warnings
+    assert warning.startswith("examples: nothing was measured here yet")
+
+
+def test_bad_news_of_an_example_stays_bad_news(store, judge, tmp_path) -> None:
+    note_examples(tmp_path, store(400, GOOD, BAD))
+    assert not judge().gate.passed
+
+
+def test_beside_what_was_measured_no_example_is_judged_expected_or_overdue(
+    store, judge, tmp_path
+) -> None:
+    note_examples(tmp_path, store(20, GOOD, BAD, at="somebody-elses"))
+    mine = store(0.2)
+    found = judge(Policy(expected=("smoke/padded-graph-rows",)))
+    assert [one.contender.run_id for one in found.reports] == [mine.id]
+    assert (found.gate.passed, found.gate.warnings) == (True, ())
+
+
+def test_what_was_measured_grows_old_beside_examples(store, judge, tmp_path) -> None:
+    note_examples(tmp_path, store(400))
+    mine = store(4)
+    (reason,) = judge().gate.reasons
+    assert reason.endswith(f"not measured since 2026-11-18 (4 days): {mine.id}")

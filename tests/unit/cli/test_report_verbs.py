@@ -281,7 +281,9 @@ def test_a_gate_over_a_folder_names_what_it_cannot_judge(call, stored, tmp_path)
     (record.parent / "20260301T120000Z-x-2222.json").write_text("{")
     answer = call("gate", "--policy", str(policy))
     assert answer.exit_code == 1
-    assert "no baseline for run of one build, so its times are not judged: 1f0a9c3e" in answer.output
+    assert (
+        "no baseline for run of one build, so its times are not judged: 1f0a9c3e" in answer.output
+    )
     assert "20260301T120000Z-x-2222.json: cannot be read" in answer.output
 
 

@@ -402,3 +402,63 @@ def test_a_bug_that_is_not_caught_is_bad_news(checkout, monkeypatch):
     assert result.exit_code == 1
     assert "0 of 2 bugs caught" in result.output
     assert "the bug was not caught: without padded-rows-prefilling this passes" in result.output
+
+
+class StoppedMachine(Machine):
+    """Is stopped as by Ctrl-C when it has made so many trials of a phase."""
+
+    def __init__(self, phase: Phase, after: int) -> None:
+        super().__init__(noise=0.005)
+        self._phase, self._after = phase, after
+
+    def measure(self, phase: Phase, station: Station) -> Measured:
+        made = sum(one is self._phase for one, _ in self.order)
+        if phase is self._phase and made >= self._after:
+            raise KeyboardInterrupt
+        return super().measure(phase, station)
+
+
+def test_a_stopped_duet_keeps_its_rounds_prints_them_and_goes_on(checkout, monkeypatch):
+    words = (*TWO, "--phases", "duet")
+    result = call(checkout, StoppedMachine(Phase.DUET, 6), *words, monkeypatch=monkeypatch)
+    assert result.exit_code == 130
+    assert "duet_cpu_time" in result.output
+    assert "smoke/padded: stopped; what was measured is in " in result.output
+    run = record_of(checkout)
+    assert [trial.failure is None for trial in run.trials] == [True] * 6 + [False] * 2
+    machine = Machine(noise=0.005)
+    result = call(checkout, machine, *words, "--resume", monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    assert len(machine.order) == 2 * (7 - 3)
+    *_, last = [read_run(path) for path in list_records(checkout / "results")]
+    whole = last if last.id != run.id else read_run(list_records(checkout / "results")[0])
+    assert [trial.failure for trial in whole.trials] == [None] * 14
+    assert whole.trials[0].samples == run.trials[0].samples
+
+
+def test_a_round_that_one_side_alone_has_made_is_made_again(checkout, monkeypatch):
+    """Of the timed trials two are warm-ups: five are two rounds and a half."""
+    words = (*TWO, "--phases", "performance")
+    stopped = StoppedMachine(Phase.PERFORMANCE, 2 + 5)
+    call(checkout, stopped, *words, monkeypatch=monkeypatch)
+    machine = Machine(noise=0.005)
+    result = call(checkout, machine, *words, "--resume", monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    rounds = [(Phase.PERFORMANCE, side) for at in range(2, 7) for side in ((0, 1), (1, 0))[at % 2]]
+    assert machine.order == [(Phase.PERFORMANCE, 0), (Phase.PERFORMANCE, 1), *rounds]
+
+
+def test_a_run_until_decided_goes_on_with_its_contracts_alone(checkout, monkeypatch):
+    words = (*TWO, "--until-decided")
+    result = call(checkout, StoppedMachine(Phase.HOST_SYNC, 5), *words, monkeypatch=monkeypatch)
+    assert result.exit_code == 130, result.output
+    stopped = record_of(checkout)
+    assert {trial.phase for trial in stopped.failed(0)} == set(TIMED)
+    machine = Machine(noise=0.005)
+    result = call(checkout, machine, *words, "--resume", monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    assert {phase for phase, _ in machine.order} == set(TIMED)
+    runs = [read_run(path) for path in list_records(checkout / "results")]
+    (whole,) = [run for run in runs if run.id != stopped.id]
+    assert whole.looks is not None
+    assert is_decided(report_of(whole))

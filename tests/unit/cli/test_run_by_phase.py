@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from io import StringIO
 from itertools import groupby
 from pathlib import Path
@@ -20,13 +21,13 @@ from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure import machine_state, session
 from hybridwatch.measure.phase import Measured
-from hybridwatch.measure.session import Progress
+from hybridwatch.measure.session import Progress, is_stopped
 from hybridwatch.measure.station import Station
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.load import find
 from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.checkout import make_checkout
-from tests.made_up_engines import TIMED, BadMachine, ControlBench
+from tests.made_up_engines import TIMED, BadMachine, ControlBench, Machine
 
 SCENARIOS = ["smoke/again", "smoke/padded"]
 GOOD, BAD = "tiny-1.0", "tiny-1.0~padded-rows-prefilling"
@@ -245,6 +246,103 @@ def test_a_stopped_run_does_not_read_as_whole(checkout, monkeypatch):
         assert len(report["failures"]) == 6
 
 
+def whole_runs_in(checkout: Path) -> list[Run]:
+    return [run for run in runs_in(checkout) if not is_stopped(run)]
+
+
+def test_a_stopped_run_goes_on_with_what_it_lacks(checkout, monkeypatch):
+    stopped = call(
+        checkout, StoppedMachine(Phase.ACCURACY, "smoke/padded"), monkeypatch=monkeypatch
+    )
+    assert "go on with: hybridwatch " in stopped.output
+    assert stopped.output.rstrip().endswith("--resume\nhybridwatch: interrupted")
+    machine = BadMachine()
+    result = call(checkout, machine, "--resume", monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    untimed = [
+        (phase, scenario)
+        for (phase, _), scenario in zip(machine.order, machine.scenarios, strict=True)
+        if phase not in TIMED
+    ]
+    assert set(untimed) == {(Phase.ACCURACY, "smoke/padded")}
+    whole = whole_runs_in(checkout)
+    assert [run.scenario.id for run in whole] == SCENARIOS
+    for run in whole:
+        wanted = {Phase.CONTRACT: 1, Phase.ACCURACY: 1, Phase.PERFORMANCE: 2, Phase.HOST_SYNC: 1}
+        assert counts(run) == wanted
+    assert list((checkout / "results" / "unfinished").iterdir()) == []
+
+
+def test_what_was_finished_before_a_stop_is_shown_and_not_repeated(checkout, monkeypatch):
+    first = StoppedMachine(Phase.PERFORMANCE, "smoke/padded")
+    stopped = call(checkout, first, monkeypatch=monkeypatch)
+    assert [line.split()[:2] for line in stopped.output.splitlines()
+            if line.startswith("smoke/") and "stopped;" not in line] == [
+        [name, "caught"] for name in SCENARIOS
+    ]  # fmt: skip
+    machine = BadMachine()
+    result = call(checkout, machine, "--resume", monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    assert "going on: 1 scenario measured before" in result.output
+    assert set(machine.scenarios) == {"smoke/padded"}
+    assert {phase for phase, _ in machine.order} == set(TIMED)
+    assert "2 of 2 bugs caught" in result.output
+
+
+def test_without_the_option_a_stopped_run_is_made_anew(checkout, monkeypatch):
+    call(checkout, StoppedMachine(Phase.ACCURACY, "smoke/padded"), monkeypatch=monkeypatch)
+    machine = BadMachine()
+    call(checkout, machine, monkeypatch=monkeypatch)
+    assert {phase for phase, _ in machine.order} == {Phase.CONTRACT, Phase.ACCURACY, *TIMED}
+    again = BadMachine()
+    call(checkout, again, "--resume", monkeypatch=monkeypatch)
+    assert len(again.order) == len(machine.order), "that call has come to its end"
+
+
+def test_another_call_is_no_stopped_one(checkout, monkeypatch):
+    call(checkout, StoppedMachine(Phase.ACCURACY, "smoke/padded"), monkeypatch=monkeypatch)
+    machine = BadMachine()
+    call(checkout, machine, "--resume", "--thorough", monkeypatch=monkeypatch)
+    assert Phase.CONTRACT in {phase for phase, _ in machine.order}
+
+
+def test_trials_of_another_build_are_not_put_into_one_run(checkout, monkeypatch):
+    class Edited(ControlBench):
+        def identify(self, side: int) -> Any:
+            return replace(super().identify(side), code_digest="e" * 64)
+
+    call(checkout, StoppedMachine(Phase.ACCURACY, "smoke/padded"), monkeypatch=monkeypatch)
+    monkeypatch.setattr(session, "Bench", Edited)
+    machine = BadMachine()
+    result = call(checkout, machine, "--resume", monkeypatch=monkeypatch)
+    assert result.exit_code == 1
+    assert result.output.count("builds: expected as in run ") == 2
+    assert machine.order == []
+
+
+def test_a_step_tells_what_it_has_found_itself(checkout, monkeypatch):
+    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    steps = [line for line in result.output.splitlines() if line.startswith("[")]
+    found = [line.partition("smoke/again, ")[2] for line in steps if "smoke/again" in line]
+    assert found == [
+        "contracts: caught: padded_rows_prefilling 0 → 7",
+        "accuracy: inconclusive: 1 comparison",
+        "times: inconclusive: 2 comparisons",
+    ]
+
+
+def test_steps_of_one_build_show_what_they_have_measured(checkout, monkeypatch):
+    monkeypatch.setattr(session, "measure", Machine(noise=0.0).measure)
+    words = ("--build", GOOD, "--by-phase", "--phases", "contract,accuracy")
+    done = CliRunner().invoke(cli, ["run", "smoke", *words, "--results", str(checkout / "results")])
+    steps = [line for line in done.output.splitlines() if line.startswith("[")]
+    found = [line.partition("smoke/again, ")[2] for line in steps if "smoke/again" in line]
+    assert found == [
+        "contracts: measured: contract.padded_rows_prefilling 0",
+        "accuracy: measured: accuracy.recall 100.0 %",
+    ]
+
+
 def test_a_stop_before_any_whole_phase_leaves_nothing(checkout, monkeypatch):
     machine = StoppedMachine(Phase.CONTRACT, "smoke/again")
     result = call(checkout, machine, monkeypatch=monkeypatch)
@@ -283,10 +381,10 @@ def test_a_terminal_has_a_line_for_each_scenario() -> None:
     now = 0.0
     console = Console(file=StringIO(), force_terminal=True, width=100)
     board = Board(console, SCENARIOS, clock=lambda: now)
-    with board.shown(steps=6):
+    with board.shown([(Phase.CONTRACT,)] * 2 + [(Phase.ACCURACY,)] * 2 + [TIMED] * 2):
         board.begin(0, (Phase.CONTRACT,))
         now = 41.0
-        board.end(0, (Phase.CONTRACT,), Text("caught: wrong_tokens 0 → 25"))
+        board.end(0, (Phase.CONTRACT,), Text("caught: wrong_tokens 0 → 25"), Text("news"))
         board.begin(1, (Phase.CONTRACT,))
         board.tell(Progress(1, 12, "contract tiny-1.0"))
         now = 75.0

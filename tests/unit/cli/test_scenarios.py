@@ -83,3 +83,25 @@ def test_without_root_the_checkout_is_listed(tmp_path, monkeypatch):
     monkeypatch.chdir(SHIPPED / "smoke")
     result = CliRunner().invoke(command, ["--check"])
     assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "key"),
+    [
+        ('model = "tiny-hybrid"', 'model = "tiny-hybird"', "model"),
+        (
+            "[engine]",
+            '[engine.speculation]\nmethod = "eagle"\ndrafts = 1\nmodel = "no-head"\n[engine]',
+            "engine.speculation.model",
+        ),
+    ],
+)
+def test_a_model_that_is_not_there_is_told_before_anything_is_measured(root, line, wrong, key):
+    assert line in EXAMPLE
+    text = EXAMPLE.replace(line, wrong, 1)
+    (root / "smoke" / "of-nothing.toml").write_text(text)
+    result = call(root, "--check")
+    assert result.exit_code == 2
+    assert result.stdout == "1 scenario is valid.\n"
+    (told,) = result.stderr.splitlines()
+    assert told.startswith(f"ScenarioError: scenarios/smoke/of-nothing: {key}: expected a folder '")

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.try_source import _slowness
+from hybridwatch.engine.builds import load_builds
 from hybridwatch.measure import machine_state, session
 from hybridwatch.measure.plan import USUAL_PHASES
 from hybridwatch.record.run import Phase
@@ -125,3 +126,46 @@ def test_the_first_answer_is_of_what_answers_quickly():
     names = [one.id.removeprefix("smoke/") for one in sorted(find(root, ["smoke"]), key=_slowness)]
     assert names[-2:] == ["spec-decode-all-cache", "draft-max-seq-len"]
     assert set(names[:3]) == {"dummy-run", "padded-graph-rows", "single-token-extend"}
+
+
+def test_the_answer_says_what_was_not_looked_at(engines, tmp_path):
+    engines(Machine())
+    words = ("--phases", "contract", "--json")
+    done = call(tmp_path, a_copy(tmp_path), *words)
+    assert done.exit_code == 0, done.output
+    assert "nothing worse than tiny-1.0 in 2 scenarios: contracts\n" in done.stderr
+    assert "not looked at: answers, times, host reads" in done.stderr
+    assert "both sides of each in turn: contracts\n" in done.stderr, "no other stage is announced"
+    found = json.loads(done.stdout)
+    assert found["not_looked_at"] == ["accuracy", "performance", "host-sync"]
+    assert found["not_timed"] == []
+
+
+def test_the_table_heads_its_columns_by_what_is_in_them(engines, tmp_path):
+    engines(Machine())
+    done = call(tmp_path, a_copy(tmp_path), "--phases", "contract")
+    head = next(line for line in done.output.splitlines() if line.startswith("scenario "))
+    assert head.split() == ["scenario", "result", "shown", "by"]
+
+
+def test_times_that_settle_nothing_say_what_it_would_take(engines, tmp_path):
+    engines(Machine(slower=0.08, noise=0.3))
+    done = call(tmp_path, a_copy(tmp_path), "smoke/padded")
+    assert done.exit_code == 0, done.output
+    assert "Could only have seen changes above " in done.output
+    assert "\nit would take " in done.output
+    command = "hybridwatch run smoke/padded --build tiny-1.0 --build mine --phases duet"
+    assert f"processor time: {command} --results " in done.output
+
+
+def test_times_that_are_settled_leave_nothing_open(engines, tmp_path):
+    engines(Machine(noise=0.005))
+    done = call(tmp_path, a_copy(tmp_path))
+    assert "not looked at" not in done.output
+    assert "it would take" not in done.output
+
+
+def test_an_environment_without_a_base_adds_no_build(engines, tmp_path):
+    an_environment(tmp_path / "env")
+    call(tmp_path, tmp_path / "env" / "bin" / "python")
+    assert "mine" not in load_builds()

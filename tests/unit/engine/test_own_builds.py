@@ -332,3 +332,55 @@ def test_fix_is_called_changed_where_the_code_that_decides_it_is_no_releases(
     assert not told & {"seeds-beside-others", "conv-anchor", "cpu-speculative-states"}
     table = CliRunner().invoke(command, ["check", "mine"], env={"COLUMNS": "160"}).stdout
     assert table.count(", changed") == len(told)
+
+
+LATIN = "# -*- coding: latin-1 -*-\nname = '\N{LATIN SMALL LETTER E WITH ACUTE}'\n".encode(
+    "latin-1"
+)
+"""Python would read it; the probes, which expect UTF-8, do not."""
+
+
+def with_damage(tree, name, code):
+    write(tree / "vllm", {name: ""})
+    (tree / "vllm" / name).write_bytes(code)
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("v1/worker.py", b"rows = = 2\n", r"^vllm/v1/worker\.py:1: Python cannot read it: invalid"),
+        (RUNNER, LATIN, rf"^vllm/{RUNNER}: Python cannot read it: 'utf-8' codec"),
+    ],
+)
+def test_refused_tree_changes_nothing(home, tmp_path, name, code, told):
+    damaged = with_damage(a_copy(tmp_path / "damaged"), name, code)
+    with pytest.raises(BuildError, match=told):
+        add_source(home, "mine", damaged)
+    assert list(load_builds(home)) == ["tiny-1.0"]
+    assert sorted(path.name for path in (home / ".engines").iterdir()) == ["tiny-1.0"]
+    before = digest_of(add_source(home, "mine", a_copy(tmp_path, worker="rows = 2\n")))
+    with pytest.raises(BuildError, match=told):
+        add_source(home, "mine", damaged)
+    assert digest_of(named_build("mine", home)) == before
+
+
+def test_refused_wheel_or_environment_changes_nothing(home, tmp_path):
+    wheel = a_wheel(tmp_path, "vllm", "1.0.1", {**CODE, f"vllm/{RUNNER}": b"rows = = 2\n"})
+    with pytest.raises(BuildError, match=rf"^vllm/{RUNNER}:1: Python cannot"):
+        add_wheel(home, "mine", wheel)
+    for plugin in (True, False):
+        folder = tmp_path / f"env-{plugin}"
+        with_damage(an_environment(folder, plugin=plugin).parent / "site-packages", RUNNER, LATIN)
+        with pytest.raises(BuildError, match=rf"^vllm/{RUNNER}: Python cannot"):
+            add_python(home, "mine", folder / "bin" / "python")
+    assert list(load_builds(home)) == ["tiny-1.0"]
+
+
+def test_refused_tree_is_not_listed_by_the_command(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
+    tree = a_copy(tmp_path, worker="rows = = 2\n")
+    done = CliRunner().invoke(command, ["add", "mine", "--source", str(tree)])
+    assert isinstance(done.exception, BuildError)
+    listed = json.loads(CliRunner().invoke(command, ["list", "--json"]).stdout)["builds"]
+    assert [build["name"] for build in listed] == ["tiny-1.0"]

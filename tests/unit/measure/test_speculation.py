@@ -81,7 +81,12 @@ def test_a_draft_that_is_missing_is_told_before_anything_starts(scenario, tmp_pa
     (tmp_path / "tiny-hybrid").mkdir()
     sides = (parse_label("cpu-0.27.1"),)
     bench = Bench(with_speculation(scenario, EAGLE), sides, tmp_path, tmp_path, print)
-    with pytest.raises(BuildError, match="draft model: expected a folder 'a-head' in"), bench:
+    with (
+        pytest.raises(
+            BuildError, match=r"engine\.speculation\.model: expected a folder 'a-head' in"
+        ),
+        bench,
+    ):
         pass
 
 

@@ -76,6 +76,10 @@ def test_a_scenario_may_need_a_gpu(tmp_path, accelerator, cpu):
             "engine.compilation_mode: missing; expected 3 with cudagraph_mode FULL_AND_PIECEWISE",
         ),
         (
+            MADE_UP.replace('"dummy"', '"dumy"'),
+            'engine.load_format: expected "dummy", found "dumy"',
+        ),
+        (
             SPEED_ALONE,
             "expect: expected at least one metric under exactly or at_least, found none",
         ),

@@ -13,7 +13,7 @@ from hybridwatch.errors import RecordError
 from hybridwatch.store import list_records, read_run, write_run
 from hybridwatch.store.integrity import check_store
 from hybridwatch.store.pruned import PRUNED
-from hybridwatch.store.retention import OldRun, Policy, What, plan_removals, remove
+from hybridwatch.store.retention import OldRun, Policy, What, may_remove, plan_removals, remove
 from tests.builders import STARTED, a_run, noisy
 
 NOW = STARTED + timedelta(days=400)
@@ -78,6 +78,19 @@ def test_what_somebody_rests_on_stays_whole_and_stands_for_its_week(tmp_path):
 
 def test_a_young_run_is_not_named_as_protected(tmp_path):
     assert planned(tmp_path, [at(1)], protected=[at(1).run]).protected == {}
+
+
+def test_only_what_is_old_and_nobodys_example_may_go(tmp_path):
+    young, old = (
+        tmp_path / f"{STARTED:%Y%m%dT%H%M%SZ}-{build}-0000000{number}.json"
+        for number, build in enumerate(("a", "b"))
+    )
+    day = timedelta(days=1)
+    assert not may_remove([young, old], (), POLICY, STARTED + 30 * day)
+    assert may_remove([young, old], (), POLICY, STARTED + 31 * day)
+    assert not may_remove([young, old], {"00000000", "00000001"}, POLICY, STARTED + 31 * day)
+    assert may_remove([young, old], {"00000000"}, POLICY, STARTED + 31 * day)
+    assert may_remove([tmp_path / "renamed.json"], (), POLICY, STARTED)
 
 
 def stored(tmp_path, nights=3):
@@ -155,3 +168,21 @@ def test_a_note_that_was_cut_short_is_no_note(tmp_path):
     with (results / PRUNED).open("a") as notes:
         notes.write('{"file": "rec')
     assert read_run(list_records(results)[0]).id == "00000000"
+
+
+def test_where_nothing_is_old_no_database_is_made_and_nothing_is_judged(tmp_path):
+    results = stored(tmp_path)
+    before = sorted(results.iterdir())
+    assert "3 records stay" in call(results, "--answers-days", "400", "--every-days", "400")
+    assert sorted(results.iterdir()) == before
+    call(results)
+    assert sorted(results.iterdir()) != before
+
+
+def test_examples_stay_whole(tmp_path):
+    results = stored(tmp_path)
+    (results / "examples.txt").write_text("00000001\n")
+    answer = json.loads(call(results, "--yes", "--json"))
+    assert answer["protected"][0]["run"] == "00000001"
+    (results / "examples.txt").write_text("".join(f"{night:08x}\n" for night in range(3)))
+    assert "would remove 0 bytes" in call(results)
