@@ -303,8 +303,12 @@ def _is_control(run: Run, scenario: Scenario, wanted: WantedControl) -> bool:
     if any(build.flags.get("planted") for build in run.builds):
         return False
     if wanted.kind is ControlKind.A_A:
-        return role_of(*run.builds, run.known_bad) is Role.A_A
-    lost = lost_fixes(*run.builds) if role_of(*run.builds, run.known_bad) is Role.KNOWN_BAD else ()
+        return role_of(*run.builds, known_bad=run.known_bad) is Role.A_A
+    lost = (
+        lost_fixes(*run.builds)
+        if role_of(*run.builds, known_bad=run.known_bad) is Role.KNOWN_BAD
+        else ()
+    )
     return bool({*_parts(scenario.fix)} & {*lost})
 
 

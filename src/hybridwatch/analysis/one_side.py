@@ -60,7 +60,7 @@ def role_between(baseline: OneSide, contender: OneSide) -> Role:
     """Say what two sides are for; between two runs a comparison, whatever their builds."""
     if baseline.run.id != contender.run.id:
         return Role.COMPARISON
-    return role_of(baseline.build, contender.build, contender.run.known_bad)
+    return role_of(baseline.build, contender.build, known_bad=contender.run.known_bad)
 
 
 def sides_of(run: Run) -> tuple[OneSide, OneSide]:

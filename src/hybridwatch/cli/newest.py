@@ -154,7 +154,7 @@ def _is_control(run: Run) -> bool:
 
     It makes up for no comparison that went silent.
     """
-    return len(run.builds) == 2 and role_of(*run.builds, run.known_bad) in _CONTROLS
+    return len(run.builds) == 2 and role_of(*run.builds, known_bad=run.known_bad) in _CONTROLS
 
 
 def _gaps(
@@ -211,7 +211,7 @@ def _no_longer_watched(
             and age <= REMEMBERED
             and policy.expects(run.scenario.id)
             and len(run.builds) == 2
-            and role_of(*run.builds, run.known_bad) is Role.COMPARISON
+            and role_of(*run.builds, known_bad=run.known_bad) is Role.COMPARISON
         ):
             old, new = (build.label for build in run.builds)
             since = f"since {run.started_at.date()} ({age_text(age)}): {run.id}"

@@ -126,7 +126,7 @@ def _print_undigested(shown: Sequence[Stored]) -> None:
 
 def _builds(run: Run) -> str:
     labels = [build.label for build in run.builds]
-    role = role_of(*run.builds, run.known_bad) if len(labels) == 2 else Role.COMPARISON
+    role = role_of(*run.builds, known_bad=run.known_bad) if len(labels) == 2 else Role.COMPARISON
     if role in _ROLES:
         return f"{_ROLES[role]}, {run.builds[0].name}"
     return " \u2192 ".join(side_names(labels))

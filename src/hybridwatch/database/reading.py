@@ -127,7 +127,7 @@ def run_row(run: Run) -> Row:
         "testbed": run.testbed.id,
         "started_at": run.started_at,
         "committed_at": source.committed_at if source else None,
-        "role": role_of(*run.builds, run.known_bad).value if len(run.builds) > 1 else "",
+        "role": role_of(*run.builds, known_bad=run.known_bad).value if len(run.builds) > 1 else "",
         "revision": run.harness.revision or "unknown",
         "source": source.format if source else "",
         "sha256": run.sha256 or "",

@@ -47,7 +47,7 @@ class Role(Enum):
     """One engine against itself: the suite must see nothing."""
 
 
-def role_of(baseline: Engine, contender: Engine, known_bad: bool | None = None) -> Role:
+def role_of(baseline: Engine, contender: Engine, *, known_bad: bool | None = None) -> Role:
     """Say what a run of two engines is for.
 
     Args:

@@ -89,4 +89,4 @@ def row_to_json(row: Row, role: str) -> dict[str, Any]:
 
 
 def _role(run: Run) -> str:
-    return role_of(*run.builds, run.known_bad).value if len(run.builds) == 2 else ALONE
+    return role_of(*run.builds, known_bad=run.known_bad).value if len(run.builds) == 2 else ALONE

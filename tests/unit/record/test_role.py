@@ -49,7 +49,7 @@ def test_engines_tell_what_their_run_is_for(baseline, contender, role) -> None:
     [(True, Role.KNOWN_BAD), (None, Role.KNOWN_BAD), (False, Role.COMPARISON)],
 )
 def test_a_label_that_lacks_a_fix_is_no_control_if_the_record_says_so(known_bad, role) -> None:
-    assert role_of(BASELINE, CONTENDER, known_bad) is role
+    assert role_of(BASELINE, CONTENDER, known_bad=known_bad) is role
 
 
 def test_every_lost_fix_is_named() -> None:
