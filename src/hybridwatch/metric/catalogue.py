@@ -136,7 +136,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         0.0,
         "Host synchronisations per engine step: on CUDA calls that wait for the device; on a CPU "
         "host reads of tensors (.item(), .tolist(), nonzero, ...), each of which would wait for "
-        "the device on a GPU.",
+        "the device on a GPU. A rate: steps that begin requests read more than those that decode.",
     ),
     Metric(
         "host_sync_time",
