@@ -184,6 +184,8 @@ def measure_scenarios(
     plans_left = [plan for plan in plans if plan[0] in left]
     if done := len(records.outcomes):
         console.print(as_text(f"going on: {plural(done, 'scenario')} measured before"))
+    elif wanted.resume and not any(map(records.stopped, left)):
+        console.print(as_text("--resume: no such call was stopped; everything is measured"))
     try:
         with stoppable():
             _measure(plans_left, wanted, records, console, losses)

@@ -115,7 +115,8 @@ def command(
         outcomes, lost = measure_scenarios(named, wanted, results, console)
     except KeyboardInterrupt:
         words = [word for word in sys.argv[1:] if word != _RESUME]
-        console.print(as_text(f"go on with: {program()} {shlex.join([*words, _RESUME])}"))
+        line = f"go on with: {program()} {shlex.join([*words, _RESUME])}"
+        console.print(as_text(line), soft_wrap=True)
         raise
     print_closing(outcomes, results, console, *wanted.notes)
     if as_json:
