@@ -20,6 +20,7 @@ def home(tmp_path):
     shutil.copytree(
         ROOT / "engine", tmp_path / "home" / "engine", ignore=shutil.ignore_patterns("src")
     )
+    (tmp_path / "home" / "models").symlink_to(ROOT / "models")
     return tmp_path / "home"
 
 

@@ -368,6 +368,9 @@ def controlled(checkout: Path, monkeypatch: Any, *, blind: bool = False) -> Resu
     monkeypatch.setattr(session, "measure", BadMachine(blind=blind).measure)
     # As on a GPU, which has no room for the engines of several scenarios.
     monkeypatch.setattr(verb.RunOptions, "by_phase", False)
+    bad = "tiny-1.0~padded-rows-prefilling"
+    monkeypatch.setattr(verb, "healthy_label", lambda *_: "tiny-1.0")
+    monkeypatch.setattr(verb, "known_bad_label", lambda *_: bad)
     words = ("--known-bad", "--build", "tiny-1.0")
     return CliRunner().invoke(cli, ["run", "smoke/padded", "smoke", *words])
 
