@@ -115,10 +115,13 @@ def kill(server):
     """End the front of an engine, the process that answers HTTP, without a chance to clean up."""
     port = httpx.URL(server.url).port
     for process in psutil.Process().children(recursive=True):
-        for connection in process.net_connections(kind="inet"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
-                process.kill()
-                return
+        try:
+            connections = process.net_connections(kind="inet")
+        except psutil.NoSuchProcess:  # one that ends while they are asked is not it
+            continue
+        if any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in connections):
+            process.kill()
+            return
     pytest.fail(f"nobody listens on {port}")
 
 
