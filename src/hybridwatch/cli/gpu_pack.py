@@ -1,6 +1,7 @@
 """``hybridwatch gpu pack``: what a build needs on a machine without a network."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from hybridwatch.cli.options import examples
 from hybridwatch.engine.builds import named_build
 from hybridwatch.errors import BuildError
 from hybridwatch.gpu import Request, make_pack, read_left_out, read_machine
+from hybridwatch.gpu.resolve import GIVEN
 
 _MB: Final = 10**6
 
@@ -58,6 +60,12 @@ _MB: Final = 10**6
     show_default=True,
     help="Largest size of a piece, in millions of bytes.",
 )
+@click.option(
+    "--any-torch",
+    is_flag=True,
+    help="Take the machine's torch and Triton as they are. vLLM's kernels call torch through its "
+    "stable ABI since 0.24.0, so an older torch may do.",
+)
 @click.option("--keep", multiple=True, help="Pack this entry of engine/pack.toml anyway.")
 @click.option("--leave-out", "also", multiple=True, help="Leave out this optional entry, too.")
 @click.option(
@@ -76,6 +84,7 @@ def command(
     python: Path,
     glibc: str,
     piece_mb: float,
+    any_torch: bool,
     keep: tuple[str, ...],
     also: tuple[str, ...],
     wheels: tuple[Path, ...],
@@ -90,6 +99,8 @@ def command(
         raise BuildError(f"{build}: expected a build for CUDA, such as cuda-0.23.0")
     spec = named_build(spec.variant_of, spec.home) if spec.variant_of else spec
     left_out = read_left_out(spec.home, keep=keep, also=also)
+    if any_torch:
+        left_out = replace(left_out, as_it_is=left_out.as_it_is | {*GIVEN})
     piece_bytes = int(piece_mb * _MB)
     request = Request(
         spec, read_machine(machine), left_out, out, piece_bytes, python, glibc, wheels

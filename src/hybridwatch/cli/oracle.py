@@ -169,7 +169,7 @@ def _one(scenario: str, build: str) -> Scenario:
 
 
 def _kept(scenario: Scenario, named: tuple[str, ...]) -> Oracle | None:
-    path = path_of(home(), scenario.id)
+    path = path_of(home(), scenario.answered_by)
     kept = load(path)
     if kept is None and scenario.id in named:
         raise ScenarioError(

@@ -50,12 +50,12 @@ def checked(
     Raises:
         MeasurementError: The file of the oracle cannot be understood.
     """
-    oracle = load(path_of(home, scenario.id))
+    oracle = load(path_of(home, scenario.answered_by))
     if oracle is None or number >= len(oracle.trials):
         return Checked(answered)
     wrong = _wrong(waves, answered, oracle.trials[number], scenario.engine.dtype)
     if wrong is None:
-        why = _OUTDATED.format(model=scenario.model, scenario=scenario.id)
+        why = _OUTDATED.format(model=scenario.model, scenario=scenario.answered_by)
         return Checked(answered, unsupported={WRONG_ANSWERS: why})
     marked = tuple(
         replace(one, is_wrong=bool(one.is_wrong) or is_wrong)

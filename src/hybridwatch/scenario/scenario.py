@@ -119,6 +119,8 @@ class Scenario(Part):
         engine: How the engine is started.
         workload: The work that it gets.
         accuracy: Which tasks are answered; None where answers say nothing.
+        oracle: The scenario whose right answers are this one's too, since it asks the same of the
+            same model; None for its own.
         sweep: Loads that a performance trial goes through; None for that of the workload alone.
         trials: How often.
         expect: What must hold.
@@ -150,6 +152,13 @@ class Scenario(Part):
     engine: EngineArgs
     workload: Workload
     accuracy: Accuracy | None = None
+    oracle: (
+        Annotated[
+            str,
+            Field(pattern=r"^[a-z0-9-]+/[a-z0-9-]+$", description="the id of a scenario"),
+        ]
+        | None
+    ) = None
     sweep: Sweep | None = None
     trials: TrialCounts
     expect: Expect
@@ -158,6 +167,11 @@ class Scenario(Part):
     def _agree(self) -> Self:
         refuse(*_contradictions(self))
         return self
+
+    @property
+    def answered_by(self) -> str:
+        """The scenario whose right answers are held against this one's."""
+        return self.oracle or self.id
 
     @property
     def on_hub(self) -> bool:
