@@ -42,6 +42,7 @@ if __name__ == "__main__":
 
 _CHECK: Final = """\
 import importlib, json, sys
+from importlib.util import find_spec
 from importlib.metadata import PackageNotFoundError, version
 lacks = []
 for name, expected in json.loads(sys.argv[1]).items():
@@ -57,7 +58,8 @@ modules, kernels = json.loads(sys.argv[2])
 # Without a driver the kernels cannot be loaded, and are not to blame.
 for module in modules + (kernels if torch.cuda.device_count() else []):
     try:
-        importlib.import_module(module)
+        if module in modules or find_spec(module):
+            importlib.import_module(module)
     except Exception as error:
         lacks.append(f"import {module}: {type(error).__name__}: {error}")
 for line in lacks:
@@ -70,7 +72,11 @@ print(f"Python {sys.version.split()[0]}, torch {torch.__version__}, vLLM {vllm._
 """
 _MODULES: Final = ("vllm", "vllm.v1.engine.async_llm", "vllm.entrypoints.openai.api_server")
 """What an engine's server imports before it looks for a GPU."""
-_KERNELS: Final = ("vllm._C", "vllm._moe_C", "vllm._C_stable_libtorch")
+_KERNELS: Final = (
+    *("vllm._C", "vllm._moe_C"),
+    *("vllm._C_stable_libtorch", "vllm._moe_C_stable_libtorch"),
+)
+"""The first two up to 0.23.0, the others alone from 0.24.0 on."""
 
 
 class PackError(Exception):

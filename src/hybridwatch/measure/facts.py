@@ -26,13 +26,17 @@ from hybridwatch.scenario.scenario import Scenario
 
 _IMPORT_S: Final = 60.0
 _ANSWER_S: Final = 60.0
-_MODULES: Final = ("torch", "triton", "transformers", "vllm", "vllm._C", "hybridwatch_engine")
+_MODULES: Final = ("torch", "triton", "transformers", "vllm", "hybridwatch_engine")
+_KERNELS: Final = "vllm._C|vllm._C_stable_libtorch"
+"""vLLM's compiled kernels; 0.24.0 has all of them under the second name."""
 _IMPORTING: Final = """
 import importlib, json, sys, time
+from importlib.util import find_spec
 for name in sys.argv[1:]:
     began = time.perf_counter()
     try:
-        module = importlib.import_module(name)
+        *others, last = name.split("|")
+        module = importlib.import_module(next((one for one in others if find_spec(one)), last))
         found = {"version": getattr(module, "__version__", None)}
     except BaseException as error:
         found = {"error": f"{type(error).__name__}: {error}"}
@@ -117,14 +121,15 @@ def _gpus() -> dict[str, Any]:
 
 def _imports(build: BuildRequest) -> dict[str, Any]:
     """Import each module in the build's own Python; the first that does not come is the error."""
-    command = [str(build.spec.interpreter), "-c", _IMPORTING, *_MODULES]
+    modules = (*_MODULES, _KERNELS)
+    command = [str(build.spec.interpreter), "-c", _IMPORTING, *modules]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=_IMPORT_S, check=False
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     found = {name: one for line in lines for name, one in json.loads(line).items()}
-    for name in _MODULES:
+    for name in modules:
         missing = found.get(name, {"error": f"ended with status {done.returncode} before"})
         if "error" in missing:
             raise BuildError(f"{build.spec.name}: import {name}: {missing['error']}")
