@@ -54,9 +54,10 @@ class WorkerControl:
     model_runner: Any
 
     def hybridwatch_identity(self) -> dict[str, Any]:
-        """Tell who this engine is: distribution, release, digest, state of each fix, faults."""
+        """Tell who this engine is: distribution, release, digest, runner, fixes, faults."""
         return {
             **identity(),
+            "model_runner": "v2" if is_v2(self.model_runner) else "v1",
             "fixes": switchboard().states(),
             "planted": planter().planted,
         }

@@ -47,6 +47,9 @@ class Wanted:
         """Whether an engine is the one that is meant."""
         if build.release != self.release or build.flags.get("planted"):
             return False
+        variant = build.name.removeprefix(f"{build.accelerator}-{self.release}")
+        if variant not in {build.name, "", "-patched", "-reverted"}:
+            return False  # somebody's own, with other variables or flags
         if not self.patched:
             return not _SWITCHED & set(build.fixes.values())
         states_found = {build.fixes.get(part) for fix in fixes for part in _parts(fix)}
@@ -245,6 +248,7 @@ def _evidence(
         )
         for scenario in scenarios
         for wanted in questions.engines
+        if scenario.needed_fixes or not wanted.patched
     )
     judged = tuple(
         _judged(scenario, wanted, kept)

@@ -24,11 +24,11 @@ _GROUP: Final = "gpu"
 _ACCELERATOR: Final = "cuda"
 _LACKING: Final = "0.21.0"
 """A release that lacks most of the fixes."""
-_HAVING: Final = "0.23.0"
-"""The first release that has most of them."""
+_HAVING: Final = "0.33.0"
+"""The newest release; hybrid models run on model runner V2."""
 
 _ENGINES: Final = tuple(
-    Wanted(release, patched) for release in (_LACKING, _HAVING) for patched in (False, True)
+    Wanted(release, patched) for release in (_HAVING, _LACKING) for patched in (False, True)
 )
 _CONTROLS: Final = (
     WantedControl(_LACKING, ControlKind.KNOWN_BAD),
@@ -66,7 +66,7 @@ def command(results: Path, out: Path | None) -> None:
     """Write the page of figures measured on GPUs, each with its record.
 
     The page has accuracy, tokens per second, host syncs per step and step time of every scenario
-    of the group gpu on vLLM 0.21.0 and 0.23.0, as released and with the scenario's fix. It says
+    of the group gpu on vLLM 0.21.0 and 0.33.0, as released and with the scenario's fix. It says
     whether the known-bad control was caught and the A/A control is clean. A figure without a record
     is called owed. The page also has the costs that the studies of `hybridwatch gpu campaign`
     measured.

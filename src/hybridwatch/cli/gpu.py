@@ -14,7 +14,7 @@ from hybridwatch.process import stoppable
 from hybridwatch.scenario.load import find
 
 _BAD_NEWS: Final = 1
-_BUILD: Final = "cuda-0.23.0"
+_BUILD: Final = "cuda-0.33.0"
 _SCENARIO: Final = {"cuda": "gpu/padded-graph-rows", "cpu": "smoke/padded-graph-rows"}
 
 

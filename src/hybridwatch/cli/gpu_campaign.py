@@ -21,7 +21,7 @@ from hybridwatch.store import check_writable
 
 _BAD_NEWS: Final = 1
 _MINUTES: Final = 25.0
-_BUILD, _OLDER = "cuda-0.23.0", "cuda-0.21.0"
+_BUILD, _OLDER = "cuda-0.33.0", "cuda-0.21.0"
 
 
 @click.command(

@@ -20,7 +20,7 @@ _MB: Final = 10**6
 @click.command(
     "pack",
     epilog=examples(
-        "hybridwatch gpu pack --for machine.txt --build cuda-0.23.0 --out /tmp/pack-0.23.0",
+        "hybridwatch gpu pack --for machine.txt --build cuda-0.33.0 --out /tmp/pack-0.33.0",
     ),
 )
 @click.option(
@@ -33,7 +33,7 @@ _MB: Final = 10**6
 )
 @click.option(
     "--build",
-    default="cuda-0.23.0",
+    default="cuda-0.33.0",
     show_default=True,
     shell_complete=completion.builds,
     help="The engine build to pack.",
@@ -96,7 +96,7 @@ def command(
     """
     spec = named_build(build)
     if spec.accelerator != "cuda":
-        raise BuildError(f"{build}: expected a build for CUDA, such as cuda-0.23.0")
+        raise BuildError(f"{build}: expected a build for CUDA, such as cuda-0.33.0")
     spec = named_build(spec.variant_of, spec.home) if spec.variant_of else spec
     left_out = read_left_out(spec.home, keep=keep, also=also)
     if any_torch:

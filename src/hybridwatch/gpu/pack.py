@@ -211,8 +211,9 @@ def _manifest(
 ) -> dict[str, Any]:
     packed = {one.name for one in wanted}
     lock = _lock(request.build)
+    # Of what is good in any version, none is named.
     counted_on = {
-        name: str(version)
+        name: "" if name in request.left_out.as_it_is else str(version)
         for name, version in request.machine.packages.items()
         if name in lock and name not in packed and name not in request.left_out.packages
     }

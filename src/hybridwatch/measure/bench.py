@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -302,10 +302,10 @@ class Bench:
             revision=facts.get("revision"),
             diff_digest=facts.get("diff_digest"),
             fixes={fix: FixState(state) for fix, state in facts["fixes"].items()},
-            flags=self._flags(side, facts["planted"]),
+            flags=self._flags(side, facts),
         )
 
-    def _flags(self, side: int, planted: Sequence[str]) -> dict[str, str]:
+    def _flags(self, side: int, told: Mapping[str, Any]) -> dict[str, str]:
         """What shaped an engine besides its build, as a record keeps it."""
         slot = self._slots[self._place(side)]
         args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
@@ -313,8 +313,11 @@ class Bench:
             self.sides[side].spec.flags
         )
         flags["graph_replay"] = str(slot.launch.graph_replay)
+        on_gpu = slot.launch.accelerator == "cuda"
         facts = {
-            "planted": ", ".join(planted),
+            "planted": ", ".join(told["planted"]),
+            # On a GPU a build may choose, and the release if nobody does.
+            "model_runner": told["model_runner"] if on_gpu else None,
             "model_revision": slot.revision,
             "gpu_memory_utilization": slot.launch.memory_share,
             "stand_in": self._arrangement.stand_in if slot.launch.gpus else None,

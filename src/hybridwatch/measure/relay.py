@@ -16,10 +16,10 @@ from hybridwatch.engine.machine_check import Needs
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.bench import engines_of
 from hybridwatch.measure.plan import TIMED_PHASES
-from hybridwatch.measure.session import STOPPED, Session, SessionRequest
+from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.process import require_wanted
 from hybridwatch.quality.harness import LmEval
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.record.run import STOPPED, Phase, Run
 
 STAGES: Final[tuple[tuple[Phase, ...], ...]] = (
     (Phase.CONTRACT,),

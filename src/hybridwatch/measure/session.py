@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.gpu_layout import cuda_numbers
@@ -41,7 +41,7 @@ from hybridwatch.process import require_wanted
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.record.identity import EngineBuild, Expected, ScenarioRef
-from hybridwatch.record.run import Failure, Phase, Run, Trial
+from hybridwatch.record.run import STOPPED, Failure, Phase, Run, Trial
 from hybridwatch.record.side_names import side_names
 from hybridwatch.scenario.digest import ref_fields
 from hybridwatch.scenario.scenario import Scenario
@@ -63,9 +63,6 @@ class Progress:
     text: str
     lasting: bool = False
 
-
-STOPPED: Final = "not measured: the run was stopped before"
-"""Why a trial failed that nobody made any more."""
 
 Tell = Callable[[Progress], None]
 """Called as the session goes on."""
@@ -146,7 +143,7 @@ class SessionRequest:
 
 def is_stopped(run: Run) -> bool:
     """Whether a run was stopped before it was whole."""
-    return any(one.failure is not None and one.failure.reason == STOPPED for one in run.trials)
+    return any(one.failure is not None and one.failure.was_stopped for one in run.trials)
 
 
 def _whole_rounds(run: Run) -> tuple[Trial, ...]:
@@ -154,7 +151,7 @@ def _whole_rounds(run: Run) -> tuple[Trial, ...]:
     rounds, seen = _rounds(run), Counter[tuple[Phase, int]]()
     kept: list[Trial] = []
     for trial in run.trials:
-        if trial.failure is not None and trial.failure.reason == STOPPED:
+        if trial.failure is not None and trial.failure.was_stopped:
             continue
         if not trial.warmup:
             seen[trial.phase, trial.side] += 1
@@ -185,7 +182,7 @@ def _rounds(run: Run | None) -> dict[Phase, int]:
     made = Counter(
         (one.phase, one.side)
         for one in run.trials
-        if not one.warmup and (one.failure is None or one.failure.reason != STOPPED)
+        if not one.warmup and (one.failure is None or not one.failure.was_stopped)
     )
     return {phase: min(made[phase, side] for side in range(len(run.builds))) for phase in Phase}
 

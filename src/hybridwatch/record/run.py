@@ -68,6 +68,10 @@ class Answer:
     correct: bool
 
 
+STOPPED: Final = "not measured: the run was stopped before"
+"""Why a trial failed that nobody made any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a trial gave no values.
@@ -81,6 +85,11 @@ class Failure:
     reason: str
     log_tail: str
     engine_died: bool = False
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether nobody made the trial, since the run was stopped before."""
+        return self.reason == STOPPED
 
 
 @dataclass(frozen=True, slots=True)

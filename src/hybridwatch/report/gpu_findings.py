@@ -77,14 +77,22 @@ def _part(part: Evidence, numbered: Mapping[str, int]) -> Iterator[str]:
         yield "## Figures"
     yield _table(
         ("scenario", "engine", *(quantity.name for quantity in QUANTITIES)),
-        (_row(row, numbered) for row in part.rows),
+        # What is owed comes last.
+        (_row(row, numbered) for row in sorted(part.rows, key=_has_no_figure)),
     )
     if part.controls:
         yield "### Controls" if part.testbed is not None else "## Controls"
         yield _table(
             ("scenario", "release", "control", "answer"),
-            (_control(judged, numbered) for judged in part.controls),
+            (
+                _control(judged, numbered)
+                for judged in sorted(part.controls, key=lambda judged: judged.control is None)
+            ),
         )
+
+
+def _has_no_figure(row: Row) -> bool:
+    return not any(row.figures.values())
 
 
 def _facts(testbed: Testbed) -> str:

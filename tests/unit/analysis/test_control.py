@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.analysis.control import ControlKind, a_a_control, known_bad_control
 from hybridwatch.metric.catalogue import WRONG_TOKENS
-from hybridwatch.record.run import Phase
+from hybridwatch.record.run import STOPPED, Phase
 from hybridwatch.scenario.load import load_scenario
 from tests.builders import BASELINE, CONTENDER, Trials, a_run, noisy, with_failures
 
@@ -75,6 +75,15 @@ def test_a_bug_that_breaks_a_contract_and_garbles_tokens_is_told_apart() -> None
     assert control.detail == (
         f"{PADDED} 0 -> 9, 3 of 3 seeds; {WRONG_TOKENS} 0 -> 41, 2 of 3 seeds"
     )
+
+
+def test_of_a_run_that_was_stopped_what_was_measured_tells() -> None:
+    """What was not measured is no failure of an engine; any other reason is one."""
+    bare = {PADDED: (0.0,) * 3, WRONG_TOKENS: (0.0,) * 3}
+    run = a_run(bare, bare | BROKEN | GARBLED)
+    for reason, ok in ((STOPPED, True), ("the engine ended", False)):
+        stopped = with_failures(run, 0, Phase.ACCURACY, 1, reason)
+        assert known_bad_control(SCENARIO, stopped, 0, 1).ok is ok
 
 
 def test_wrong_answers_are_heard_as_well_as_wrong_tokens() -> None:

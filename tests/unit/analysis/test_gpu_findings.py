@@ -1,5 +1,7 @@
 """Which engine is meant by "as released" and "with the fix"; tests of the page tell the rest."""
 
+from dataclasses import replace
+
 import pytest
 
 from hybridwatch.analysis.gpu_findings import Wanted
@@ -57,3 +59,10 @@ def test_what_a_scenario_requires_belongs_to_it_and_nothing_is_switched_in_a_rel
         build = a_build(release="0.23.0", fixes=states)
         assert Wanted("0.23.0").is_met_by(build, fixes) is released
         assert Wanted("0.23.0", patched=True).is_met_by(build, fixes) is patched
+
+
+def test_a_build_of_somebodys_own_is_not_the_release() -> None:
+    """Its variables may have chosen another model runner, say."""
+    for name, meant in (("cuda-0.33.0", True), ("cuda-0.33.0-v1", False), ("adopted", True)):
+        build = replace(a_build(release="0.33.0", fixes={}), name=name, accelerator="cuda")
+        assert Wanted("0.33.0").is_met_by(build, ()) is meant

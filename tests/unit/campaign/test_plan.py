@@ -14,7 +14,7 @@ from hybridwatch.home import home
 from hybridwatch.scenario.load import find
 
 
-def a_subject(tmp_path, build="cuda-0.23.0", older="cuda-0.21.0", slowdown=1.0):
+def a_subject(tmp_path, build="cuda-0.33.0", older="cuda-0.21.0", slowdown=1.0):
     labels = parse_label(build), parse_label(older)
     return Subject(*labels, tmp_path, home() / "models", ("hybridwatch",), slowdown)
 
@@ -33,7 +33,7 @@ def test_shipped_plan_fits_25_minutes_by_its_own_limits(tmp_path):
     assert shipped(a_subject(tmp_path)).limit_s <= 25 * 60
 
 
-@pytest.mark.parametrize(("build", "older"), [("cuda-0.23.0", "cuda-0.21.0"), ("cpu-0.27.1",) * 2])
+@pytest.mark.parametrize(("build", "older"), [("cuda-0.33.0", "cuda-0.21.0"), ("cpu-0.27.1",) * 2])
 def test_shipped_plan_names_scenarios_that_the_builds_can_run(tmp_path, build, older):
     subject = a_subject(tmp_path, build, older)
     named = [word for one in shipped(subject).stages for word in one.command if "/" in word]

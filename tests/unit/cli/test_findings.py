@@ -41,7 +41,7 @@ like = "tiny-1.0"
 [builds."cuda-0.21.0-patched".fixes]
 {FIX} = "apply"
 
-[builds."cuda-0.23.0-patched"]
+[builds."cuda-0.33.0-patched"]
 like = "tiny-1.0"
 """
 
@@ -125,7 +125,7 @@ def test_a_store_without_a_record_of_a_gpu_says_what_is_owed(checkout: Path) -> 
     assert "There is no record of these scenarios yet" in text
     for engine in ("as released", "with the fix"):
         assert cells(text, "`gpu/padded`", f"0.21.0 {engine}") == ["owed"] * 4
-        assert cells(text, "`gpu/padded`", f"0.23.0 {engine}") == ["owed"] * 4
+        assert cells(text, "`gpu/padded`", f"0.33.0 {engine}") == ["owed"] * 4
     assert text.count("| owed |\n") == 7
     assert "19 answers of the tables above" in text
     assert "hybridwatch run gpu --build cuda-0.21.0 --known-bad" in text
@@ -147,7 +147,7 @@ def test_every_figure_is_that_of_its_record(checkout: Path) -> None:
             "4 (3) [1]",
             f"{'4.00' if side == 0 else '5.00'} ms (7) [1]",
         ]
-    assert cells(text, "`gpu/padded`", "0.23.0 as released") == ["owed"] * 4
+    assert cells(text, "`gpu/padded`", "0.33.0 as released") == ["owed"] * 4
     assert "## nvidia-h200-x1-16c-0f1e2d" in text
     assert "NVIDIA H200; with 141 GiB; driver 570.133.20 (CUDA 12.8); Intel Xeon, 16 cores" in text
 
@@ -155,16 +155,16 @@ def test_every_figure_is_that_of_its_record(checkout: Path) -> None:
 def test_controls_are_judged_and_traced(checkout: Path) -> None:
     _, bad = of_patched(checkout)
     healthy = (FixState.PRESENT, "")
-    _, same = kept(checkout, "0.23.0", (healthy, healthy), accuracy=(1.0, 1.0))
+    _, same = kept(checkout, "0.33.0", (healthy, healthy), accuracy=(1.0, 1.0))
     text = page(checkout)
     numbers = {path: at for at, path in re.findall(r"^(\d+)\. <code>(.*)</code>$", text, re.M)}
     (told,) = cells(text, "`gpu/padded`", "0.21.0", "known-bad told apart")
     assert told.startswith("yes: contract.padded\\_rows\\_prefilling 0 -&gt; 41, 2 of 2 seeds")
     assert told.endswith(f"[{numbers[bad]}]")
-    (calm,) = cells(text, "`gpu/padded`", "0.23.0", "A/A clean")
+    (calm,) = cells(text, "`gpu/padded`", "0.33.0", "A/A clean")
     assert calm.startswith("yes: nothing differs: 4 contract trials, 120 paired answers")
     assert calm.endswith(f"[{numbers[same]}]")
-    assert cells(text, "`gpu/padded`", "0.23.0", "known-bad told apart") == ["owed"]
+    assert cells(text, "`gpu/padded`", "0.33.0", "known-bad told apart") == ["owed"]
     assert "1 answer of the tables above" in text
 
 
@@ -183,7 +183,7 @@ def test_a_fix_that_no_patched_build_has_is_not_owed(checkout: Path) -> None:
     assert cells(text, "`gpu/padded`", "0.21.0 as released") == ["owed"] * 4
     (told,) = cells(text, "`gpu/padded`", "0.21.0", "known-bad told apart")
     assert told == "none: this release does not come up, or the fix cannot be put into it"
-    assert cells(text, "`gpu/padded`", "0.23.0 with the fix") == ["owed"] * 4
+    assert cells(text, "`gpu/padded`", "0.33.0 with the fix") == ["owed"] * 4
 
 
 def test_a_control_that_sees_nothing_is_told_in_bold(checkout: Path) -> None:

@@ -232,6 +232,11 @@ def test_files_that_are_left_out_are_not_in_the_environment(
     assert put_together(machine, carried, tmp_path / "gpu").returncode == 0
     (site,) = (tmp_path / "gpu" / "cuda-1.0" / "env" / "lib").glob("python3*/site-packages")
     assert {path.name for path in (site / "vllm").glob("*.so")} == {"kernels.so"}
+    (info,) = site.glob("vllm-*.dist-info")
+    listed = (info / "RECORD").read_text()
+    assert "vllm/kernels.so" in listed  # else files that stayed behind are files that were changed
+    assert "other_gpu.so" not in listed
+    assert list((site / "vllm" / "__pycache__").glob("__init__.*.pyc"))
 
 
 def test_the_environment_is_made_without_a_network(pack, machine, carried, tmp_path) -> None:
@@ -339,6 +344,12 @@ def test_the_check_names_what_the_machine_lacks(pack, machine, carried, tmp_path
     assert "lacks import vllm: ModuleNotFoundError: No module named 'needed'" in done.stdout
 
 
+def test_the_check_takes_any_version_where_any_is_good(pack, machine, carried, tmp_path) -> None:
+    pack(machine=MACHINE.replace("jit==3.0", "jit==2.0"))  # the machine has 3.0
+    done = put_together(machine, carried, tmp_path / "gpu")
+    assert (done.returncode, "jit" in done.stdout) == (0, False)
+
+
 def test_another_python_is_refused(pack, machine, carried, tmp_path) -> None:
     pack()
     told = manifest(carried) | {"python": "3.7"}
@@ -360,6 +371,14 @@ def test_another_torch_is_refused(pack, listed, words) -> None:
     answer = pack(machine=listed)
     assert answer.exit_code == 2
     assert words in answer.output
+
+
+def test_another_torch_is_taken_if_that_is_asked_for(pack, carried) -> None:
+    answer = pack("--any-torch", machine=MACHINE.replace("torch==2.11.0", "torch==2.10.0"))
+    assert answer.exit_code == 0, answer.output
+    assert "torch" not in packed(carried)
+    counted_on = json.loads((carried / "pack.json").read_text())["counted_on"]
+    assert counted_on["torch"] == ""
 
 
 def test_requirements_that_contradict_each_other_are_named(pack, checkout) -> None:

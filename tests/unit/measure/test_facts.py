@@ -1,12 +1,14 @@
 """Facts of a machine and a build: one that cannot be had keeps no other back."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.home import home
-from hybridwatch.measure.facts import facts_of
+from hybridwatch.measure.facts import _IMPORTING, facts_of
 from hybridwatch.scenario.load import find
 from tests.pretended_nvml import Card, pretend
 
@@ -35,6 +37,17 @@ def test_gpu_is_told_with_its_clocks_and_memory(look):
     assert gpu["name"]
     assert gpu["memory_bytes"] > 0
     assert {"sm_clock_hz", "memory_clock_hz", "power_w", "throttled"} <= set(gpu)
+
+
+def test_module_is_looked_for_under_each_of_its_names():
+    """vLLM has its kernels under another name since 0.24.0; the last is what is missing."""
+    names = ("nowhere|json", "nowhere|neither")
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORTING, *names], capture_output=True, text=True, check=True
+    )
+    first, second = (json.loads(line) for line in done.stdout.splitlines())
+    assert "error" not in first["nowhere|json"]
+    assert "No module named 'neither'" in second["nowhere|neither"]["error"]
 
 
 def test_fact_is_one_line_of_json(look):

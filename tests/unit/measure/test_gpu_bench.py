@@ -38,6 +38,7 @@ def bench(tmp_path, monkeypatch):
         "wheel_digest": "0" * 64,
         "fixes": {},
         "planted": [],
+        "model_runner": "v2",
     }
     engine = SimpleNamespace(control=SimpleNamespace(identity=lambda: identity))
     monkeypatch.setattr(Bench, "make_ready", lambda *_: engine)
@@ -70,6 +71,7 @@ def test_with_enough_gpus_nothing_stands_in(bench):
         flags = made.identify(0).flags
     assert made.scenario == RANKS
     assert flags["data_parallel_size"] == "2"
+    assert flags["model_runner"] == "v2"  # which runs, whether anybody asked for it or not
     assert not {"stand_in", "gpu_memory_utilization", "model_revision"} & set(flags)
 
 

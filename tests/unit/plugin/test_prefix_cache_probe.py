@@ -49,8 +49,9 @@ class KVCacheManager:
         self.blocks: Any = ([], [])
         self.hit = 0
 
-    def get_computed_blocks(self, request: Any) -> Any:
-        del request
+    def get_computed_blocks(self, request: Any, max_cache_hit_length: int | None = None) -> Any:
+        """As 0.33.0 has it; before, a request alone was given."""
+        del request, max_cache_hit_length
         return SimpleNamespace(blocks=self.blocks), self.hit, 0
 
     def allocate_slots(self, request: Any, new: int, **named: Any) -> Any:
@@ -127,14 +128,25 @@ def a_block(*, is_null: bool = False, is_kept: bool = True) -> Any:
     return SimpleNamespace(is_null=is_null, block_hash="hash" if is_kept else None)
 
 
-def look_up(hit: int, alone: tuple[int, int], *requests: Any, blocks: Any = None) -> None:
+def look_up(
+    hit: int,
+    alone: tuple[int, int],
+    *requests: Any,
+    blocks: Any = None,
+    given: tuple[Any, ...] = (),
+) -> None:
     """Look requests up in a cache that spares each ``hit`` tokens."""
     manager = KVCacheManager()
     manager.hit, manager.coordinator.alone = hit, alone
     whole = [a_block()] * (hit // SIZE)
     manager.blocks = (whole, whole) if blocks is None else blocks
     for request in requests:
-        manager.get_computed_blocks(request)
+        manager.get_computed_blocks(request, *given)
+
+
+def test_whatever_a_release_gives_a_lookup_reaches_it(probe):
+    look_up(4, (4, 4), a_request(), given=(None,))
+    assert probe.stop()["prefix_tokens_hit"] == 4
 
 
 def test_tokens_are_counted_for_both_kinds_of_layers(probe):

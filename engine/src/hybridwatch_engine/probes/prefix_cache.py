@@ -124,16 +124,17 @@ class PrefixCacheProbe(CountingProbe[Counts]):
         )
 
     def _see_eviction(self, original: Callable[..., bool]) -> Callable[..., bool]:
-        def evict(pool: Any, block: Any) -> bool:
-            evicted = original(pool, block)
+        def evict(pool: Any, *args: Any, **named: Any) -> bool:
+            evicted = original(pool, *args, **named)
             self._evicted = self._evicted or evicted
             return evicted
 
         return evict
 
     def _see_lookup(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def get_computed_blocks(manager: Any, request: Any) -> Any:
-            answer = original(manager, request)
+        # 0.33.0 has given it one argument more.
+        def get_computed_blocks(manager: Any, request: Any, *args: Any, **named: Any) -> Any:
+            answer = original(manager, request, *args, **named)
             self._watch(self._note_lookup, manager.coordinator, request, answer)
             return answer
 
