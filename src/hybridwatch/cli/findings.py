@@ -14,7 +14,7 @@ from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.errors import ExportError
 from hybridwatch.home import home
-from hybridwatch.report.gpu_findings import render_evidence
+from hybridwatch.report.gpu_findings import Source, render_evidence
 from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
@@ -36,7 +36,6 @@ _CONTROLS: Final = (
     WantedControl(_HAVING, ControlKind.A_A),
 )
 _PAGE: Final = "docs/findings-gpu.md"
-_WRITES: Final = f"hybridwatch findings --out {_PAGE}"
 _OLD, _NEW = f"{_ACCELERATOR}-{_LACKING}", f"{_ACCELERATOR}-{_HAVING}"
 _MEASURE: Final = (
     f"hybridwatch engine install {_OLD}",
@@ -46,14 +45,13 @@ _MEASURE: Final = (
     f"hybridwatch run {_GROUP} --build {_OLD} --known-bad",
     f"hybridwatch run {_GROUP} --build {_NEW} --known-bad",
     f"hybridwatch run {_GROUP} --build {_NEW}-patched --build {_NEW}-patched",
-    _WRITES,
 )
 
 
 @click.command(
     "findings",
     epilog=examples(
-        "hybridwatch findings --out docs/findings-gpu.md",
+        "hybridwatch findings --results results/gpu --out docs/findings-gpu.md",
     ),
 )
 @takes_results("Folder whose records are used.")
@@ -74,10 +72,15 @@ def command(results: Path, out: Path | None) -> None:
     scenarios = find(home() / "scenarios", [_GROUP])
     out_of_reach = {one.id: tuple(_out_of_reach(one)) for one in scenarios}
     questions = Questions(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
+    shown = _shown(results)
     found = evidence_of(scenarios, tuple(_kept(results)), questions)
     costs = [one for one in costs_in(results) if one.device != "cpu"]
-    title = "Findings: figures measured on GPUs"
-    page = render_evidence(title, _WRITES, found, _MEASURE, costs)
+    page = render_evidence(
+        "Findings: figures measured on GPUs",
+        Source(shown, f"hybridwatch findings --results {shown} --out {_PAGE}", _MEASURE),
+        found,
+        costs,
+    )
     if out is None:
         click.echo(page, nl=False)
         return
@@ -101,6 +104,12 @@ def _out_of_reach(scenario: Scenario) -> Iterator[str]:
 
 def _parts(fixes: Iterable[str]) -> set[str]:
     return {part for fix in fixes for part in FIX_PARTS.get(fix, (fix,))}
+
+
+def _shown(results: Path) -> str:
+    """A results folder as a page names it: within the home, from there on."""
+    folder, root = results.resolve(), home().resolve()
+    return (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
 
 
 def _kept(results: Path) -> Iterator[Kept]:

@@ -4,6 +4,7 @@ Every text that comes from a record passes through ``escape``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis.control import ControlKind
@@ -20,20 +21,30 @@ _IMPOSSIBLE: Final = "none: this release does not come up, or the fix cannot be 
 _CONTROLS: Final = {ControlKind.KNOWN_BAD: "known-bad told apart", ControlKind.A_A: "A/A clean"}
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a page is made of.
+
+    Attributes:
+        folder: The results folder, as it is named on the page.
+        command: What writes the page.
+        commands: What measures the figures that are owed, in order.
+    """
+
+    folder: str
+    command: str
+    commands: Sequence[str]
+
+
 def render_evidence(
-    title: str,
-    command: str,
-    found: Sequence[Evidence],
-    commands: Sequence[str],
-    costs: Sequence[Cost] = (),
+    title: str, source: Source, found: Sequence[Evidence], costs: Sequence[Cost] = ()
 ) -> str:
     """Write the page.
 
     Args:
         title: Its heading.
-        command: What writes it.
+        source: Where its figures come from.
         found: One part for each testbed.
-        commands: What measures the figures that are owed, in order.
         costs: What studies measured on a GPU.
 
     Returns:
@@ -43,16 +54,16 @@ def render_evidence(
     remarks = {name: result for part in found for name, result in part.remarks.items()}
     parts = (
         f"# {title}",
-        _introduction(command, found),
+        _introduction(source, found),
         *(text for part in found for text in _part(part, numbered)),
-        *_costs(costs),
-        *_owed(found, commands),
-        *_list_of(numbered, remarks),
+        *_costs(costs, source.folder),
+        *_owed(found, [*source.commands, source.command]),
+        *_list_of(numbered, remarks, source.folder),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _introduction(command: str, found: Sequence[Evidence]) -> str:
+def _introduction(source: Source, found: Sequence[Evidence]) -> str:
     if all(part.testbed is None for part in found):
         held = "There is no record of these scenarios yet, so there is no figure here either."
     else:
@@ -63,8 +74,8 @@ def _introduction(command: str, found: Sequence[Evidence]) -> str:
             "second. Each figure is from the newest record that has it."
         )
     return (
-        f"Written by `{command}` from the records in `results/` and from nothing else; not edited "
-        f"by hand. {held}"
+        f"Written by `{source.command}` from the records in `{source.folder}/` and from nothing "
+        f"else; not edited by hand. {held}"
     )
 
 
@@ -145,7 +156,7 @@ def _control(judged: Judged, numbered: Mapping[str, int]) -> tuple[str, ...]:
     )
 
 
-def _costs(costs: Sequence[Cost]) -> Iterator[str]:
+def _costs(costs: Sequence[Cost], folder: str) -> Iterator[str]:
     yield "## What things cost"
     if not costs:
         yield f"Fixes, probe, one read of a flag on the device: {_OWED}."
@@ -155,10 +166,10 @@ def _costs(costs: Sequence[Cost]) -> Iterator[str]:
         "rounds and its 95 % interval (engine/README.md)."
     )
     heads = ("device", "what", "batch", "forms", "step time", "besides", "file")
-    yield _table(heads, map(_cost, costs))
+    yield _table(heads, (_cost(cost, folder) for cost in costs))
 
 
-def _cost(cost: Cost) -> tuple[str, ...]:
+def _cost(cost: Cost, folder: str) -> tuple[str, ...]:
     ratio = cost.step_time
     return (
         escape(cost.device),
@@ -167,7 +178,7 @@ def _cost(cost: Cost) -> tuple[str, ...]:
         escape(cost.forms),
         f"{ratio.value:.4f} ({ratio.low:.4f} to {ratio.high:.4f})",
         escape(cost.remark),
-        f"<code>results/{escape(cost.source)}</code>",
+        f"<code>{escape(folder)}/{escape(cost.source)}</code>",
     )
 
 
@@ -183,12 +194,14 @@ def _owed(found: Sequence[Evidence], commands: Sequence[str]) -> Iterator[str]:
         yield "\n".join(("```bash", *commands, "```"))
 
 
-def _list_of(numbered: Mapping[str, int], remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _list_of(
+    numbered: Mapping[str, int], remarks: Mapping[str, Sequence[str]], folder: str
+) -> Iterator[str]:
     if numbered:
         yield "## Records"
         lines = []
         for record, at in numbered.items():
-            lines.append(f"{at}. {as_code('results/' + record)}")
+            lines.append(f"{at}. {as_code(f'{folder}/{record}')}")
             lines += [f"   {as_item(remark)}" for remark in remarks.get(record, ())]
         yield "\n".join(lines)
 

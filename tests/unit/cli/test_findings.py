@@ -255,4 +255,7 @@ def test_the_page_is_written_to_a_file(checkout: Path) -> None:
 
 def test_the_page_of_this_repository_is_what_its_records_give(monkeypatch) -> None:
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(CHECKOUT))
-    assert page(CHECKOUT) == PAGE.read_text(), "hybridwatch findings --out docs/findings-gpu.md"
+    told = page(CHECKOUT, "--results", str(CHECKOUT / "results" / "gpu"))
+    assert told == PAGE.read_text(), (
+        "hybridwatch findings --results results/gpu --out docs/findings-gpu.md"
+    )

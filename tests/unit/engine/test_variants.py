@@ -94,11 +94,11 @@ def test_a_fix_is_named_whole_where_every_part_is_switched():
 
 
 def test_a_variant_of_a_release_that_was_not_probed_is_refused(checkout):
-    rewrite(checkout / "engine" / "builds.toml", 'release = "0.32.0"', 'release = "0.33.0"')
+    rewrite(checkout / "engine" / "builds.toml", 'release = "0.32.0"', 'release = "0.99.0"')
     match = (
         r'^engine/builds.toml: builds."cuda-0.32.0-patched".fixes: patched: expected a release of '
-        r'which engine/fixes.toml says what fixes it has, found "0.33.0", which is unknown to '
-        r"padded-rows-prefilling, .*; python locks/fixes.py 0.33.0 asks its wheel$"
+        r'which engine/fixes.toml says what fixes it has, found "0.99.0", which is unknown to '
+        r"padded-rows-prefilling, .*; python locks/fixes.py 0.99.0 asks its wheel$"
     )
     with pytest.raises(BuildError, match=match):
         load_builds(checkout)
