@@ -37,9 +37,11 @@ _CONTROLS: Final = (
 )
 _PAGE: Final = "docs/findings-gpu.md"
 _OLD, _NEW = f"{_ACCELERATOR}-{_LACKING}", f"{_ACCELERATOR}-{_HAVING}"
-_MEASURE: Final = (
+_INSTALL: Final = (
     f"hybridwatch engine install {_OLD}",
     f"hybridwatch engine install {_NEW}",
+)
+_MEASURE: Final = (
     "hybridwatch gpu campaign --minutes 25",
     f"hybridwatch run {_GROUP} --build {_OLD} --build {_NEW}",
     f"hybridwatch run {_GROUP} --build {_OLD} --known-bad",
@@ -77,7 +79,11 @@ def command(results: Path, out: Path | None) -> None:
     costs = [one for one in costs_in(results) if one.device != "cpu"]
     page = render_evidence(
         "Findings: figures measured on GPUs",
-        Source(shown, f"hybridwatch findings --results {shown} --out {_PAGE}", _MEASURE),
+        Source(
+            shown,
+            f"hybridwatch findings --results {shown} --out {_PAGE}",
+            (*_INSTALL, *(f"{command} --results {shown}" for command in _MEASURE)),
+        ),
         found,
         costs,
     )

@@ -128,10 +128,8 @@ def _require_fit(request: Request) -> str:
         )
     torch = Requirement(build.torch)
     found = request.machine.packages.get(canonicalize_name(torch.name))
-    does = torch.name in request.left_out.as_it_is or (
-        found is not None and torch.specifier.contains(found, prereleases=True)
-    )
-    if found is None or not does:
+    any_does = torch.name in request.left_out.as_it_is
+    if found is None or not (any_does or torch.specifier.contains(found, prereleases=True)):
         raise BuildError(
             f"{source}: {build.name} needs {build.torch} on the machine, "
             f"found {torch.name + ' ' + str(found) if found else 'none'}"

@@ -47,7 +47,7 @@ def test_shipped_plan_labels_are_builds(tmp_path):
     for stage in shipped(a_subject(tmp_path)).stages:
         for word, after in zip(stage.command, stage.command[1:], strict=False):
             if word == "--build":
-                parse_label(after)
+                assert parse_label(after).spec.accelerator == "cuda"
 
 
 def test_stages_for_a_gpu_are_left_out_on_a_cpu_with_the_reason(tmp_path):
