@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from hybridwatch_engine.decode_faults import shifted_decay, unwritten_state
+from hybridwatch_engine.host_read import host_read
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.slow_step import BUSY_PERCENTS, SMALL_PERCENTS, busy_step, slow_step
 from hybridwatch_engine.unzeroed_state import unzeroed_state
@@ -80,6 +81,15 @@ FAULTS: Final[dict[str, Fault]] = {
         ),
         *(_slow_by(percent) for percent in SMALL_PERCENTS),
         *(_busy_by(percent) for percent in BUSY_PERCENTS),
+        Fault(
+            id="host-read",
+            target="execute_model of both model runners "
+            "(v1/worker/gpu_model_runner.py, v1/worker/gpu/model_runner.py)",
+            why="Whether one read too many is counted, and what it costs: on a GPU a read of one "
+            "number is a wait for all that the device still has to do.",
+            how="Reads one number of a tensor on the device (`.item()`) before each step.",
+            make=host_read,
+        ),
         Fault(
             id="unzeroed-state",
             target="v1/attention/backends/mamba_attn.py "

@@ -30,6 +30,7 @@ FAULTS: Final = (
     "slow-step-10",
     "busy-step-5",
     "busy-step-10",
+    "host-read",
     "unzeroed-state",
     "shifted-decay",
     "unwritten-state",

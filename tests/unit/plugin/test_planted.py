@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from hybridwatch_engine.host_read import host_read
 from hybridwatch_engine.model_runner import work_of_steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.planted import FAULTS, Fault, Planter
@@ -164,6 +165,23 @@ def test_a_device_is_waited_for_where_there_is_one(runners, there, waits):
     runners.classes[0]().sample_tokens(1)
     patches.remove()
     assert len(runners.waits) == waits
+
+
+def test_the_host_reads_one_number_of_the_device_before_each_step_with_work(runners):
+    reads, places = [], []
+    number = SimpleNamespace(item=lambda: reads.append(True))
+    runners.torch.zeros = lambda shape, device: places.append((shape, device)) or number
+    runner = runners.classes[1]
+    runner.device = "cuda:0"
+    runner.execute_model = lambda *_, **__: len(reads)
+    patches = host_read()
+    patches.install()
+    work, idle = (SimpleNamespace(total_num_scheduled_tokens=tokens) for tokens in (8, 0))
+    step = runner().execute_model
+    assert [step(work), step(idle), step(work), step(work, dummy_run=True)] == [1, 1, 2, 2]
+    assert places == [((), "cuda:0")]
+    patches.remove()
+    assert runner().execute_model(work) == 2
 
 
 class Engine:
