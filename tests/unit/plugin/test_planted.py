@@ -170,7 +170,12 @@ def test_a_device_is_waited_for_where_there_is_one(runners, there, waits):
 def test_the_host_reads_one_number_of_the_device_before_each_step_with_work(runners):
     reads, places = [], []
     number = SimpleNamespace(item=lambda: reads.append(True))
-    runners.torch.zeros = lambda shape, device: places.append((shape, device)) or number
+
+    def zeros(shape, *, device):
+        places.append((shape, device))
+        return number
+
+    runners.torch.zeros = zeros
     runner = runners.classes[1]
     runner.device = "cuda:0"
     runner.execute_model = lambda *_, **__: len(reads)
