@@ -124,6 +124,7 @@ class Build(Answer):
     changed_files: list[str] = []
     revision: str = ""
     diff_digest: str = ""
+    line: str = ""
 
 
 class Testbed(Answer):

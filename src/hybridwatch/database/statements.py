@@ -10,7 +10,7 @@ from hybridwatch.analysis.alone import EXPECTED
 from hybridwatch.database.frames import plain
 from hybridwatch.database.schema import PAIR, QUESTION, RECORD, RUN, VERDICT
 
-STANDING: Final = ("scenario", "baseline", "contender", "testbed", "metric", "statistic")
+STANDING: Final = ("scenario", "digest", "baseline", "contender", "testbed", "metric", "statistic")
 """What makes two verdicts answers to one question."""
 OWN: Final = tuple(c.name for c in VERDICT.c if c.name not in {"record", "question", "started_at"})
 """What a verdict says itself."""
