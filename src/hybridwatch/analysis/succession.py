@@ -12,6 +12,9 @@ from typing import Final, TypeVar
 _NIGHT: Final = timedelta(days=1)
 """What is measured within it may be one night's loads, of which the last is new."""
 
+_NAMED: Final = 3
+_NONE: Final = "none"
+
 _Digest = TypeVar("_Digest", bound=Hashable)
 
 
@@ -25,7 +28,7 @@ def successors(measured: Iterable[tuple[_Digest, datetime]]) -> Mapping[_Digest,
             order.
 
     Returns:
-        For each that has ended the one that began next, or what took that one's place in turn.
+        For each that has ended the one that began next, which may have ended itself.
     """
     first: dict[_Digest, datetime] = {}
     last: dict[_Digest, datetime] = {}
@@ -33,13 +36,33 @@ def successors(measured: Iterable[tuple[_Digest, datetime]]) -> Mapping[_Digest,
         first[digest] = min(first.get(digest, started_at), started_at)
         last[digest] = max(last.get(digest, started_at), started_at)
     found: dict[_Digest, _Digest] = {}
-    for digest in sorted(last, key=last.__getitem__, reverse=True):
-        later = [
-            other
-            for other, began in first.items()
-            if began > last[digest] and last[other] > last[digest] + _NIGHT
-        ]
+    for digest, end in last.items():
+        later = [one for one in first if first[one] > end and last[one] > end + _NIGHT]
         if later:
-            heir = min(later, key=first.__getitem__)
-            found[digest] = found.get(heir, heir)
+            found[digest] = min(later, key=first.__getitem__)
     return found
+
+
+def in_place_of(digest: _Digest, successors: Mapping[_Digest, _Digest]) -> _Digest:
+    """Give what goes on today in place of a definition: itself, where it has not ended."""
+    while digest in successors:
+        digest = successors[digest]
+    return digest
+
+
+def change_text(old: Mapping[str, str], new: Mapping[str, str], versions: tuple[int, int]) -> str:
+    """Say what a definition changed, where its settings or its version tell.
+
+    Args:
+        old: The settings before; empty where they are not known.
+        new: Those after.
+        versions: Of the scenario, before and after.
+    """
+    changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+    if changed and old and new:
+        parts = [f"{name} {old.get(name, _NONE)} → {new.get(name, _NONE)}" for name in changed]
+        more = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+        return ", ".join(parts[:_NAMED]) + more
+    if versions[0] != versions[1]:
+        return "version {} → {}".format(*versions)
+    return "the scenario's definition changed"

@@ -29,8 +29,8 @@ class Series:
             the side's, from 0), ``trial`` (its index in the run), ``value`` (base units; for a
             proportion the trial's share of right answers), ``revision``, ``testbed``.
         levels: A row for each side of each run: ``run`` to ``side`` as above, ``value`` (median of
-            the points), ``n`` (how many), ``fixes`` (JSON: state by fix), ``version`` and ``digest``
-            (of the scenario).
+            the points), ``n`` (how many), ``fixes`` (JSON: state by fix), the scenario's
+            ``version`` and ``digest``.
     """
 
     points: pd.DataFrame

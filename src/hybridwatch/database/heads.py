@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from hybridwatch.analysis.succession import successors
+from hybridwatch.analysis.succession import in_place_of, successors
 from hybridwatch.database.connection import Database
 from hybridwatch.database.opening import with_database
 from hybridwatch.database.reading import RecordRows, lines_in
@@ -57,8 +57,7 @@ class _Question:
 
 
 def read_newest(results: Path, reader: RecordReader | None = None) -> StoreContents:
-    """Read the newest run for every question: scenario with its definition, testbed
-    and lines of builds.
+    """Read the newest run for every question: scenario, definition, testbed, lines of builds.
 
     An older record of a question that has been read is left unread: nothing hangs on it, so it may
     even be damaged behind its head.
@@ -149,14 +148,15 @@ def _questions(
         rows = connection.execute(wanted).fetchall()
     asked: dict[str, _Question] = {}
     measured: defaultdict[tuple[str, str], list[tuple[str, datetime]]] = defaultdict(list)
-    for (name, started_at, *about), sides in groupby(rows, key=lambda row: row[:5]):
-        asked[name] = question = _question(*about, [row[5:] for row in sides])
-        measured[question.place].append((question.digest, started_at))
+    for (name, started_at, scenario, testbed, digest), sides in groupby(rows, lambda row: row[:5]):
+        builds = [(label, line) for *_, label, line in sides]
+        asked[name] = _question(scenario, testbed, digest, builds)
+        measured[scenario, testbed].append((digest, started_at))
     ended = {place: successors(runs) for place, runs in measured.items()}
     return (
         {name: one.path for name, one in listed.items()},
         {
-            name: replace(one, digest=ended[one.place].get(one.digest, one.digest))
+            name: replace(one, digest=in_place_of(one.digest, ended[one.place]))
             for name, one in asked.items()
         },
     )

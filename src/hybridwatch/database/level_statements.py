@@ -8,7 +8,9 @@ from hybridwatch.database.frames import plain
 from hybridwatch.database.schema import LEVEL, RECORD, RUN, SERIES, SIDE
 
 CELL: Final = ("scenario", "version", "digest", "testbed", "metric", "statistic")
-"""What makes numbers a series: only these may be laid beside each other."""
+"""What makes numbers a series: only these may be compared."""
+HISTORY: Final = ("scenario", "testbed", "metric", "statistic")
+"""What is drawn in one chart: a series for each definition of the scenario."""
 
 
 def every_level(last: int, *which: ColumnElement[bool]) -> Select[Any]:

@@ -12,7 +12,13 @@ from sqlalchemy import ColumnElement, Select, func, select
 
 from hybridwatch.analysis.alone import EXPECTED
 from hybridwatch.database.frames import Series, frame_of, lines_of, plain, with_group
-from hybridwatch.database.level_statements import CELL, counted_cells, every_level, last_medians
+from hybridwatch.database.level_statements import (
+    CELL,
+    HISTORY,
+    counted_cells,
+    every_level,
+    last_medians,
+)
 from hybridwatch.database.moment import StoreMoment
 from hybridwatch.database.schema import (
     LEVEL,
@@ -37,7 +43,9 @@ from hybridwatch.database.statements import (
 )
 
 _TIMES: Final = ("started_at", "committed_at")
-_OF_RUN: Final = tuple(c.name for c in RUN.c if c.name not in {"record", "pair", "settings", *_TIMES})
+_OF_RUN: Final = tuple(
+    c.name for c in RUN.c if c.name not in {"record", "pair", "settings", *_TIMES}
+)
 _OF_SIDE: Final = tuple(c.name for c in SIDE.c if c.name != "record")
 _MOST_SIDES: Final = 2
 _OF_POINT: Final = ("run", "record", "started_at", "build", "line", "release", "side")
@@ -156,9 +164,9 @@ class Index(StoreMoment):
 
         Returns:
             ``record``, ``run``, ``scenario``, ``version``, ``digest``, ``group``, ``testbed``,
-            ``started_at``, ``baseline``, ``contender`` (lines of builds), ``place`` (in the report), ``metric``,
-            ``statistic``, ``verdict``, ``effect``, ``low``, ``high`` (its interval),
-            ``p_adjusted``, ``p_holm``, ``old``, ``new`` (centers, base units), ``n_old``,
+            ``started_at``, ``baseline``, ``contender`` (lines of builds), ``place`` (in the
+            report), ``metric``, ``statistic``, ``verdict``, ``effect``, ``low``, ``high`` (its
+            interval), ``p_adjusted``, ``p_holm``, ``old``, ``new`` (centers, base units), ``n_old``,
             ``n_new``, ``gate`` (what a gate without a policy does: block, warn, watch), ``doubt``
             (the first), ``doubts`` (how many). NaN where a report has nothing.
         """
@@ -228,8 +236,7 @@ class Index(StoreMoment):
 
     def series(self, scenario: str, testbed: str, metric: str, statistic: str) -> Series:
         """Give one history, oldest first, whatever the scenario's definition was."""
-        names = ("scenario", "testbed", "metric", "statistic")
-        cell = zip(names, (scenario, testbed, metric, statistic), strict=True)
+        cell = zip(HISTORY, (scenario, testbed, metric, statistic), strict=True)
         numbers = select(SERIES.c.id).where(*(SERIES.c[name] == value for name, value in cell))
         levels = _placed(self._frame(every_level(self._last, LEVEL.c.series.in_(numbers))))
         sizes = levels["n"].to_numpy(np.int64)
@@ -325,7 +332,16 @@ class Index(StoreMoment):
 
     def _as_verdicts(self, wanted: Select[Any]) -> pd.DataFrame:
         found = with_group(self._frame(wanted))
-        shared = ["record", "run", "scenario", "version", "digest", "group", "testbed", "started_at"]
+        shared = [
+            "record",
+            "run",
+            "scenario",
+            "version",
+            "digest",
+            "group",
+            "testbed",
+            "started_at",
+        ]
         return found[[*shared, "baseline", "contender", "place", "metric", "statistic", *OWN[1:]]]
 
     def _frame(self, wanted: Select[Any]) -> pd.DataFrame:

@@ -110,9 +110,8 @@ class ScenarioRef:
         digest: SHA-256 over the work that the engine gets; layout, expectations and how often a
             thing is measured do not count.
         fix: The fix whose removal is the scenario's known-bad control.
-        settings: What ``digest`` is over, by name, where it is short and the record is of another
-            tool; it tells in words what changed where the digest did. Empty where it is not kept; the
-            digest alone decides what is comparable.
+        settings: What ``digest`` is over, by name, as far as it is short: it tells what changed
+            where the digest did. Empty where that is not kept.
     """
 
     id: str

@@ -91,9 +91,7 @@ class _Scenario(_Wire):
     version: Whole
     digest: Name
     fix: Name
-    settings: Annotated[dict[Name, Name], FEW] = Field(
-        default_factory=dict, exclude_if=is_empty
-    )
+    settings: Annotated[dict[Name, Name], FEW] = Field(default_factory=dict, exclude_if=is_empty)
 
 
 class _Expected(_Wire):

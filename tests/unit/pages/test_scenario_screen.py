@@ -38,7 +38,7 @@ NIGHTS = 24
 STEP_AT = 12
 SMALL = Plan(documents=4, performance_trials=2)
 NOW = STARTED + timedelta(days=NIGHTS, hours=3)
-CELL = ("smoke/padded-graph-rows", 1, "epyc-9654-2c-linux")
+CELL = ("smoke/padded-graph-rows", "epyc-9654-2c-linux")
 
 
 def night(at: int, *, slowdown: float, release: str = "0.27.1") -> Plan:
