@@ -13,7 +13,9 @@ _NIGHT: Final = timedelta(days=1)
 """What is measured within it may be one night's loads, of which the last is new."""
 
 _NAMED: Final = 3
-_NONE: Final = "none"
+_LONGEST: Final = 40
+"""Characters of a setting; of longer ones, such as digests, the beginning tells them apart."""
+_SHORT: Final = 8
 
 _Digest = TypeVar("_Digest", bound=Hashable)
 
@@ -60,9 +62,15 @@ def change_text(old: Mapping[str, str], new: Mapping[str, str], versions: tuple[
     """
     changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
     if changed and old and new:
-        parts = [f"{name} {old.get(name, _NONE)} → {new.get(name, _NONE)}" for name in changed]
+        parts = [f"{name} {_shown(old.get(name))} → {_shown(new.get(name))}" for name in changed]
         more = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
         return ", ".join(parts[:_NAMED]) + more
     if versions[0] != versions[1]:
         return "version {} → {}".format(*versions)
     return "the scenario's definition changed"
+
+
+def _shown(setting: str | None) -> str:
+    if setting is None:
+        return "none"
+    return setting if len(setting) <= _LONGEST else f"{setting[:_SHORT]}…"

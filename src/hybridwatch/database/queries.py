@@ -166,9 +166,9 @@ class Index(StoreMoment):
             ``record``, ``run``, ``scenario``, ``version``, ``digest``, ``group``, ``testbed``,
             ``started_at``, ``baseline``, ``contender`` (lines of builds), ``place`` (in the
             report), ``metric``, ``statistic``, ``verdict``, ``effect``, ``low``, ``high`` (its
-            interval), ``p_adjusted``, ``p_holm``, ``old``, ``new`` (centers, base units), ``n_old``,
-            ``n_new``, ``gate`` (what a gate without a policy does: block, warn, watch), ``doubt``
-            (the first), ``doubts`` (how many). NaN where a report has nothing.
+            interval), ``p_adjusted``, ``p_holm``, ``old``, ``new`` (centers, base units),
+            ``n_old``, ``n_new``, ``gate`` (what a gate without a policy does: block, warn, watch),
+            ``doubt`` (the first), ``doubts`` (how many). NaN where a report has nothing.
         """
         wanted = every_verdict(self._last)
         if scenario is not None:

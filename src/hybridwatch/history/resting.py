@@ -92,7 +92,7 @@ def _beside_changes(index: Index, say: Callable[[int, int], None]) -> Iterator[t
         say(done, len(cells))
         cell: Any = found  # a named tuple of the frame's columns
         metric = metric_of(cell.metric)
-        series = index.series(*found)
+        series = index.series(*cell[1:])
         for line in lines_of(series, metric, newest=_ALL, over_releases=False):
             runs = line.levels["run"].tolist()
             for point in line.history.points:

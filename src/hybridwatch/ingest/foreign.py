@@ -6,9 +6,10 @@ names each of them.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
@@ -17,6 +18,9 @@ from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testb
 from hybridwatch.record.run import UNKNOWN, Run, Source, Trial
 
 _ID: Final = 8
+_SHORT: Final = 100
+"""Characters of a setting that is worth a word; a prompt is not."""
+_SETTINGS: Final = 100
 _ANY_NUMBER: Final = "asv_number."
 
 
@@ -27,6 +31,7 @@ class Given:
     testbed: str | None = None
     build: str | None = None
     scenario: str | None = None
+    line: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def run_of(document: Document, foreign_run: ForeignRun, given: Given) -> Run:
         started_at=foreign_run.started_at,
         finished_at=foreign_run.finished_at,
         harness=Harness(foreign_run.tool, foreign_run.revision),
-        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN),
+        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN, settings_of(foreign_run.workload)),
         testbed=testbed,
         builds=(build,),
         trials=tuple(replace(trial, index=place) for place, trial in enumerate(foreign_run.trials)),
@@ -122,6 +127,21 @@ def _check_amounts(trials: Sequence[Trial]) -> None:
                 )
 
 
+def settings_of(workload: Any) -> dict[str, str]:
+    """Name what a workload consists of, part by part, as far as it is short."""
+    parts = dict(_parts(workload, "")) if isinstance(workload, dict) else {}
+    brief = (name for name, text in parts.items() if 0 < len(text) <= _SHORT and text.isprintable())
+    return {name: parts[name] for name in islice(brief, _SETTINGS)}
+
+
+def _parts(workload: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(workload, dict):
+        for key, part in workload.items():
+            yield from _parts(part, f"{place}.{key}" if place else str(key))
+    elif workload is not None:
+        yield place, workload if isinstance(workload, str) else _text(workload)
+
+
 def after(started: datetime, seconds: float) -> datetime:
     """Add seconds to a time."""
     return started + timedelta(seconds=seconds)
@@ -145,6 +165,7 @@ def _build(foreign_run: ForeignRun, given: Given) -> tuple[EngineBuild, list[str
         wheel_digest=UNKNOWN,
         fixes={},
         flags={},
+        line=given.line,
     )
     names = ("label", "release", "accelerator", "distribution", "lock_digest", "wheel_digest")
     unknown = [f"builds[0].{name}" for name in names if getattr(build, name) == UNKNOWN]

@@ -38,7 +38,8 @@ def charts_of(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator[Bl
     yield Paragraph(
         "A line joins medians of one line of builds; the band is where each median lies with 95 % "
         "confidence (all trials where there are fewer than 6). Dots are trials: where there are "
-        "many, every k-th of each run and always its lowest and highest; of very many runs those of the last. "
+        "many, every k-th of each run and always its lowest and highest; of very many runs those "
+        "of the last. "
         "A filled triangle is a confirmed change point, an open one a suspected; dotted rules are "
         "where a build's release or fixes changed. Where the scenario's definition changed a new "
         "series begins: no line and no change point crosses it.",
