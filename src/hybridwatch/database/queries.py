@@ -40,6 +40,7 @@ from hybridwatch.database.statements import (
     is_latest,
     question_columns,
     tallied,
+    whatever_load,
 )
 
 _TIMES: Final = ("started_at", "committed_at")
@@ -159,7 +160,8 @@ class Index(StoreMoment):
             scenario: Of this one only.
             records: Of these only, by their paths.
             roles: Of runs that are for this only.
-            ever: Only of questions that had one of these verdicts in such runs.
+            ever: Only of questions that had one of these verdicts in such runs, whatever the
+                scenario's definition was.
             only: The columns that are wanted, of those below but ``group``.
 
         Returns:
@@ -181,7 +183,9 @@ class Index(StoreMoment):
             had = select(VERDICT.c.question).where(VERDICT.c.verdict.in_(ever))
             if roles is not None:
                 had = had.join(RUN, RUN.c.record == VERDICT.c.record).where(RUN.c.role.in_(roles))
-            wanted = wanted.where(VERDICT.c.question.in_(had.where(VERDICT.c.record <= self._last)))
+            wanted = wanted.where(
+                VERDICT.c.question.in_(whatever_load(had.where(VERDICT.c.record <= self._last)))
+            )
         if only is None:
             return self._as_verdicts(wanted)
         return self._frame(wanted.with_only_columns(*(wanted.selected_columns[n] for n in only)))

@@ -1,7 +1,7 @@
 """One row for each trial, metric and statistic: CSV and Parquet.
 
-The columns ``series``, ``time`` and ``value`` are those that ``hybridwatch detect`` reads: rows of
-one run share its time and so are repeats.
+The columns ``series``, ``digest``, ``time`` and ``value`` are those that ``hybridwatch detect`` reads:
+rows of one run share its time and so are repeats.
 """
 
 import csv
@@ -12,11 +12,12 @@ from typing import Any, Final
 from hybridwatch.errors import ExportError
 from hybridwatch.export.points import Point, points_of, time_of
 from hybridwatch.plain_text import csv_cell
+from hybridwatch.record.line import line_of
 from hybridwatch.record.run import Run
 
 COLUMNS: Final = (
     "series", "time", "value", "metric", "statistic", "unit", "better", "scenario", "testbed",
-    "build", "release", "run", "side", "trial", "ingested",
+    "build", "release", "run", "side", "trial", "ingested", "line", "digest",
 )  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def _rows(runs: Iterable[Run], *, at: bool = False) -> Iterator[dict[str, Any]]:
 def _row(point: Point, trial: int, value: float) -> dict[str, Any]:
     run, metric, statistic = point.run, point.subject.metric, point.subject.statistic
     return {
-        "series": " ".join([run.scenario.id, run.testbed.id, point.build.label, point.name]),
+        "series": " ".join([run.scenario.id, run.testbed.id, line_of(point.build), point.name]),
         "time": time_of(run).isoformat().replace("+00:00", "Z"),
         "value": value,
         "metric": metric.id,
@@ -78,4 +79,6 @@ def _row(point: Point, trial: int, value: float) -> dict[str, Any]:
         "side": point.side,
         "trial": trial,
         "ingested": run.source.format if run.source else "",
+        "line": line_of(point.build),
+        "digest": run.scenario.digest,
     }
