@@ -1,7 +1,7 @@
 """One row for each trial, metric and statistic: CSV and Parquet.
 
-The columns ``series``, ``digest``, ``time`` and ``value`` are those that ``hybridwatch detect`` reads:
-rows of one run share its time and so are repeats.
+The columns ``series``, ``digest``, ``time`` and ``value`` are those that ``hybridwatch detect``
+reads: rows of one run share its time and so are repeats.
 """
 
 import csv

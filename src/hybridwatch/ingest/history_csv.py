@@ -1,9 +1,9 @@
 """Histories from a CSV: ``time,value`` or ``series,digest,time,value``, columns in any order.
 
 Numbers of one series under two digests, which are two definitions of what was measured, are two
-series. Several rows of one series at one time are repeats of one run: their median is the value, and what
-they differ by is its spread. Nothing is guessed, dropped or sorted: a row that could mean two
-things is an error that names its line.
+series. Several rows of one series at one time are repeats of one run: their median is the value,
+and what they differ by is its spread. Nothing is guessed, dropped or sorted: a row that could mean
+two things is an error that names its line.
 
 Times are compared exactly. As floats, nanoseconds since 1970 would look like repeats of each other.
 """
@@ -174,16 +174,17 @@ def _read(rows: Iterator[list[str]], source: str, limits: Limits) -> tuple[Writt
             )
     if not growing:
         raise HistoryError(f"{source}: expected rows below the header, found none")
-    return tuple(_finished(name, series) for name, series in _named(growing).items())
+    return tuple(_finished(name, series) for name, series in _named(growing))
 
 
-def _named(growing: Mapping[tuple[str | None, str], _Growing]) -> dict[str | None, _Growing]:
+def _named(
+    growing: Mapping[tuple[str | None, str], _Growing],
+) -> Iterator[tuple[str | None, _Growing]]:
     """Name each series as the file does; with its digest where the name is not enough."""
     many = Counter(name for name, _ in growing)
-    return {
-        name if many[name] == 1 else f"{name or _VALUE} ({_DIGEST} {digest[:_DIGITS]})": series
-        for (name, digest), series in growing.items()
-    }
+    for (name, digest), series in growing.items():
+        alone = many[name] == 1
+        yield name if alone else f"{name or _VALUE} ({_DIGEST} {digest[:_DIGITS]})", series
 
 
 def _add(row: _Row, series: _Growing, time: _Time, value: float) -> None:
