@@ -57,8 +57,16 @@ def to_parquet(runs: Iterable[Run]) -> bytes:
 def _rows(runs: Iterable[Run], *, at: bool = False) -> Iterator[dict[str, Any]]:
     for run in sorted(runs, key=lambda run: (time_of(run), run.id)):
         for point in points_of(run):
+            if _is_of_another_night(point):
+                continue
             for trial, value in point.values:
                 yield _row(point, trial, value) | ({"at": time_of(run)} if at else {})
+
+
+def _is_of_another_night(point: Point) -> bool:
+    """Whether it is a line's build of before, which tonight's was held against: no repeat of it."""
+    last = point.run.builds[-1]
+    return line_of(point.build) == line_of(last) and point.build.label != last.label
 
 
 def _row(point: Point, trial: int, value: float) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def lines_of(
     Returns:
         In the order of ``builds``, else the last measured first; of each definition the last first.
     """
-    levels, points = _banded(series)
+    levels, points = _banded(_of_tonight(series))
     names = names_of(levels, over_releases=over_releases)
     wanted = builds or tuple(dict.fromkeys(reversed(names.tolist())))
     places = _places(levels, over_releases=over_releases)
@@ -173,6 +173,7 @@ def medians_of(
 
     The other arguments are those of ``lines_of``.
     """
+    levels = levels[_is_of_tonight(levels)]
     levels = levels[names_of(levels, over_releases=over_releases) == name]
     if levels.empty:
         return
@@ -199,6 +200,18 @@ def releases_in_order(releases: Sequence[str]) -> list[str]:
 def verdict_of(point: ChangePoint, metric: Metric) -> Verdict:
     """Whose colour a confirmed change has."""
     return Verdict.REGRESSION if metric.better.is_worse(point.effect) else Verdict.IMPROVEMENT
+
+
+def _of_tonight(series: Series) -> Series:
+    kept = _is_of_tonight(series.levels)
+    points = series.points[np.repeat(kept, series.levels["n"])]
+    return Series(points.reset_index(drop=True), series.levels[kept].reset_index(drop=True))
+
+
+def _is_of_tonight(levels: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Leave out the last night's build where tonight's of the same line is held against it."""
+    both, same = (levels.duplicated(["run", name], keep=False) for name in ("line", "build"))
+    return np.asarray(~(both & ~same & (levels["side"] == 0)))
 
 
 def _banded(series: Series) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -12,6 +12,7 @@ from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
+from hybridwatch.export.table import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import Line, lines_of
@@ -21,7 +22,7 @@ from hybridwatch.notify.topic import Standing
 from hybridwatch.record import line as record_line
 from hybridwatch.record.identity import EngineBuild
 from hybridwatch.record.run import Run
-from hybridwatch.store import write_run
+from hybridwatch.store import list_records, read_run, write_run
 from hybridwatch.triage import Alert, Status
 from tests.builders import BASELINE, SCENARIO, STARTED, TESTBED, a_build, a_run, noisy
 
@@ -118,6 +119,28 @@ def test_a_planted_fault_in_a_nightly_is_no_night_of_it(tmp_path) -> None:
         BASELINE.label,
     }
     assert index.counts["runs"] == NIGHTS
+
+
+def test_last_nights_build_beside_tonights_is_no_second_point_of_the_line(tmp_path) -> None:
+    for number in range(1, NIGHTS):
+        factors = [1.3 if at >= FAULT_AT else 1.0 for at in (number - 1, number)]
+        run = a_run(
+            *(
+                {"ttft": noisy(0.1 * factor, 9, 0.01, seed=2 * number + side)}
+                for side, factor in enumerate(factors)
+            ),
+            builds=(dated(number - 1), dated(number)),
+            id=f"{number:08x}",
+            started_at=night_of(number),
+        )
+        write_run(tmp_path, run)
+    (line,) = histories(open_index(tmp_path))
+    assert line.levels["build"].tolist() == [dated(number).label for number in range(1, NIGHTS)]
+    (point,) = line.history.points
+    assert point.index == FAULT_AT - 1
+    rows = to_csv(map(read_run, list_records(tmp_path))).decode().splitlines()
+    assert len({row.split(",")[1] for row in rows[1:]}) == NIGHTS - 1
+    assert {row.split(",")[12] for row in rows[1:]} == {"1"}, "the side of tonight's build alone"
 
 
 LOADS: Mapping[int, str] = {1: "1" * 64, 64: "6" * 64}
