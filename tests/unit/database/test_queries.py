@@ -43,9 +43,11 @@ def test_series_is_in_order_of_time_whatever_came_first(tmp_path):
 def test_series_never_mixes_versions_testbeds_or_scenarios(tmp_path):
     add(tmp_path, 1)
     add(tmp_path, 2, scenario=OTHER)
-    add(tmp_path, 3, scenario=ScenarioRef(SCENARIO.id, 2, SCENARIO.digest, SCENARIO.fix))
+    add(tmp_path, 3, scenario=ScenarioRef(SCENARIO.id, 2, "f" * 64, SCENARIO.fix))
     index = opened(tmp_path).index
-    assert set(index.series(*TTFT).points["run"]) == {"00000001"}
+    levels = index.series(*TTFT).levels.drop_duplicates("run")
+    apart = zip(levels["run"], levels["version"], levels["digest"], strict=True)
+    assert set(apart) == {("00000001", 1, SCENARIO.digest), ("00000003", 2, "f" * 64)}
     assert set(index.cells()["scenario"]) == {SCENARIO.id, OTHER.id}
     assert len(index.cells()) == 3 * 4
     assert set(index.cells()["runs"]) == {1}
