@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Table, delete, insert, inspect, select, tuple_
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.level_statements import CELL
 from hybridwatch.database.reading import RecordRows, Row
 from hybridwatch.database.schema import (
     DERIVED,
@@ -27,6 +26,8 @@ from hybridwatch.database.schema import (
 from hybridwatch.database.stamps import Stamp
 
 _STANDING: Final = select(RULES.c.digest)
+_OF_SERIES: Final = tuple(SERIES.c.keys()[1:-2])
+"""What a run gives to the name of each of its series; metric and statistic follow."""
 _AT_A_TIME: Final = 500
 """Parameters of one statement; databases have a limit."""
 
@@ -149,7 +150,7 @@ def _ids(
 
 
 def _series(rows: RecordRows, run: Row) -> Iterable[tuple[Any, ...]]:
-    place = tuple(run[name] for name in CELL[:-2])
+    place = tuple(run[name] for name in _OF_SERIES)
     for one in rows.measured:
         yield (*place, one.metric, one.statistic)
 
