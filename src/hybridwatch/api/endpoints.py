@@ -33,7 +33,7 @@ def runs(store: Snapshot, _: Named, query: RunsQuery) -> dict[str, Any]:
     found = [
         one
         for one in _runs(store.index).values()
-        if wanted.fits(one["scenario"], one["testbed"], one["builds"], one["role"])
+        if wanted.fits(one["scenario"], one["testbed"], one["builds"] + one["lines"], one["role"])
     ]
     page = cut([one["run_id"] for one in found], query)
     return {"items": found[page.start : page.end], "next": page.next}
@@ -80,7 +80,11 @@ def levels(store: Snapshot, named: Named, query: LevelsQuery) -> dict[str, Any]:
     if one is None:
         raise missing("series", "the id of a series", named["series"])
     every = _points(index, *(one[name] for name in CELL))
-    found = [point for point in every if point.build.startswith(query.build)]
+    found = [
+        point
+        for point in every
+        if point.build.startswith(query.build) or point.line.startswith(query.build)
+    ]
     page = cut([f"{point.run_id}#{point.side}" for point in found], query)
     items = [
         {**point._asdict(), "started_at": point.started_at.isoformat()}
@@ -142,9 +146,9 @@ def _runs(index: Index, /) -> Mapping[str, dict[str, Any]]:
 
 @kept_of_one_index
 def _points(
-    index: Index, /, scenario: str, version: int, testbed: str, metric: str, statistic: str
+    index: Index, /, scenario: str, version: int, digest: str, testbed: str, *metric: str
 ) -> Sequence[Point]:
-    return index.points(scenario, version, testbed, metric, statistic)
+    return index.points(scenario, version, digest, testbed, *metric)
 
 
 @kept_of_one_index
@@ -153,15 +157,11 @@ def _series(index: Index, /) -> Mapping[str, dict[str, Any]]:
     found = {}
     for one in index.cells().to_dict("records"):
         metric = metric_of(one["metric"])
-        cell = [one["scenario"], one["version"], one["testbed"], metric.id, one["statistic"]]
-        key = hashlib.sha256(repr(cell).encode()).hexdigest()[:_KEY]
+        cell = {name: one[name] for name in CELL}
+        key = hashlib.sha256(repr([*cell.values()]).encode()).hexdigest()[:_KEY]
         found[key] = {
             "id": key,
-            "scenario": one["scenario"],
-            "version": one["version"],
-            "testbed": one["testbed"],
-            "metric": metric.id,
-            "statistic": one["statistic"],
+            **cell,
             "unit": metric.unit.value,
             "better": metric.better.value,
             "kind": metric.kind.value,

@@ -41,8 +41,9 @@ _BAD_NEWS = 1
 def command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
     """Find the change points in a CSV FILE ("-" is standard input).
 
-    The header names the columns time and value, and series if there are several. The columns may
-    be in any order, and others are ignored. A time is a number or a date such as
+    The header names the columns time and value, series if there are several, and digest where what
+    was measured was defined anew: each digest is a series. The columns may be in any order, and
+    others are ignored. A time is a number or a date such as
     2026-11-21T09:15:00Z; rows are in order of time. Rows of one series at one time are repeats of
     one run. A series has at most 1,000,000 times, and a value is at most 1e150 on either side of 0.
 

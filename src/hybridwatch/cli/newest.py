@@ -15,7 +15,7 @@ from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.sides import PLAIN, SideOptions, judge_named
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.home import home_or_shipped
-from hybridwatch.record.family import family_of
+from hybridwatch.record.line import line_of
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import find
@@ -227,4 +227,4 @@ def _place(run: Run) -> tuple[str, str]:
 
 
 def _series(run: Run) -> str:
-    return family_of(run.builds[-1].label)
+    return line_of(run.builds[-1])

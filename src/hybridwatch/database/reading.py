@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -16,6 +16,7 @@ from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.database.stamps import Listed, printable
 from hybridwatch.errors import HybridwatchError, RecordError
+from hybridwatch.record.line import Named, line_of
 from hybridwatch.record.role import role_of
 from hybridwatch.record.run import Run
 from hybridwatch.store import read_run
@@ -50,7 +51,7 @@ class RecordRows:
 
     Attributes:
         record: Its path, its stamp from before it was read, and why it cannot be read.
-        builds: Labels of baseline and contender; a run of one build has an empty baseline.
+        lines: Of the builds, baseline and contender; a run of one build has an empty baseline.
         run: Of the run, empty where the record is broken.
         sides: Of each side.
         measured: Its numbers.
@@ -59,7 +60,7 @@ class RecordRows:
     """
 
     record: Row
-    builds: tuple[str, str] = ("", "")
+    lines: tuple[str, str] = ("", "")
     run: Row | None = None
     sides: tuple[Row, ...] = ()
     measured: tuple[Measured, ...] = ()
@@ -85,7 +86,7 @@ def read_rows(name: str, listed: Listed) -> RecordRows:
     doubts = "\n".join(machine_doubts(run)) if report else ""
     return RecordRows(
         record,
-        builds_of(run),
+        lines_in(run.builds),
         run_row(run) | {"trouble": trouble, "doubts": doubts},
         tuple(map(_of_side, sides)),
         tuple(measured for side in sides for measured in _measured(side)),
@@ -110,9 +111,9 @@ def unpacked(report: bytes) -> bytes:
     return zlib.decompress(report)
 
 
-def builds_of(run: Run) -> tuple[str, str]:
-    """Name the builds that a run compares; the baseline of a run of one build is empty."""
-    return run.builds[0].label if len(run.builds) > 1 else "", run.builds[-1].label
+def lines_in(builds: Sequence[Named]) -> tuple[str, str]:
+    """Name the lines that a run compares; the baseline of a run of one build is empty."""
+    return line_of(builds[0]) if len(builds) > 1 else "", line_of(builds[-1])
 
 
 def run_row(run: Run) -> Row:
@@ -124,6 +125,7 @@ def run_row(run: Run) -> Row:
         "scenario": scenario.id,
         "version": scenario.version,
         "digest": scenario.digest,
+        "settings": json.dumps(dict(scenario.settings), sort_keys=True),
         "testbed": run.testbed.id,
         "started_at": run.started_at,
         "committed_at": source.committed_at if source else None,
@@ -149,6 +151,7 @@ def _of_side(side: OneSide) -> Row:
     return {
         "side": side.index,
         "build": build.label,
+        "line": line_of(build),
         "release": build.release,
         "accelerator": build.accelerator,
         "fixes": json.dumps(fixes, ensure_ascii=False),

@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, select
 
 from hybridwatch.analysis.alone import EXPECTED
 from hybridwatch.database.frames import plain
 from hybridwatch.database.schema import PAIR, QUESTION, RECORD, RUN, VERDICT
 
-STANDING: Final = ("scenario", "baseline", "contender", "testbed", "metric", "statistic")
+STANDING: Final = ("scenario", "digest", "baseline", "contender", "testbed", "metric", "statistic")
 """What makes two verdicts answers to one question."""
 OWN: Final = tuple(c.name for c in VERDICT.c if c.name not in {"record", "question", "started_at"})
 """What a verdict says itself."""
@@ -45,6 +45,14 @@ def every_verdict(last: int) -> Select[Any]:
         .where(VERDICT.c.record <= last)
         .order_by(RUN.c.started_at, RECORD.c.path, VERDICT.c.place)
     )
+
+
+def whatever_load(questions: Select[Any]) -> Select[Any]:
+    """Ask for questions with those that differ from them in the scenario's definition alone."""
+    other = QUESTION.alias("other")
+    names = ("scenario", "pair", "testbed", "metric", "statistic")
+    alike = and_(*(QUESTION.c[name] == other.c[name] for name in names))
+    return select(QUESTION.c.id).join(other, alike).where(other.c.id.in_(questions))
 
 
 def tallied(last: int, roles: Collection[str], special: Collection[str]) -> Select[Any]:

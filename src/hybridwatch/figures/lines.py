@@ -93,7 +93,7 @@ def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
         "mode": "lines",
         "hoverinfo": "skip",
         "showlegend": False,
-        "legendgroup": line.name,
+        "legendgroup": line.title,
     }
 
 
@@ -112,8 +112,8 @@ def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> di
             "opacity": 1,
             "line": {"color": colour, "width": 2},
         },
-        "name": escaped(line.name),
-        "legendgroup": line.name,
+        "name": escaped(line.title),
+        "legendgroup": line.title,
         "text": [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in texts],
         "customdata": list(zip(_moments(levels), levels["run"], strict=True)),
         "hovertemplate": (
@@ -144,8 +144,8 @@ def _trials(
             "y": points["value"].tolist(),
             "mode": "markers",
             "marker": {"symbol": SYMBOLS[side], "size": 5, "color": faint(colour, _TRIAL)},
-            "name": escaped(line.name),
-            "legendgroup": line.name,
+            "name": escaped(line.title),
+            "legendgroup": line.title,
             "showlegend": False,
             "meta": escaped(testbed),
             "text": [_hover(*each, role) for each in texts],
@@ -188,13 +188,13 @@ def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[s
             "line": {"color": colours, "width": 2},
         },
         "text": [
-            f"{point.state.value}: {change_of(point, line, metric)}<br>{escaped(line.name)}"
+            f"{point.state.value}: {change_of(point, line, metric)}<br>{escaped(line.title)}"
             for point in found
         ],
         "customdata": [(run,) for run in at["run"]],
         "hovertemplate": "<b>change point</b>, %{text}<extra></extra>",
         "showlegend": False,
-        "legendgroup": line.name,
+        "legendgroup": line.title,
     }
 
 

@@ -85,5 +85,5 @@ def judged_controls(controls: Sequence[ControlRun]) -> Iterator[Judged]:
     for control in controls:
         verdict = _VERDICTS.get(control.sight)
         if control.role is Role.KNOWN_BAD and verdict is not None:
-            question = Question(control.scenario, CONTROL, "", *control.builds, control.testbed)
+            question = Question(control.scenario, CONTROL, "", *control.lines, control.testbed)
             yield Judged(question, verdict, None, control.run, control.started_at)

@@ -4,10 +4,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from hybridwatch.database.queries import Index
 from hybridwatch.history.controls import roles_of
+from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.record.role import Role
 
 _MOMENTS: Final = 4
@@ -16,6 +18,8 @@ _MOMENTS: Final = 4
 
 class Comparisons:
     """The verdicts of an index without those of controls, kept, since an index never changes.
+
+    Definitions of a scenario that have ended say nothing of what holds now.
 
     Args:
         index: A store.
@@ -39,7 +43,11 @@ class Comparisons:
         return self._without_controls(self._index.changed_since(moment))
 
     def _without_controls(self, verdicts: pd.DataFrame) -> pd.DataFrame:
-        return verdicts[~verdicts["record"].isin(self._controls)]
+        names = ("scenario", "testbed", "digest")
+        places = zip(*(verdicts[name] for name in names), strict=True)
+        ended = ended_definitions(self._index)
+        goes_on = np.fromiter((place not in ended for place in places), bool, len(verdicts))
+        return verdicts[goes_on & ~verdicts["record"].isin(self._controls)]
 
 
 @lru_cache(maxsize=1)  # an index is large: of no other is anything kept

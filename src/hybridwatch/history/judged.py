@@ -11,6 +11,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
 from hybridwatch.history.controls import ON_PURPOSE
+from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.record.role import Role
 from hybridwatch.triage import Judged, Question
 
@@ -23,12 +24,16 @@ _TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
 def judged_from(index: Index) -> list[Judged]:
     """Give every verdict on every question that ever had bad news, oldest first.
 
-    Known-bad controls (``record.role``) are left out: they are bad on purpose.
+    Known-bad controls (``record.role``) are left out: they are bad on purpose. What was asked of a
+    definition that has ended is answered by the one that goes on in its place.
 
     Args:
         index: A whole store; other questions than these never had an alert.
     """
     answers = index.verdicts(roles=_NEWS, ever=_BAD, only=_TOLD)
+    ended = ended_definitions(index)
+    places = zip(answers["scenario"], answers["testbed"], answers["digest"], strict=True)
+    answers["digest"] = [ended.get(place, place[-1]) for place in places]
     # Column by column: row by row takes a second in a large store.
     *parts, verdicts, effects, runs, moments, gates = (answers[name].tolist() for name in _TOLD)
     questions = (_question(*values) for values in zip(*parts, strict=True))

@@ -6,6 +6,7 @@ reader, and what the address leaves open is filled in.
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from types import MappingProxyType
 from typing import Final
 
 from hybridwatch.pages.address import Address
@@ -54,15 +55,22 @@ class ViewQuery:
         picked = (chosen,) if chosen in options else ()
         return Choice(label, parameter, options, picked, default=default)
 
-    def many(self, label: str, parameter: str, options: Mapping[str, str]) -> Choice:
+    def many(
+        self,
+        label: str,
+        parameter: str,
+        options: Mapping[str, str],
+        also: Mapping[str, str] = MappingProxyType({}),
+    ) -> Choice:
         """Read a choice of any number; none asked for means all.
 
         Args:
             label: What the reader picks.
             parameter: Its name in the address, where it may stand several times.
             options: As for ``one``.
+            also: Other words for an option that a link may use.
         """
-        wanted = dict.fromkeys(self._all(parameter))
+        wanted = dict.fromkeys(also.get(word, word) for word in self._all(parameter))
         for each in wanted:
             if each not in options:
                 self._complain(label, each)

@@ -23,7 +23,17 @@ _KEY: Final = 32
 
 @dataclass(frozen=True, slots=True, order=True)
 class Question:
-    """The same things compared, whichever runs measured them."""
+    """The same things compared, whichever runs measured them.
+
+    Attributes:
+        scenario: Its id.
+        metric: Its id, or ``CONTROL``.
+        statistic: What each trial was reduced to.
+        baseline: A line of builds.
+        contender: The line that is held against it.
+        testbed: Id of the machine.
+        digest: Of the scenario's definition: one load may be bad and another be good.
+    """
 
     scenario: str
     metric: str
@@ -31,16 +41,19 @@ class Question:
     baseline: str
     contender: str
     testbed: str
+    digest: str = ""
 
     @property
     def key(self) -> str:
         """The key of the alert that this had when every metric had one of its own."""
-        return _key(_json(asdict(self)))
+        facts = asdict(self)
+        del facts["digest"]
+        return _key(_json(facts))
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """What an alert is about."""
+    """What an alert is about; ``baseline`` and ``contender`` are lines of builds."""
 
     scenario: str
     area: Area

@@ -150,15 +150,15 @@ def answered(
 def _decisions(story: Story, decided: Mapping[str, Decisions]) -> Decisions:
     if not decided:
         return UNDECIDED
-    earlier = tuple(_of_metrics(story, decided))
     own = decided.get(story.matter.key, UNDECIDED)
-    return replace(own, earlier=earlier) if earlier else own
+    earlier = tuple(_of_metrics(story, decided))
+    return replace(own, earlier=own.earlier + earlier) if earlier else own
 
 
 def _of_metrics(story: Story, decided: Mapping[str, Decisions]) -> Iterator[Entry]:
     """Yield what was decided about the metrics of an alert when each had one of its own."""
     for question in story.questions:
-        for entry in decided.get(question.key, UNDECIDED).entries:
+        for entry in decided.get(question.key, UNDECIDED).all:
             if area_for(question.metric, entry.seen.verdict) is story.matter.area:
                 part = SeenPart(question.metric, question.statistic, entry.seen.effect)
                 yield replace(entry, seen=replace(entry.seen, parts=(part,)))

@@ -2,12 +2,16 @@
 
 import json
 import random
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from click.testing import CliRunner
 
 from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS
 from hybridwatch.cli.main import cli
+from hybridwatch.store import write_run
+from tests.builders import SCENARIO, STARTED, a_build, a_run, noisy
 
 CHANGED_AT = 40
 
@@ -170,3 +174,31 @@ def test_a_million_times_are_searched(detect) -> None:
     answer = detect("time,value", list(rows))
     assert answer.exit_code == 1
     assert "1000000000000700000" in answer.output
+
+
+def test_what_is_exported_of_two_loads_is_two_series(detect, tmp_path) -> None:
+    for number in range(80):
+        load = 64 if number % 2 else 1
+        write_run(
+            tmp_path / "results",
+            a_run(
+                {"ttft": noisy(0.9 if number % 2 else 0.1, 9, 0.01, seed=number)},
+                builds=(a_build(f"nightly-{STARTED + timedelta(days=number):%Y%m%d}"),),
+                id=f"{number:08x}",
+                scenario=replace(SCENARIO, digest=f"{load:064d}"[::-1]),
+                started_at=STARTED + timedelta(days=number),
+            ),
+        )
+    words = ["export", "--results", str(tmp_path / "results"), "--to", "csv", "--metric", "ttft"]
+    exported = CliRunner().invoke(cli, words)
+    assert exported.exit_code == 0, exported.output
+    header, *rows = exported.stdout.splitlines()
+    told = json.loads(detect(header, rows, "--json").stdout)
+    named = [one["series"] for one in told["series"] if one["series"].split()[2] == "nightly"]
+    assert sum("ttft_median" in name for name in named) == 2
+    assert not any(one["points"] for one in told["series"])
+    # Without the column that tells them apart the loads would be one restless series.
+    at = header.split(",").index("digest")
+    without = [",".join(cell for n, cell in enumerate(row.split(",")) if n != at) for row in rows]
+    mixed = json.loads(detect(header.replace(",digest", ""), without, "--json").stdout)
+    assert len(mixed["series"]) < len(told["series"])

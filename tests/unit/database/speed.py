@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
@@ -84,7 +84,7 @@ def measure(results: Path, *, build: bool = False) -> list[Step]:
 
 def _questions(index: Index) -> list[tuple[str, Callable[[], object]]]:
     cells = index.cells()
-    cell = cells.sort_values("runs")[list(CELL)].iloc[-1].tolist()
+    cell = cells.sort_values("runs")[list(HISTORY)].iloc[-1].tolist()
     newest = cells["newest"].max()
     return [
         ("is_current", index.is_current),

@@ -407,6 +407,32 @@ def test_acting_on_an_old_database_loses_nothing_and_is_read_back(old, others_fi
             assert plain.execute("SELECT count(*) FROM triage_act").fetchone() == (kept,)
 
 
+def test_what_was_decided_about_single_nights_belongs_to_their_line(triage) -> None:
+    """As it was kept when every night's label made an alert of its own."""
+    for number, label in enumerate(("mine@1a2b3c4d", "mine@2b3c4d5e", "other@1a2b3c4d")):
+        (alert,) = alerts_of(nights(BAD, about=replace(QUESTION, contender=label)), {}, noon(0))
+        triage.decide(alert, assign(f"Person {number}"), "Ann", noon(number))
+        triage.decide(
+            replace(alert, decisions=triage.decisions()[alert.matter.key]),
+            acknowledge(f"known on {label}"),
+            "Ann",
+            noon(number),
+        )
+    judged = nights(BAD, BAD, BAD, about=replace(QUESTION, contender="mine"))
+    (mine,) = alerts_of(judged, triage.decisions(), noon(3))
+    assert mine.status is Status.ACKNOWLEDGED
+    assert mine.decisions.assignee == "Person 1"
+    answer = mine.decisions.answer
+    assert answer is not None
+    assert answer.act.text == "known on mine@2b3c4d5e"
+    assert (len(mine.decisions.earlier), mine.decisions.version) == (4, 0)
+    triage.decide(mine, reopen("it is worse"), "Ben", noon(3))
+    (mine,) = alerts_of(judged, triage.decisions(), noon(3))
+    assert (mine.status, len(mine.decisions.all)) == (Status.OPEN, 5)
+    another = nights(BAD, about=replace(QUESTION, contender="third"))
+    assert alerts_of(another, triage.decisions(), noon(3))[0].status is Status.OPEN
+
+
 def test_one_answer_for_many_is_kept_where_nobody_was_faster(triage) -> None:
     about = [replace(QUESTION, scenario=f"s{number}") for number in range(3)]
     shown = alerts_of([one for each in about for one in nights(BAD, about=each)], {}, noon(0))

@@ -1,6 +1,7 @@
 """Where the histories of a scenario changed, in a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from hybridwatch.analysis.change_point import State
@@ -51,6 +52,14 @@ def change_points(
         Column("first run on the new level"),
         Column("what else changed there", wide=True),
     )
+    for reason, started_at in _breaks(drawn).items():
+        yield Paragraph(
+            (
+                "New series since ",
+                source.ago(started_at),
+                f": {reason}. Nothing is compared across.",
+            )
+        )
     rows = tuple(_change(point, line, subject, source) for _, _, point, line, subject in found)
     if rows:
         yield Section("Where it changed", (Table("Change points", columns, rows),))
@@ -59,6 +68,16 @@ def change_points(
         yield Paragraph(
             f"No change point in what is drawn, up to {plural(runs, 'median')} a line.", quiet=True
         )
+
+
+def _breaks(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Mapping[str, datetime]:
+    """Say why series ended in what is drawn, and when the next ones began."""
+    return {
+        one.reason: one.at.to_pydatetime()
+        for _, lines, _ in drawn
+        for line in lines
+        for one in line.breaks
+    }
 
 
 def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
@@ -71,7 +90,7 @@ def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[C
             Grade(verdict_of(point, subject.metric), worse) if confirmed else f"suspected {worse}",
             "confirmed" if confirmed else "look again after the next runs",
         ),
-        Cell(subject.label, line.name),
+        Cell(subject.label, line.title),
         Cell(change_of(point, line, subject.metric), raw=point.effect),
         Cell(
             Link(at["run"], address("run", run=at["run"])),

@@ -63,7 +63,12 @@ def show(source: Source, query: ViewQuery) -> Document:
     runs = index.runs()
     filters = (
         query.many("Group", "group", _options(runs["group"])),
-        query.many("Build", "build", _options(runs["build"])),
+        query.many(
+            "Build",
+            "build",
+            _options(runs["line"]),
+            dict(zip(runs["build"], runs["line"], strict=True)),
+        ),
         query.many("Testbed", "testbed", _options(runs["testbed"])),
     )
     since = query.one("Changed since", "since", _SINCE, "1")

@@ -110,7 +110,6 @@ def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
         "scenario",
         scenario=run.scenario.id,
         testbed=run.testbed.id,
-        version=run.scenario.version,
         metric=metric if metric != ALL else None,
         build=dict.fromkeys(build.label for build in run.builds),
     )

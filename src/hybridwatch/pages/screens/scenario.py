@@ -65,10 +65,9 @@ _ALONG: Final = {"time": "time", "release": "release"}
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What makes numbers comparable, and what is looked at of them."""
+    """What is looked at."""
 
     scenario: str
-    version: int
     testbed: str
     newest: int
     over_releases: bool
@@ -85,25 +84,26 @@ class _Histories:
         self.medians = lru_cache(maxsize=_KEPT_MEDIANS)(self._medians)
         self.chart = lru_cache(maxsize=_KEPT)(self._chart)
         self.runs = lru_cache(maxsize=_KEPT)(self._runs)
+        self.settings = lru_cache(maxsize=_KEPT)(index.settings)
         self.bad = bad_on_purpose(index)
 
-    def _runs(self, scenario: str, testbed: str, version: str) -> pd.DataFrame:
+    def _runs(self, scenario: str, testbed: str) -> pd.DataFrame:
         """The runs, and whether each is of an engine that is ``bad`` on purpose."""
         runs = self._index.runs(scenario)
-        mine = runs["testbed"] == testbed
-        runs = runs[mine & (runs["version"].astype(str) == version)]
+        runs = runs[runs["testbed"] == testbed]
         return runs.assign(bad=runs["record"].isin(self.bad) & (runs["side"] == 1))
 
-    def _series(self, scenario: str, version: int, testbed: str, subject: Subject) -> Series:
-        return self._index.series(scenario, version, testbed, subject.metric.id, subject.statistic)
+    def _series(self, scenario: str, testbed: str, subject: Subject) -> Series:
+        return self._index.series(scenario, testbed, subject.metric.id, subject.statistic)
 
     def _lines(self, place: _Place, subject: Subject, names: tuple[str, ...]) -> list[Line]:
         return lines_of(
-            self.series(place.scenario, place.version, place.testbed, subject),
+            self.series(place.scenario, place.testbed, subject),
             subject.metric,
             newest=place.newest,
             over_releases=place.over_releases,
             builds=names,
+            settings=self.settings(place.scenario),
         )
 
     def _chart(
@@ -126,7 +126,7 @@ class _Histories:
 
     def levels_of(self, place: _Place, subject: Subject) -> pd.DataFrame:
         """The levels of one of the scenario's metrics: all of them are asked for at once."""
-        every = self.levels(place.scenario, place.version, place.testbed)
+        every = self.levels(place.scenario, place.testbed)
         return every[subject.metric.id, subject.statistic]
 
 
@@ -142,25 +142,22 @@ def show(source: Source, query: ViewQuery) -> Document:
     cells = cells[cells["scenario"] == scenario.value]
     testbed = query.one("Testbed", "testbed", _first(cells["testbed"]))
     cells = cells[cells["testbed"] == testbed.value]
-    version = query.one("Version", "version", _first(cells["version"].astype(str)))
-    cells = cells[cells["version"].astype(str) == version.value]
+    query.forget("version")  # of links from when each had a page
     along = query.one("Along", "along", _ALONG, "time")
     newest = query.one("Runs of each build", "runs", _NEWEST, "50")
     subjects = {subject.label: subject for subject in _subjects(cells)}
     metric = query.many("Metric", "metric", {label: label for label in subjects})
     over_releases = along.value == "release"
     histories = _histories(source.index)
-    runs = histories.runs(scenario.value, testbed.value, version.value)
+    runs = histories.runs(scenario.value, testbed.value)
     builds, names = _builds(query, runs, over_releases=over_releases)
     if cells.empty:
         return Document("Scenario", empty_store(source))
-    place = _Place(
-        scenario.value, int(version.value), testbed.value, int(newest.value), over_releases
-    )
+    place = _Place(scenario.value, testbed.value, int(newest.value), over_releases)
     if not metric.chosen:
         metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
     choices = [scenario, metric, builds, along, newest]
-    choices += [choice for choice in (testbed, version) if len(choice.options) > 1]
+    choices += [testbed] if len(testbed.options) > 1 else []
     gap = gap_of(place.scenario, place.testbed, source)
     hole = _hole(gap, source)
     drawn = [
@@ -242,14 +239,15 @@ def _builds(
         The choice, and the names of its lines.
     """
     is_bad = runs["bad"].to_numpy()[::-1]
-    labels = runs["build"].astype(object).to_numpy()[::-1]
-    healthy = dict.fromkeys(labels[~is_bad].tolist())
-    ordered = [*healthy, *(name for name in dict.fromkeys(labels.tolist()) if name not in healthy)]
-    choice = query.many("Build", "build", {name: name for name in ordered})
-    names = dict(zip(labels, names_of(runs, over_releases=over_releases)[::-1], strict=True))
+    every = runs["line"].astype(object).to_numpy()[::-1]
+    healthy = dict.fromkeys(every[~is_bad].tolist())
+    ordered = [*healthy, *(line for line in dict.fromkeys(every.tolist()) if line not in healthy)]
+    labels = dict(zip(runs["build"], runs["line"], strict=True))
+    choice = query.many("Build", "build", {line: line for line in ordered}, labels)
+    names = dict(zip(every, names_of(runs, over_releases=over_releases)[::-1], strict=True))
     if choice.chosen:
-        return choice, tuple(dict.fromkeys(names[label] for label in choice.chosen))
-    lines = tuple(dict.fromkeys(names[label] for label in ordered))[:_LINES]
+        return choice, tuple(dict.fromkeys(names[line] for line in choice.chosen))
+    lines = tuple(dict.fromkeys(names[line] for line in ordered))[:_LINES]
     # Over releases a line is many builds, and naming them all would say nothing.
     return choice if over_releases else replace(choice, chosen=lines), lines
 
@@ -258,7 +256,7 @@ def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
     last = runs["started_at"].max().to_pydatetime()
     counted = plural(runs["record"].nunique(), "run")
     return (
-        f"version {place.version} · {place.testbed} · {counted}, newest ",
+        f"version {runs['version'].iloc[-1]} · {place.testbed} · {counted}, newest ",
         source.ago(last),
     )
 
@@ -295,7 +293,6 @@ def _other(subject: Subject, line: Line, place: _Place) -> tuple[Cell | Inline, 
         "scenario",
         scenario=place.scenario,
         testbed=place.testbed,
-        version=place.version,
         metric=subject.label,
     )
     states = [point.state.value for point in line.history.points]
