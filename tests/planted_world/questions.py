@@ -14,9 +14,9 @@ from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.newest import findings_for
-from hybridwatch.history.comparisons import comparisons_of
+from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.lines import Line, medians_of
-from hybridwatch.history.overview_rows import GridRow, current, grid_of
+from hybridwatch.history.overview_rows import GridRow, current, grid_of, since_when, verdict_rows
 from hybridwatch.metric import metric_of
 from hybridwatch.notify.message import Message
 from hybridwatch.pages.address import address
@@ -153,16 +153,16 @@ def _changes(line: Line, metric: str, world: World) -> Iterator[Change]:
 
 def improved_places(morning: Morning) -> frozenset[Place]:
     """Where the overview's news say that something got better since yesterday."""
-    since = morning.source.now - timedelta(days=1)
-    news = comparisons_of(morning.source.index).changed_since(since)
-    better = news[news["verdict"] == Verdict.IMPROVEMENT.value]
-    return frozenset(zip(better["scenario"], better["testbed"], strict=True))
+    since, index = morning.source.now - timedelta(days=1), morning.source.index
+    latest, begun = latest_comparisons(index), since_when(index)
+    rows = verdict_rows(latest[latest["verdict"] == Verdict.IMPROVEMENT.value])
+    return frozenset((row.scenario, row.testbed) for row in rows if begun[row.question] >= since)
 
 
 def grid_at(morning: Morning) -> list[GridRow]:
     """The overview's rows."""
     index = morning.source.index
-    return grid_of(current(comparisons_of(index).latest), index, _COLUMNS)
+    return grid_of(current(latest_comparisons(index)), index, _COLUMNS)
 
 
 def overview_text(morning: Morning) -> str:

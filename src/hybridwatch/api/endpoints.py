@@ -78,7 +78,7 @@ def levels(store: Snapshot, named: Named, query: LevelsQuery) -> dict[str, Any]:
     index = store.index
     one = _series(index).get(named["series"])
     if one is None:
-        raise missing("series", "the id of a series", named["series"])
+        raise missing("series", "the id of a series, as /v1/series lists them", named["series"])
     every = _points(index, *(one[name] for name in CELL))
     found = [
         point
@@ -110,7 +110,7 @@ def alert(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
     """Give one alert of the list."""
     one = store.alerts().by_key.get(named["alert"])
     if one is None:
-        raise missing("alert", "the key of an alert", named["alert"])
+        raise missing("alert", "the key of an alert, as /v1/alerts lists them", named["alert"])
     return one
 
 
@@ -132,7 +132,7 @@ def stamp_of_alerts(store: Snapshot, _: Named) -> str:
 def _run(store: Snapshot, named: Named) -> dict[str, Any]:
     one = _runs(store.index).get(named["run"])
     if one is None:
-        raise missing("run", "the id of a stored run", named["run"])
+        raise missing("run", "the whole id of a stored run, as /v1/runs lists them", named["run"])
     return one
 
 

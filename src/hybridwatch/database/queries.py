@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -35,7 +34,6 @@ from hybridwatch.database.statements import (
     OWN,
     STANDING,
     every_verdict,
-    held_before,
     holds_since,
     is_latest,
     question_columns,
@@ -198,26 +196,6 @@ class Index(StoreMoment):
             builds and testbed has no verdict on it.
         """
         return self._latest.copy()
-
-    def changed_since(self, time: datetime) -> pd.DataFrame:
-        """Give the latest verdicts that say something else than before a moment.
-
-        Args:
-            time: Aware; runs that started then or later are news.
-
-        Returns:
-            As ``latest_verdicts``, and ``before``: the verdict that held then, empty for a
-            comparison that had none.
-        """
-        news = self._latest[self._latest["started_at"] >= pd.Timestamp(time)]
-        held = self._frame(
-            every_verdict(self._last)
-            .with_only_columns(*question_columns(), held_before(self._last, time).label("before"))
-            .where(VERDICT.c.started_at >= time, is_latest(self._last))
-            .order_by(None)
-        )
-        both = news.merge(held, on=list(STANDING), how="left").fillna({"before": ""})
-        return both[both["verdict"] != both["before"]].reset_index(drop=True)
 
     def turns(self) -> pd.DataFrame:
         """Give since when the newest answer to each question holds without another between.

@@ -1,7 +1,6 @@
 """What is asked of verdicts, as SQL; ``last`` is the newest record that counts."""
 
 from collections.abc import Collection, Iterator
-from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, select
@@ -84,22 +83,6 @@ def is_latest(last: int) -> ColumnElement[bool]:
         .scalar_subquery()
     )
     return VERDICT.c.record == newest
-
-
-def held_before(last: int, time: datetime) -> ColumnElement[Any]:
-    """Give the verdict that held on the same question before a moment."""
-    earlier = VERDICT.alias("earlier")
-    return (
-        select(earlier.c.verdict)
-        .where(
-            earlier.c.question == VERDICT.c.question,
-            earlier.c.started_at < time,
-            earlier.c.record <= last,
-        )
-        .order_by(earlier.c.started_at.desc(), earlier.c.record.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
 
 
 def holds_since(last: int) -> ColumnElement[Any]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, Cause
 from hybridwatch.analysis.change_review import ChangeReview, Found
+from hybridwatch.analysis.culprit import commits_of
 from hybridwatch.analysis.death import Death, death_of, deaths_in
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
@@ -112,6 +113,19 @@ def render_log(death: Death, place: str = "") -> str:
     where = in_html(f"{place}, {death.trial.place}" if place else death.trial.place)
     summary = f"<summary>The end of the engine's log ({where})</summary>"
     return f"<details>{summary}\n\n{fenced_lines(death.trial.log_tail, LOG_LINES)}\n\n</details>"
+
+
+def render_differences(report: Report) -> list[str]:
+    """Write what differs between the sides as items of a list, the range of commits first."""
+    commits = commits_of(report.baseline.build, report.contender.build)
+    items = list(map(as_item, report.differences))
+    if commits is None:
+        return items
+    name = code(commits.text)
+    return [
+        f"- commits: {f'[{name}]({commits.url})' if commits.url else name}{commits.size}",
+        *items,
+    ]
 
 
 def code(text: str) -> str:

@@ -117,6 +117,13 @@ class Story:
         return next(one for one in reversed(self.rulings) if one.cause is not None)
 
     @property
+    def shown_by(self) -> Ruling:
+        """The newest run that said what the cause says of its leading metric."""
+        lead = self.cause.lead
+        said = (one for one in reversed(self.rulings) if one.cause and lead in one.cause.parts)
+        return next(said, self.bad)
+
+    @property
     def newest(self) -> Ruling:
         """The newest run."""
         return self.rulings[-1]

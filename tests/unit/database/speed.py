@@ -18,7 +18,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -85,12 +84,10 @@ def measure(results: Path, *, build: bool = False) -> list[Step]:
 def _questions(index: Index) -> list[tuple[str, Callable[[], object]]]:
     cells = index.cells()
     cell = cells.sort_values("runs")[list(HISTORY)].iloc[-1].tolist()
-    newest = cells["newest"].max()
     return [
         ("is_current", index.is_current),
         ("runs", index.runs),
         ("latest_verdicts", index.latest_verdicts),
-        ("changed_since", lambda: index.changed_since(newest - timedelta(days=1))),
         ("cells", index.cells),
         ("sparklines", lambda: index.sparklines(12)),
         ("series", lambda: index.series(*cell)),

@@ -118,25 +118,6 @@ def test_metric_that_the_newest_run_no_longer_has_is_stale(tmp_path):
     assert set(latest["metric"]) - set(stale["metric"]) == {"ttft"}
 
 
-def test_changes_are_against_what_held_before(tmp_path):
-    add(tmp_path, 1)
-    add(tmp_path, 2, slower=2.0)
-    add(tmp_path, 3, slower=2.0)
-    add(tmp_path, 3 + 16, scenario=OTHER)
-    index = opened(tmp_path).index
-
-    def changed(day: int) -> dict[tuple[str, str], tuple[str, str]]:
-        frame = ttft(index.changed_since(STARTED + timedelta(days=day)))
-        keys = zip(frame["scenario"], frame["run"], strict=True)
-        return dict(zip(keys, zip(frame["before"], frame["verdict"], strict=True), strict=True))
-
-    before = ttft(index.verdicts())["verdict"].iloc[0]
-    new = {(OTHER.id, "00000013"): ("", before)}
-    assert changed(3) == new
-    assert changed(2) == {(SCENARIO.id, "00000003"): (before, "regression")} | new
-    assert changed(20) == {}
-
-
 def test_verdict_holds_since_the_run_that_turned_it(tmp_path):
     for number, slower in ((1, 1.0), (2, 2.0), (3, 2.0), (4, 1.0), (5, 2.0), (6, 2.0)):
         add(tmp_path, number, slower=slower)

@@ -10,7 +10,8 @@ from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.pages.document import Kind, Link, cell_of
+from hybridwatch.pages.document import Kind, Link, Paragraph, cell_of, plain
+from hybridwatch.pages.screens.alerts import listed
 from hybridwatch.record.identity import FixState
 from hybridwatch.triage import CONTROL, Status, acknowledge, assign, link, mute, note
 from tests.builders import a_build
@@ -27,6 +28,7 @@ from tests.unit.pages.suite_stores import (
     notices,
     put,
     rows,
+    source_of,
     table,
     view,
 )
@@ -215,11 +217,15 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
     assert cell.content.text == HOSTILE
 
 
-def test_an_alert_that_is_gone_is_told_and_the_list_shown(tmp_path: Path) -> None:
+def test_an_alert_that_is_gone_is_told_with_the_way_to_the_list(tmp_path: Path) -> None:
     put(tmp_path, 2, broken=1.0, builds=UPGRADE)
     document = view(tmp_path, "alerts", alert="0" * 32)
+    assert document.title == "No such alert"
     assert "which is not in this store" in document.complaints[0]
-    assert len(rows(document, "Alerts")) == 1
+    (way,) = document.blocks
+    assert isinstance(way, Paragraph)
+    assert plain(way.line) == "See 1 alert of this store."
+    assert listed(source_of(tmp_path), document.address) == (), "nothing is answered unseen"
 
 
 def test_decisions_that_cannot_be_read_are_told(tmp_path: Path) -> None:

@@ -247,10 +247,17 @@ def test_a_control_is_no_verdict_among_the_runs(tmp_path: Path) -> None:
 
 
 def test_wrong_values_are_told_and_something_valid_is_shown(stepped: Path) -> None:
-    query = "scenario=x&testbed=y&version=9&metric=z&build=w&along=v&runs=1&page=2"
+    query = "testbed=y&version=9&metric=z&build=w&along=v&runs=1&page=2"
     document = opened(stepped, query)
-    assert len(document.complaints) == 7  # all but the version, which has no page of its own
+    assert len(document.complaints) == 6  # all but the version, which has no page of its own
     assert of_kind(document, Chart)
+
+
+def test_no_other_scenario_is_shown_for_one_that_is_not_there(stepped: Path) -> None:
+    document = opened(stepped, "scenario=smoke/gone")
+    assert document.title == "No such scenario"
+    assert document.address.values("scenario") == ("smoke/gone",)
+    assert not of_kind(document, Chart)
 
 
 def test_what_is_drawn_by_default_is_shown_as_chosen_but_not_pinned(stepped: Path) -> None:

@@ -44,6 +44,7 @@ from hybridwatch.store import Broken
 from hybridwatch.triage import Alert, Change, Deed, Ruling
 from hybridwatch.triage import Entry as Act
 from hybridwatch.wording import numbers
+from hybridwatch.wording.cause_text import name_of_part
 
 _STORY_OPEN: Final = 8
 _LOG_LINES: Final = 40
@@ -95,7 +96,10 @@ def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
     if is_control(alert):
         text = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
         return (f"{text} this scenario is green whatever happens, ", *last)
-    return (f"{detail}, " if detail else "", *last)
+    shown = alert.story.shown_by
+    if not detail or shown == opened:
+        return (f"{detail}, " if detail else "", *last)
+    return (f"{detail} in ", *run_line(shown, source), "; bad ", *last)
 
 
 def _death(alert: Alert, report: Report | None) -> Iterator[Block]:
@@ -209,5 +213,7 @@ def _did(act: Act, *, is_earlier: bool) -> Line:
 def _ruling_text(ruling: Ruling) -> str:
     if ruling.cause is None:
         return ruling.verdict.value
-    change = change_of(ruling.cause.lead)
-    return ruling.verdict.value + ("" if change == numbers.ABSENT else f", {change}")
+    lead = ruling.cause.lead
+    change = change_of(lead)
+    named = "" if change == numbers.ABSENT else f", {name_of_part(lead)} {change}"
+    return ruling.verdict.value + named

@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
-from hybridwatch.pages.address import Address
+from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
     Block,
@@ -22,7 +22,13 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alert import alert_page
-from hybridwatch.pages.screens.alerting import LONGEST_LINE, alerts_here, engine_message, since
+from hybridwatch.pages.screens.alerting import (
+    LONGEST_LINE,
+    alerts_here,
+    engine_message,
+    run_line,
+    since,
+)
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
@@ -41,7 +47,9 @@ def show(source: Source, query: ViewQuery) -> Document:
     """List the alerts that are asked for, or show one with its story."""
     alerts = alerts_here(source)
     by_key = {alert.matter.key: alert for alert in alerts}
-    picked = query.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
+    every = Link(plural(len(alerts), "alert"), address("alerts", status=_ALL))
+    instead = ("See ", every, " of this store.")
+    picked = query.subject("Alert", "alert", {"": _NONE, **_named(alerts)}, (instead,), "")
     filters = _filters(alerts, query)
     chosen = [alert for alert in alerts if _is_chosen(alert, filters)]
     part = part_of(chosen, query)
@@ -59,14 +67,13 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document("Alerts", (*loud, choices, *listed), lead=lead)
 
 
-def listed(source: Source, address: Address) -> tuple[Alert, ...]:
+def listed(source: Source, here: Address) -> tuple[Alert, ...]:
     """Give the alerts that the list at an address shows; none where it shows one of them."""
-    query = ViewQuery(address)
+    query = ViewQuery(here)
     alerts = alerts_here(source)
-    picked = query.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
     filters = _filters(alerts, query)
     part = part_of([alert for alert in alerts if _is_chosen(alert, filters)], query)
-    return () if picked.value else tuple(part.shown)
+    return () if any(here.values("alert")) else tuple(part.shown)
 
 
 def name_of(alert: Alert) -> str:
@@ -158,7 +165,7 @@ def _row(alert: Alert, here: Address, source: Source) -> tuple[Cell | Inline, ..
     return (
         alert.cause.lead.verdict,
         Cell(Link(matter.scenario, address_of(alert, here)), _happened(alert, source)),
-        Cell(change_of(alert.cause.lead), raw=alert.cause.lead.effect),
+        Cell(change_of(alert.cause.lead), _shown_by(alert, source), raw=alert.cause.lead.effect),
         Cell(matter.contender, f"against {matter.baseline}, {matter.testbed}"),
         since(alert.opened_by, source),
         Cell(status_line(alert), rank_of(alert)),
@@ -171,6 +178,12 @@ def _happened(alert: Alert, source: Source) -> str:
     if alert.matter.area is Area.ENGINE:
         return engine_message(alert.bad.run_id, source) or alert_text(alert).sentence()
     return _short(alert_text(alert).sentence())
+
+
+def _shown_by(alert: Alert, source: Source) -> Line:
+    """Name the run that the change is of, where it is not the one since which it is bad."""
+    shown = alert.story.shown_by
+    return "" if shown == alert.opened_by else run_line(shown, source)
 
 
 def _did(entry: Entry, source: Source) -> Cell:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import pandas as pd
@@ -10,7 +11,7 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import TriageError
-from hybridwatch.history.comparisons import comparisons_of
+from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.controls import ControlRun, controls_of, newest_of
 from hybridwatch.history.overview_rows import (
     current,
@@ -48,7 +49,7 @@ from hybridwatch.record.role import Role
 from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import Status
+from hybridwatch.triage import Matter, Status
 from hybridwatch.wording import numbers
 
 _RUNS_BACK: Final = 16
@@ -78,17 +79,15 @@ def show(source: Source, query: ViewQuery) -> Document:
     if runs.empty:
         return Document(_TITLE, (*empty_store(source), *gaps_notice(unmeasured)))
     controls = controls_of(index, checkout.scenarios)
-    comparisons = comparisons_of(index)
-    latest = _chosen(comparisons.latest, filters)
+    latest = _chosen(latest_comparisons(index), filters)
     rows = grid_of(current(latest), index, _RUNS_BACK)
     moment = source.now - timedelta(days=int(since.value))
-    news = _chosen(comparisons.changed_since(moment), filters)
     blocks: tuple[Block, ...] = (
         *_open_alerts(source),
         *loud,
         *_missed(controls),
         Filters((*filters, since)),
-        news_section(news, since, source),
+        news_section(latest, partial(_is_chosen, filters), since, moment, source),
         *standings(rows, latest, unmeasured, source),
         *_controls(controls, source, folded=bool(rows)),
     )
@@ -110,6 +109,16 @@ def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
     if testbed:
         kept &= frame["testbed"].isin(testbed)
     return frame[kept]
+
+
+def _is_chosen(filters: Sequence[Choice], matter: Matter) -> bool:
+    """Whether a matter is among what is asked for."""
+    group, build, testbed = (set(choice.chosen) for choice in filters)
+    return (
+        (not group or matter.scenario.partition("/")[0] in group)
+        and (not build or bool(build & {matter.baseline, matter.contender}))
+        and (not testbed or matter.testbed in testbed)
+    )
 
 
 def _lead(runs: pd.DataFrame, source: Source) -> Line:

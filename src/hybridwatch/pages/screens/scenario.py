@@ -138,7 +138,8 @@ def _histories(index: Index) -> _Histories:
 def show(source: Source, query: ViewQuery) -> Document:
     """Show the scenario that is asked for, or the one measured last."""
     cells = source.index.cells().sort_values("newest", ascending=False)
-    scenario = query.one("Scenario", "scenario", _first(cells["scenario"]))
+    instead = ("See ", Link("the scenarios of this store", address("overview")), ".")
+    scenario = query.subject("Scenario", "scenario", _first(cells["scenario"]), (instead,))
     cells = cells[cells["scenario"] == scenario.value]
     testbed = query.one("Testbed", "testbed", _first(cells["testbed"]))
     cells = cells[cells["testbed"] == testbed.value]
