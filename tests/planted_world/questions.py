@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.change_point import State
+from hybridwatch.analysis.change_point import ChangePoint, Drift, State
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.analysis.verdict import Verdict
@@ -140,15 +140,11 @@ def changes_at(
 
 def _changes(line: Line, metric: str, world: World) -> Iterator[Change]:
     nights = [world.night_of(when.to_pydatetime()) for when in line.levels["started_at"]]
-    for point in line.history.points:
-        if point.state is State.CONFIRMED:
-            yield Change(
-                metric, frozenset({nights[point.index]}), is_drift=False, effect=point.effect
-            )
-    if line.history.drift is not None:
-        start = line.history.points[-1].index if line.history.points else 0
-        since = frozenset(nights[start:])
-        yield Change(metric, since, is_drift=True, effect=line.history.drift)
+    sure = [point for point in line.history.points if point.state is State.CONFIRMED]
+    every: tuple[ChangePoint | Drift, ...] = (*sure, *line.history.drifts)
+    for found in every:
+        where = frozenset(nights[found.first : found.last + 1])
+        yield Change(metric, where, isinstance(found, Drift), found.effect)
 
 
 def improved_places(morning: Morning) -> frozenset[Place]:

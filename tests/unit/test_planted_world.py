@@ -347,7 +347,6 @@ MISSING: Final[frozenset[tuple[Kind, Short]]] = frozenset(
         (Kind.START_MODES, Short.NO_MODES),
         (Kind.TRIAL_MODES, Short.LEFT_OPEN),
         (Kind.TRIAL_MODES, Short.NO_MODES),
-        (Kind.GAP, Short.NO_MARK),
         (Kind.LOAD, Short.NO_MARK),
         (Kind.RELEASE, Short.LEFT_OPEN),
     }

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -18,19 +18,32 @@ import pandas as pd
 from packaging.version import InvalidVersion, Version
 from scipy import special
 
-from hybridwatch.analysis.change_point import ChangePoint, History, examine
+from hybridwatch.analysis.change_point import (
+    ChangePoint,
+    History,
+    describe_drifts,
+    examine,
+    two_levels,
+)
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.succession import change_text, successors
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series
 from hybridwatch.errors import HistoryError
 from hybridwatch.metric import Kind, Metric
+from hybridwatch.wording import numbers
 
 MOST_POINTS: Final = 120
 """Trials that a chart draws before it leaves some out: more hide each other, and drawing them is
 most of what a browser does for a chart."""
 _FEWEST: Final = 2
 """Trials that say anything about a side: its lowest and its highest."""
+
+_LAST_NIGHT: Final = np.timedelta64(36, "h")
+_MISSED: Final = 1.5
+"""Usual times between runs from which on one is missing, if it is more than a night."""
+_LONG: Final = np.timedelta64(8, "D")
+"""Runs further apart are never joined."""
 
 _TAIL: Final = 0.025
 _NUMBER: Final = re.compile(r"\d+")
@@ -79,6 +92,17 @@ class Line:
     def is_long_enough(self) -> bool:
         """Whether noise and change could be told apart, or need not be."""
         return len(self.levels) >= ENOUGH_POINTS or bool(self.history.points)
+
+    @property
+    def pieces(self) -> list[slice]:
+        """Stretches of runs in time between which none is missing: what a line may join."""
+        moments = self.levels["started_at"].dt.tz_localize(None).to_numpy("datetime64[s]")
+        waits = np.diff(moments)
+        if not waits.size:
+            return [slice(0, len(moments))]
+        usual = max(_LAST_NIGHT, np.median(waits) * _MISSED)
+        edges = np.flatnonzero((waits > usual) | (waits > _LONG)) + 1
+        return [slice(a, b) for a, b in pairwise((0, *edges.tolist(), len(moments)))]
 
     @property
     def steps(self) -> "Iterator[Step]":
@@ -162,7 +186,12 @@ def lines_of(
     shown = [order for _, order in chosen]
     drawn = points[_drawn(levels, points, np.concatenate(shown))] if shown else points
     placed = levels.assign(place=places)
-    lines = [_line(name, order, placed, drawn, metric) for name, order in chosen]
+    count = levels["n"].to_numpy(np.int64)
+    trials = np.split(points["value"].to_numpy(), np.cumsum(count)[:-1])
+    lines = [
+        _line(name, order, placed, drawn, metric, [trials[at] for at in order])
+        for name, order in chosen
+    ]
     return _told_apart(lines, levels, settings) if len(np.unique(digests)) > 1 else lines
 
 
@@ -275,25 +304,44 @@ def _line(
     levels: pd.DataFrame,
     points: pd.DataFrame,
     metric: Metric,
+    trials: Sequence[npt.NDArray[np.float64]],
 ) -> Line:
     own = levels.iloc[order].reset_index(drop=True)
     mine = points[np.isin(points["level"].to_numpy(), order)]
     at = mine["level"].to_numpy()
     sides = {name: levels[name].to_numpy()[at] for name in ("place", "low", "high", "n")}
     whole = mine.assign(**sides, median=levels["value"].to_numpy()[at])
-    return Line(name, "", own, whole, _examined(own["value"], metric.kind))
+    history = _examined(own["value"], metric.kind)
+    told = _told(own["started_at"], trials, history, metric)
+    return Line(name, "", own, whole, replace(history, doubts=(*told, *history.doubts)))
 
 
-def _examined(values: pd.Series, kind: Kind) -> History:
-    numbers = values.to_numpy()
+def _told(
+    moments: pd.Series,
+    trials: Sequence[npt.NDArray[np.float64]],
+    history: History,
+    metric: Metric,
+) -> Iterator[str]:
+    """Tell drifts, and whether runs or trials fall on one of two levels."""
+    is_ratio = metric.kind.has_noise and min(one.min() for one in trials) > 0
+    if history.drifts:
+        days = [f"{moment:%-d %b %Y}" for moment in moments]
+        yield from describe_drifts(history, days, is_ratio=is_ratio)
+    if is_ratio and len(trials) >= ENOUGH_POINTS:
+        two = two_levels(trials, history)
+        yield from [two.text(lambda value: numbers.value(value, metric))] if two else []
+
+
+def _examined(medians: pd.Series, kind: Kind) -> History:
+    values = medians.to_numpy()
     try:
-        found = examine(numbers, kind=kind)
+        found = examine(values, kind=kind)
     except HistoryError as error:
         return History(doubts=(str(error),))
     if kind is not Kind.EXACT:
         return found
     # How often a broken engine breaks a rule is up to its load; what changes is whether it does.
-    turns = [point for point in found.points if 0 in numbers[point.index - 1 : point.index + 1]]
+    turns = [point for point in found.points if 0 in values[point.index - 1 : point.index + 1]]
     return replace(found, points=tuple(turns))
 
 

@@ -62,12 +62,14 @@ class WrittenSeries:
         values: One per time, the median of its repeats.
         spreads: Standard error of each value, ``s / sqrt(repeats)``, with ``s`` from that time's
             own repeats; ``None`` unless every time has at least two.
+        repeats: The values of each time where there are ``spreads``, else none.
     """
 
     name: str | None
     labels: tuple[str, ...]
     values: tuple[float, ...]
     spreads: tuple[float, ...] | None
+    repeats: tuple[tuple[float, ...], ...] = ()
 
 
 def read_histories(lines: Iterable[str], source: str, limits: Limits) -> tuple[WrittenSeries, ...]:
@@ -238,14 +240,16 @@ def _number_in(text: str) -> float | None:
 
 def _finished(name: str | None, series: _Growing) -> WrittenSeries:
     spreads = None
+    repeats: tuple[tuple[float, ...], ...] = ()
     if len(series.repeats) == len(series.values):
-        ordered = (series.repeats[place] for place in range(len(series.values)))
-        spreads = tuple(stdev(values) / math.sqrt(len(values)) for values in ordered)
-    for place, repeats in series.repeats.items():
-        series.values[place] = median(repeats)
+        repeats = tuple(tuple(series.repeats[place]) for place in range(len(series.values)))
+        spreads = tuple(stdev(values) / math.sqrt(len(values)) for values in repeats)
+    for place, some in series.repeats.items():
+        series.values[place] = median(some)
     return WrittenSeries(
         name=name,
         labels=tuple(series.labels),
         values=tuple(series.values),
         spreads=spreads,
+        repeats=repeats,
     )

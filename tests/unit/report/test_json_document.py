@@ -9,7 +9,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from hybridwatch.analysis.change_point import ChangePoint, History, State
+from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control, ControlKind
 from hybridwatch.analysis.gate import gate
@@ -68,10 +68,11 @@ from tests.unit.triage.builders import alert_of
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
 REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
-CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED)
+CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED, 1, 1)
+DRIFT = Drift(0, 0, 1, 1, 0.1)
 DETECTED = Detection(
     WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), None),
-    History((CHANGE,)),
+    History((CHANGE,), (DRIFT,)),
     None,
     Direction.LOWER,
 )

@@ -24,6 +24,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens.histories import Subject
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import plural
+from hybridwatch.wording import numbers
 
 
 def change_points(
@@ -49,7 +50,7 @@ def change_points(
         Column("change", title="Confirmed changes are coloured; a suspected one may be noise yet"),
         Column("metric, build"),
         Column("size", number=True, title="New level against old, with its 95 % interval"),
-        Column("first run on the new level"),
+        Column("first run on the new level", title="And the runs it lies between, with 95 %"),
         Column("what else changed there", wide=True),
     )
     for reason, started_at in _breaks(drawn).items():
@@ -61,7 +62,13 @@ def change_points(
             )
         )
     rows = tuple(_change(point, line, subject, source) for _, _, point, line, subject in found)
-    if rows:
+    drifts = (
+        _drift(drift, line, subject, source)
+        for subject, lines, _ in drawn
+        for line in lines
+        for drift in line.history.drifts
+    )
+    if rows := (*rows, *drifts):
         yield Section("Where it changed", (Table("Change points", columns, rows),))
     else:
         runs = max((len(line.levels) for _, lines, _ in drawn for line in lines), default=0)
@@ -94,18 +101,39 @@ def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[C
         Cell(change_of(point, line, subject.metric), raw=point.effect),
         Cell(
             Link(at["run"], address("run", run=at["run"])),
-            source.ago(when),
+            _between(point, line) or source.ago(when),
         ),
         _suspects(point, line),
     )
 
 
+def _drift(drift: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
+    first: Any = line.levels.iloc[drift.index]
+    worse = "worse" if subject.metric.better.is_worse(drift.effect) else "better"
+    return (
+        Cell(f"drifts, {worse}", "slowly, not at one run"),
+        Cell(subject.label, line.title),
+        Cell(numbers.effect(drift.effect, subject.metric.kind), "in all", raw=drift.effect),
+        Cell(
+            ("about ", Link(first["run"], address("run", run=first["run"]))),
+            _between(drift, line) or source.ago(first["started_at"].to_pydatetime()),
+        ),
+        "no single commit: look for a slow cause, and at the machine",
+    )
+
+
+def _between(found: Any, line: Line) -> str:
+    """Between which days it lies with 95 %; empty where that is one run."""
+    days = [f"{line.levels['started_at'].iloc[at]:%-d %b}" for at in (found.first, found.last)]
+    return f"{days[0]} to {days[1]}, 95 %" if found.first < found.last else ""
+
+
 def _suspects(point: Any, line: Line) -> Cell:
-    """Say what changed between the last run on the old level and the first on the new one."""
-    old: Any = line.levels.iloc[point.index - 1]
-    new: Any = line.levels.iloc[point.index]
-    step = next((step.text for step in line.steps if step.at == point.index), "")
-    inlines: list[Inline] = [step or "release and fixes are the same"]
+    """Say what changed between the last run surely on the old level and the first on the new."""
+    old: Any = line.levels.iloc[point.first - 1]
+    new: Any = line.levels.iloc[point.last]
+    steps = [step.text for step in line.steps if point.first <= step.at <= point.last]
+    inlines: list[Inline] = ["; ".join(steps) or "release and fixes are the same"]
     if commits := commits_between(old["release"], new["release"]):
         inlines += [" \N{MIDDLE DOT} ", Link(commits.text, commits.url)]
     sides = {"baseline": old, "contender": new}

@@ -39,10 +39,11 @@ def charts_of(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator[Bl
         "A line joins medians of one line of builds; the band is where each median lies with 95 % "
         "confidence (all trials where there are fewer than 6). Dots are trials: where there are "
         "many, every k-th of each run and always its lowest and highest; of very many runs those "
-        "of the last. "
-        "A filled triangle is a confirmed change point, an open one a suspected; dotted rules are "
-        "where a build's release or fixes changed. Where the scenario's definition changed a new "
-        "series begins: no line and no change point crosses it.",
+        "of the last. A filled triangle is a confirmed change point, an open one a suspected; the "
+        "shade around it holds the true moment with 95 %, and a wide shade is a drift. A thin "
+        "cross marks a gap: a run is missing, or had no such value. Dotted rules are where a "
+        "build's release or fixes changed. Where the scenario's definition changed a new series "
+        "begins: no line and no change point crosses it.",
         quiet=True,
     )
     parts: list[tuple[Block, ...]] = [
@@ -88,6 +89,8 @@ def _line_text(line: Line, metric: Metric) -> str:
     counted = [
         plural(states.count(state), f"{state.value} change") for state in State if state in states
     ]
+    drifts = len(line.history.drifts)
+    counted += [plural(drifts, "drift")] if drifts else []
     nothing = "no change point" if line.is_long_enough else "too few to look for changes"
     return (
         f"{line.title}: {plural(len(line.levels), 'median')}, the last {last}, "
