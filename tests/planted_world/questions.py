@@ -22,7 +22,7 @@ from hybridwatch.notify.message import Message
 from hybridwatch.pages.address import address
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.pages.screens.suspects import suspects_of
-from hybridwatch.triage import Alert, Status
+from hybridwatch.triage import AlertGroup, Status
 from tests.dashboard.parity import words_of
 from tests.planted_world.plan import World
 from tests.planted_world.replay import Morning, Replay
@@ -55,37 +55,37 @@ class Change:
     effect: float
 
 
-def places_of(alert: Alert) -> frozenset[Place]:
+def places_of(alert: AlertGroup) -> frozenset[Place]:
     """Where an alert says that it shows."""
-    return frozenset({(alert.matter.scenario, alert.matter.testbed)})
+    return frozenset((one.matter.scenario, one.matter.testbed) for one in alert.members)
 
 
-def area_of(alert: Alert) -> Area:
+def area_of(alert: AlertGroup) -> Area:
     """What an alert says is affected."""
-    return alert.matter.area
+    return alert.lead.matter.area
 
 
-def builds_of(alert: Alert) -> tuple[str, str]:
+def builds_of(alert: AlertGroup) -> tuple[str, str]:
     """Baseline and contender that an alert is about."""
-    return alert.matter.baseline, alert.matter.contender
+    return alert.lead.matter.baseline, alert.lead.matter.contender
 
 
-def key_of(alert: Alert) -> str:
+def key_of(alert: AlertGroup) -> str:
     """A name that an alert keeps from night to night."""
-    return alert.matter.key
+    return alert.key
 
 
-def opening_of(alert: Alert) -> tuple[str, str]:
+def opening_of(alert: AlertGroup) -> tuple[str, str]:
     """Its name, and the run that opened it last: an alert that ended may open again."""
     return key_of(alert), alert.opened_by.run_id
 
 
-def is_open(alert: Alert) -> bool:
+def is_open(alert: AlertGroup) -> bool:
     """Whether somebody on duty finds it in the list of what is to be done."""
     return alert.status is Status.OPEN
 
 
-def opened_on(alert: Alert, world: World) -> int:
+def opened_on(alert: AlertGroup, world: World) -> int:
     """The night whose run opened it last."""
     return world.night_of(alert.opened_by.started_at)
 
@@ -95,9 +95,9 @@ def is_gap(message: Message) -> bool:
     return message.content.area == "gap"
 
 
-def commits_of(alert: Alert, source: Source, world: World) -> tuple[str, ...] | None:
+def commits_of(alert: AlertGroup, source: Source, world: World) -> tuple[str, ...] | None:
     """The commits among which an alert's page says that the cause is; ``None`` if it names none."""
-    suspects = suspects_of(alert, source)
+    suspects = suspects_of(alert.lead, source)
     named = suspects.culprits.commits if suspects else None
     return None if named is None else _between(named.old, named.new, world)
 

@@ -23,7 +23,7 @@ from hybridwatch.database.schema import RECORD
 from hybridwatch.database.update import open_index
 from hybridwatch.database.url import file_url
 from hybridwatch.errors import NotifyError
-from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.notify.channels import Slack
 from hybridwatch.notify.gather import Place, topics_of
@@ -31,7 +31,7 @@ from hybridwatch.notify.message import Message
 from hybridwatch.notify.outbox import Outbox
 from hybridwatch.pages.screens import Source
 from hybridwatch.record.naming import started_of
-from hybridwatch.triage import Alert
+from hybridwatch.triage import AlertGroup
 from tests.planted_world.plan import World, morning, read_truth
 
 CHECKOUT: Final = Checkout()
@@ -51,7 +51,7 @@ class Morning:
 
     night: int
     source: Source
-    alerts: tuple[Alert, ...]
+    alerts: tuple[AlertGroup, ...]
     messages: tuple[Message, ...]
 
 
@@ -103,7 +103,7 @@ def cut_off(results: Path, night: int, folder: Path) -> Path:
 
 
 def _morning(night: int, source: Source, outbox: Outbox) -> Morning:
-    alerts = find_alerts(source.results, source.index, CHECKOUT, source.now)
+    alerts = find_groups(source.results, source.index, CHECKOUT, source.now)
     return Morning(night, source, alerts, tuple(_messages(source, outbox, source.now)))
 
 

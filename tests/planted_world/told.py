@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from hybridwatch.analysis.cause import Area
-from hybridwatch.triage import Alert
+from hybridwatch.triage import AlertGroup
 from tests.planted_world import questions
 from tests.planted_world.plan import Fault, Kind, World
 from tests.planted_world.questions import NIGHTLY, Place
@@ -36,7 +36,7 @@ class Told:
         open_until: The last night after which it was open.
     """
 
-    alert: Alert
+    alert: AlertGroup
     morning: Morning
     world: World
     open_until: int
@@ -76,7 +76,7 @@ class Told:
 
 def told_in(whole: Replay) -> Iterator[Told]:
     """Every time that an alert was opened, as it was when it was first seen."""
-    first: dict[tuple[str, str], tuple[Alert, Morning]] = {}
+    first: dict[tuple[str, str], tuple[AlertGroup, Morning]] = {}
     until: dict[tuple[str, str], int] = {}
     for morning in whole.mornings:
         for alert in filter(questions.is_open, morning.alerts):

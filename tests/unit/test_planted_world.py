@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.database.update import open_index
-from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.alerts import find_alerts, find_groups
 from hybridwatch.record.codec import decode, encode
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.triage import Alert
@@ -334,11 +334,11 @@ NEEDED: Final[Mapping[Kind, tuple[Short, ...]]] = {
 
 MISSING: Final[frozenset[tuple[Kind, Short]]] = frozenset(
     {
-        (Kind.COMMON_STEP, Short.SEVERAL),
-        (Kind.COMMON_STEP, Short.NOT_JOINED),
         (Kind.COMMON_STEP, Short.CALLED_DRIFT),
         (Kind.ANSWERS, Short.MANY_COMMITS),
         (Kind.DRIFT, Short.BLAMED),
+        (Kind.DRIFT, Short.SEVERAL),
+        (Kind.START_LUCK, Short.LEFT_OPEN),
         (Kind.MACHINE, Short.NO_MACHINE),
         (Kind.MACHINE, Short.NO_KERNEL),
         (Kind.MACHINE, Short.BLAMED),
@@ -348,7 +348,6 @@ MISSING: Final[frozenset[tuple[Kind, Short]]] = frozenset(
         (Kind.TRIAL_MODES, Short.LEFT_OPEN),
         (Kind.TRIAL_MODES, Short.NO_MODES),
         (Kind.LOAD, Short.NO_MARK),
-        (Kind.RELEASE, Short.LEFT_OPEN),
     }
 )
 """In what it does today."""
@@ -452,7 +451,7 @@ def test_a_morning_of_the_replay_is_what_the_folder_said_then(tmp_path: Path) ->
     write_world(whole, plan_nothing(1, SHORTEST, NOTHING["start-luck"], (CHAT,), (A,)))
     then = cut_off(whole, night, tmp_path / "then")
     index = open_index(then)
-    alerts = find_alerts(then, index, CHECKOUT, morning(night))
+    alerts = find_groups(then, index, CHECKOUT, morning(night))
     replayed = replay(whole).mornings[night]
     assert alerts
     assert replayed.alerts == alerts

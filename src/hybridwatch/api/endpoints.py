@@ -100,18 +100,19 @@ def alerts(store: Snapshot, _: Named, query: AlertsQuery) -> dict[str, Any]:
         one
         for one in store.alerts().by_key.values()
         if query.status in {"", one["status"]}
-        and wanted.fits(one["scenario"], one["testbed"], [""], "")
+        and any(wanted.fits(it["scenario"], it["testbed"], [""], "") for it in one["members"])
     ]
     page = cut([one["key"] for one in found], query)
     return {"items": found[page.start : page.end], "next": page.next}
 
 
 def alert(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
-    """Give one alert of the list."""
-    one = store.alerts().by_key.get(named["alert"])
+    """Give one alert of the list, by its key or by that of a member."""
+    alerts = store.alerts()
+    one = alerts.found.get(named["alert"])
     if one is None:
         raise missing("alert", "the key of an alert, as /v1/alerts lists them", named["alert"])
-    return one
+    return alerts.by_key[one.key]
 
 
 def stamp_of_store(store: Snapshot, _: Named) -> str:

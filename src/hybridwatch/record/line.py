@@ -26,6 +26,8 @@ _ONE_OF_MANY: Final = re.compile(
     r")(?![0-9A-Za-z])"
 )
 _NAMELESS: Final = "dev"
+_RELEASED: Final = re.compile(r"(?:[A-Za-z]\w*-)*v?\d+\.\d+\.\d+(?:(?:a|b|rc|\.post)\d+)?")
+"""The label of a release, such as ``cpu-0.28.0``: what it names never changes."""
 
 
 class Named(Protocol):
@@ -65,6 +67,21 @@ def derived_line(label: str) -> str:
         return label
     named = left.lstrip("-_.:/@")
     return named if named and named[0] not in "~+" else _NAMELESS + named
+
+
+def is_release(line: str) -> bool:
+    """Whether a line is one release, plain or with switches: no nightly takes its place."""
+    return _RELEASED.fullmatch(_SWITCHES.sub("", line)) is not None
+
+
+def compares_releases(baseline: str, contender: str) -> bool:
+    """Whether two lines are two plain releases, so that what is between them never changes.
+
+    A release beside itself shows how quiet a machine is, and switches are the plugin's code: both
+    may be otherwise tomorrow.
+    """
+    both = (baseline, contender)
+    return baseline != contender and all(_RELEASED.fullmatch(line) for line in both)
 
 
 def checked_line(text: str) -> str:

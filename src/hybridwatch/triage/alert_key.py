@@ -14,6 +14,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, area_of
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.record.line import compares_releases
 
 CONTROL: Final = "known-bad control"
 """Stands where a metric stands in what a control says that was, or was not, caught."""
@@ -65,6 +66,11 @@ class Matter:
     def key(self) -> str:
         """A name for addresses and tables; equal for equal matters, on every machine."""
         return _key(_json(self.facts()))
+
+    @property
+    def compares_releases(self) -> bool:
+        """Whether it is about two releases."""
+        return compares_releases(self.baseline, self.contender)
 
     def facts(self) -> dict[str, str]:
         """Give each part by its name, as texts."""

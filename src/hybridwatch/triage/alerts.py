@@ -28,6 +28,8 @@ class Status(Enum):
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
     MUTED = "muted"
+    RELEASE = "release"
+    """Of two releases, and unanswered: known for good, so nobody has to be called for it."""
     CLOSED = "closed"
     """Somebody said that nothing is to be done: accepted, invalid or a duplicate."""
     RESOLVED = "resolved"
@@ -140,7 +142,7 @@ def answered(
         now: With a time zone.
 
     Returns:
-        Open ones first, then acknowledged, muted, closed and resolved; within these what blocks
+        Open ones first, then the others as ``Status`` has them; within these what blocks
         before what warns, the most severe area first, the newest before older ones.
     """
     alerts = (_alert(story, _decisions(story, decided), now) for story in stories)
@@ -176,8 +178,11 @@ def _alert(story: Story, decisions: Decisions, now: datetime) -> Alert:
     ends = [until for until in silences if until is not None]
     if len(ends) == len(silences):
         return Alert(story, Status.MUTED, decisions, min(ends))
-    status = Status.OPEN if None in answers else Status.ACKNOWLEDGED
-    return Alert(story, status, decisions)
+    if None not in answers:
+        return Alert(story, Status.ACKNOWLEDGED, decisions)
+    asked_for = decisions.answer is not None and decisions.answer.act.deed is Deed.REOPEN
+    is_known = story.matter.compares_releases and not asked_for
+    return Alert(story, Status.RELEASE if is_known else Status.OPEN, decisions)
 
 
 def _answer(part: Part, story: Story, decisions: Decisions) -> Deed | None:

@@ -4,7 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridwatch.record.line import LONGEST_LINE, checked_line, derived_line, line_of
+from hybridwatch.record.line import (
+    LONGEST_LINE,
+    checked_line,
+    compares_releases,
+    derived_line,
+    is_release,
+    line_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +74,27 @@ def test_a_line_may_be_stated(text) -> None:
 def test_what_is_no_line_is_told_with_what_was_expected(text) -> None:
     with pytest.raises(ValueError, match="expected 1 to 64 letters, digits and any of"):
         checked_line(text)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "contender", "both"),
+    [
+        ("0.28.0", "0.29.0", True),
+        ("cpu-0.28.0", "cpu-0.29.0rc1", True),
+        ("vllm-v0.28.0", "vllm-v0.28.0.post1", True),
+        ("cpu-0.28.0", "cpu-0.28.0", False),  # how quiet the machine is
+        ("cpu-0.28.0", "nightly", False),
+        ("nightly", "cpu-0.28.0", False),
+        ("cpu-0.28.0", "cpu-0.28.0@changed", False),
+        ("cpu-0.28.0", "cpu-0.29.0+slow-step", False),
+        ("cpu-0.28.0", "release-0.29", False),
+    ],
+)
+def test_two_releases_are_a_comparison_that_never_changes(baseline, contender, both) -> None:
+    assert compares_releases(baseline, contender) is both
+
+
+def test_a_line_with_switches_is_still_that_of_a_release() -> None:
+    assert is_release("cpu-0.28.0")
+    assert is_release("cpu-0.28.0~conv-anchor+slow-step")
+    assert not is_release("nightly~conv-anchor")

@@ -56,6 +56,7 @@ from hybridwatch.search.exact import Answer, Place
 from hybridwatch.store import Intake, Stored
 from hybridwatch.store.integrity import StoreCheck
 from hybridwatch.store.retention import Plan, Removal, What
+from hybridwatch.triage import AlertGroup
 from hybridwatch.wording.report_json import to_json
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
@@ -165,7 +166,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(search_to_json("smoke/x", a_search(), "hybridwatch bisect", 1.5)))
     fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
     fields |= set(keys_of(a_fleet().to_json())) | set(keys_of(job_json(a_job())))
-    fields |= set(keys_of(alert_to_json(alert_of(Verdict.REGRESSION))))
+    fields |= set(keys_of(alert_to_json(AlertGroup((alert_of(Verdict.REGRESSION),)))))
     fields |= set(keys_of(listed_tokens(tmp_path)))
     fields |= set(keys_of(notify_to_json([Sent("team", "slack", sent=[a_message()])])))
     text = DOCUMENT.read_text(encoding="utf-8")

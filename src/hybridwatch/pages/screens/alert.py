@@ -56,14 +56,14 @@ _CHANGED: Final = {
 }
 
 
-def alert_page(alert: Alert, picked: Choice, way: tuple[Inline, ...], source: Source) -> Document:
-    """Tell everything about one alert."""
+def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: Source) -> Document:
+    """Tell everything about one alert, below the ways to others."""
     matter, entry = alert.matter, _entry_of(alert.bad, source)
     report = _own(alert, entry)
     text = alert_text(alert, report)
     blocks = (
         Filters((picked,)),
-        Paragraph(way, quiet=True),
+        *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
         *_death(alert, report),
         *history_section(alert, source),

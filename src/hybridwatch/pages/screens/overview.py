@@ -46,7 +46,7 @@ from hybridwatch.pages.screens.overview_news import news_section
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.record.role import Role
-from hybridwatch.report.alert_text import alert_text
+from hybridwatch.report.alert_text import group_text, place_of
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.sentence import plural
 from hybridwatch.triage import Matter, Status
@@ -133,27 +133,30 @@ def _lead(runs: pd.DataFrame, source: Source) -> Line:
 
 
 def _open_alerts(source: Source) -> Iterator[Block]:
-    """Count the alerts that nobody has answered, and lead to them."""
+    """Count the causes that nobody has answered, and lead to the newest ones."""
     try:
-        alerts = [alert for alert in alerts_here(source) if alert.status is Status.OPEN]
+        found = [group for group in alerts_here(source) if group.status is Status.OPEN]
     except TriageError as error:
         yield Notice(Kind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
         return
     every = address("alerts")
-    if not alerts:
+    if not found:
         yield Paragraph(("No ", Link("alert", every), " is open."), quiet=True)
         return
-    blocking = sum(alert.rank is Action.BLOCK for alert in alerts)
+    blocking = sum(group.rank is Action.BLOCK for group in found)
     line: list[Inline] = [
-        Link(f"{plural(len(alerts), 'open alert')}", every),
-        f", {blocking} of them would block: ",
+        Link(f"{plural(len(found), 'open alert')}", every),
+        f", {blocking} of them would block{', the newest first' if len(found) > 1 else ''}: ",
     ]
-    for nth, alert in enumerate(alerts[:_NAMED]):
-        opened = alert.opened_by.started_at
-        name = f"{alert.matter.scenario}: {alert_text(alert).what.lower()}"
-        line += [", " if nth else "", Link(name, address("alerts", alert=alert.matter.key))]
-        line += [" (opened ", source.ago(opened), ")"]
-    more = f" and {len(alerts) - _NAMED} more" if len(alerts) > _NAMED else ""
+    # Of one night the most urgent comes first, as it was.
+    found.sort(key=lambda group: group.opened_by.started_at.date(), reverse=True)
+    for nth, group in enumerate(found[:_NAMED]):
+        text = group_text(group)
+        size = f", {text.detail}" if len(group.current) > 1 and text.detail else ""
+        name = f"{place_of(group)}: {text.what.lower()}{size}"
+        line += [", " if nth else "", Link(name, address("alerts", alert=group.key))]
+        line += [" (opened ", source.ago(group.opened_by.started_at), ")"]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     yield Paragraph((*line, f"{more}."))
 
 
