@@ -235,7 +235,7 @@ def _rows(record: dict[str, object], head: Head) -> RecordRows:
         "testbed": head.testbed.id,
         "started_at": head.started_at,
         **dict.fromkeys(
-            ("settings", "role", "revision", "source", "sha256", "doubts", "trouble"), ""
+            ("settings", "machine", "role", "revision", "source", "sha256", "doubts", "trouble"), ""
         ),
     }
     sides = (

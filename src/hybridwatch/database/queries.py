@@ -43,7 +43,7 @@ from hybridwatch.database.statements import (
 
 _TIMES: Final = ("started_at", "committed_at")
 _OF_RUN: Final = tuple(
-    c.name for c in RUN.c if c.name not in {"record", "pair", "settings", *_TIMES}
+    c.name for c in RUN.c if c.name not in {"record", "pair", "settings", "machine", *_TIMES}
 )
 _OF_SIDE: Final = tuple(c.name for c in SIDE.c if c.name != "record")
 _MOST_SIDES: Final = 2
@@ -93,6 +93,19 @@ class Index(StoreMoment):
         if scenario is not None:
             runs = runs[runs["scenario"] == scenario].reset_index(drop=True)
         return runs.copy()
+
+    def machines(self) -> pd.DataFrame:
+        """Give what is recorded of the machine of each run, oldest first.
+
+        Returns:
+            ``testbed``, ``started_at`` and ``machine`` (JSON: each fact that is known by its name,
+            in words).
+        """
+        return self._frame(
+            select(RUN.c.testbed, plain(RUN.c.started_at), RUN.c.machine)
+            .where(RUN.c.machine != "", RUN.c.record <= self._last)
+            .order_by(RUN.c.started_at, RUN.c.record)
+        )
 
     def roles(self) -> Mapping[str, str]:
         """Say what each run of two builds is for (``Role``), by its record, oldest run first."""

@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -16,6 +16,7 @@ from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.database.stamps import Listed, printable
 from hybridwatch.errors import HybridwatchError, RecordError
+from hybridwatch.record.identity import Testbed
 from hybridwatch.record.line import Named, line_of
 from hybridwatch.record.role import role_of
 from hybridwatch.record.run import Run
@@ -23,6 +24,7 @@ from hybridwatch.store import read_run
 from hybridwatch.wording.report_json import comparison_to_json
 
 Row: TypeAlias = dict[str, Any]
+_GIB: Final = 1024**3
 _FAST: Final = 1
 """Of zlib: the usual level takes twice as long and makes it smaller by a tenth."""
 
@@ -127,6 +129,7 @@ def run_row(run: Run) -> Row:
         "digest": scenario.digest,
         "settings": json.dumps(dict(scenario.settings), sort_keys=True),
         "testbed": run.testbed.id,
+        "machine": json.dumps(_machine(run.testbed), ensure_ascii=False),
         "started_at": run.started_at,
         "committed_at": source.committed_at if source else None,
         "role": role_of(*run.builds, known_bad=run.known_bad).value if len(run.builds) > 1 else "",
@@ -136,6 +139,21 @@ def run_row(run: Run) -> Row:
         "trouble": "",
         "doubts": "",
     }
+
+
+def _machine(testbed: Testbed) -> Mapping[str, str]:
+    """Say in words what is known of a machine; what a tool that was ingested left out is not."""
+    facts = {
+        "kernel": testbed.kernel,
+        "driver": testbed.driver or "",
+        "CUDA version": testbed.cuda or "",
+        "processor": testbed.cpu_model,
+        "number of cores": str(testbed.cores or ""),
+        "memory": f"{testbed.memory_bytes / _GIB:.0f} GiB" if testbed.memory_bytes else "",
+        "GPUs": ", ".join(testbed.gpus),
+        "power limit": ", ".join(f"{limit:g} W" for limit in testbed.gpu_power_limits_w),
+    }
+    return {name: value for name, value in facts.items() if value not in {"", "unknown"}}
 
 
 def _judged(run: Run) -> tuple[Report | None, str]:

@@ -30,7 +30,7 @@ from sqlalchemy import (
 
 from hybridwatch.database.column_types import Moment, Utc
 
-ROWS_VERSION: Final = 6
+ROWS_VERSION: Final = 7
 """Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns or
 other numbers of a trial. Every database then makes what is derived again."""
 
@@ -79,6 +79,7 @@ RUN: Final = Table(
     Column("digest", Text, nullable=False),
     Column("settings", Text, nullable=False),
     Column("testbed", Text, nullable=False),
+    Column("machine", Text, nullable=False),
     Column("started_at", Moment, nullable=False),
     Column("committed_at", Moment),
     Column("pair", Integer, nullable=False),

@@ -14,7 +14,6 @@ from hybridwatch.store import list_verdicts, read_baselines, read_examples, read
 from hybridwatch.store.retention import OldRun
 from hybridwatch.triage import Alert, Status
 
-_OVER: Final = frozenset({Status.CLOSED, Status.RESOLVED})
 _ALL: Final = 10**9
 """Runs of a line that are examined."""
 
@@ -73,7 +72,7 @@ def _of_alerts(alerts: Iterable[Alert]) -> Iterator[tuple[str, str]]:
     for alert in alerts:
         for entry in alert.decisions.all:
             yield entry.seen.run_id, f"{entry.who} acted on an alert of it"
-        if alert.status not in _OVER:
+        if not (alert.status is Status.CLOSED or alert.status.is_over):
             for ruling in (alert.opened_by, alert.bad):
                 yield ruling.run_id, f"an alert rests on it: {alert.matter.scenario}"
 

@@ -5,7 +5,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.gaps import find_gaps
+from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.notify.message import Content, Shown
 from hybridwatch.notify.topic import Standing, Topic
@@ -36,8 +37,11 @@ _STANDINGS: Final = {
     Status.RELEASE: Standing.CLOSED,
     Status.CLOSED: Standing.CLOSED,
     Status.RESOLVED: Standing.OVER,
+    Status.NOT_REPEATED: Standing.NOT_REPEATED,
 }
 _GAP: Final = "gap"
+_MACHINE: Final = "machine"
+_NEWS: Final = timedelta(days=7)
 _KEY_DIGITS: Final = 32
 
 
@@ -61,7 +65,7 @@ class Place:
 
 
 def topics_of(place: Place, now: datetime) -> tuple[Topic, ...]:
-    """Say how every alert stands, the most urgent first, and which machines did not measure.
+    """Say how every alert stands, the most urgent first, and what became of machines.
 
     Args:
         place: What to look at.
@@ -78,6 +82,7 @@ def topics_of(place: Place, now: datetime) -> tuple[Topic, ...]:
         )
     groups = find_groups(place.results, place.index, place.checkout, now, place.triage)
     found = find_gaps(place.results, place.index, place.checkout, now)
+    machines = machine_changes(place.index)
     return (
         *(
             _alert_topic(alert, group, place)
@@ -85,6 +90,7 @@ def topics_of(place: Place, now: datetime) -> tuple[Topic, ...]:
             for alert in sorted(group.members, key=lambda one: one.matter.key != group.key)
         ),
         *_gap_topics(found, place),
+        *(_machine_topic(one, place, now) for one in machines if one.slower),
     )
 
 
@@ -197,6 +203,30 @@ def _gap_topics(found: Sequence[Gap], place: Place) -> Iterator[Topic]:
             since=_more_missing(missing),
             content=partial(_gap_content, gaps, testbed, place),
         )
+
+
+def _machine_topic(change: MachineChange, place: Place, now: datetime) -> Topic:
+    """Tell once that a machine changed: it is news for a week, and nothing that could recover."""
+    name = f"{_MACHINE} {change.testbed} {change.at.isoformat()}"
+    return Topic(
+        key=hashlib.sha256(name.encode()).hexdigest()[:_KEY_DIGITS],
+        standing=Standing.OPEN if now - change.at < _NEWS else Standing.QUIET,
+        rank=Action.WARN,
+        scenarios=(),
+        testbed=change.testbed,
+        is_gap=False,
+        seen="",
+        since=lambda _: Since.NOTHING,
+        content=lambda: Content(
+            what="The machine changed",
+            detail=f"{change.text}; no commit is to blame",
+            scenario="",
+            testbed=change.testbed,
+            rank=Action.WARN.value,
+            area=_MACHINE,
+            link=_link(place),
+        ),
+    )
 
 
 def _more_missing(missing: Sequence[str]) -> Callable[[str], Since]:

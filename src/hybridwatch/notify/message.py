@@ -31,13 +31,15 @@ class News(Enum):
     CLOSED = "closed"
     """A person said that nothing is to be done."""
     RECOVERED = "recovered"
+    NOT_REPEATED = "not-repeated"
+    """One run alone was bad, and the next is not: nobody knows whether anything was wrong."""
     GONE = "gone"
     """Nothing says any more that it is bad: records or the policy changed."""
 
     @property
     def is_end(self) -> bool:
         """Whether nobody has to do anything any more."""
-        return self in {News.CLOSED, News.RECOVERED, News.GONE}
+        return self in {News.CLOSED, News.RECOVERED, News.NOT_REPEATED, News.GONE}
 
 
 _LEADS: Final[Mapping[News, str]] = {
@@ -47,10 +49,16 @@ _LEADS: Final[Mapping[News, str]] = {
     News.AGAIN: "Open again",
     News.CLOSED: "Closed",
     News.RECOVERED: "Recovered",
+    News.NOT_REPEATED: "Not repeated",
     News.GONE: "No longer counted",
 }
 _WHICH: Final = frozenset({"Build", "Testbed"})
-_WHY_GONE: Final = "The records or the policy changed, and nothing says any more that it is bad."
+_WHY: Final[Mapping[News, str]] = {
+    News.GONE: "The records or the policy changed, and nothing says any more that it is bad.",
+    News.NOT_REPEATED: "One run was bad and the next is not. Nobody mended anything that we know "
+    "of: it may have been the luck of that engine's start.",
+}
+"""What there is to say instead of by how much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +162,7 @@ class Message:
     @property
     def detail(self) -> str:
         """Say the rest in one line; may be empty."""
-        return one_line(_WHY_GONE if self.news is News.GONE else self.content.detail)
+        return one_line(_WHY.get(self.news, self.content.detail))
 
     @property
     def line(self) -> str:

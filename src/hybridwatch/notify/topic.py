@@ -25,6 +25,8 @@ class Standing(Enum):
     """Somebody said that nothing is to be done."""
     OVER = "over"
     """Shown good, or no longer counted."""
+    NOT_REPEATED = "not repeated"
+    """One run alone was bad, and the next is not."""
 
     @property
     def is_bad(self) -> bool:
@@ -101,6 +103,8 @@ def news_of(topic: Topic, told: Told | None) -> News | None:
             return News.CLOSED
         case Standing.OVER if told.standing.is_bad:
             return News.RECOVERED
+        case Standing.NOT_REPEATED if told.standing.is_bad:
+            return News.NOT_REPEATED
         case _:
             return None
 

@@ -55,8 +55,8 @@ class AlertGroup:
 
     @property
     def current(self) -> tuple[Alert, ...]:
-        """The members that are not resolved; all, once all are. An answer goes to these."""
-        left = tuple(one for one in self.members if one.status is not Status.RESOLVED)
+        """The members that are not over; all, once all are. An answer goes to these."""
+        left = tuple(one for one in self.members if not one.status.is_over)
         return left or self.members
 
     @property

@@ -33,6 +33,13 @@ class Status(Enum):
     CLOSED = "closed"
     """Somebody said that nothing is to be done: accepted, invalid or a duplicate."""
     RESOLVED = "resolved"
+    NOT_REPEATED = "not repeated"
+    """One run alone was bad, and the next is not: luck, or mended; nobody knows."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the verdicts say that nothing is bad any more."""
+        return self in {Status.RESOLVED, Status.NOT_REPEATED}
 
 
 class Since(Enum):
@@ -168,7 +175,8 @@ def _of_metrics(story: Story, decided: Mapping[str, Decisions]) -> Iterator[Entr
 
 def _alert(story: Story, decisions: Decisions, now: datetime) -> Alert:
     if story.is_over and not _is_doubted(story, decisions):
-        return Alert(story, Status.RESOLVED, decisions)
+        status = Status.NOT_REPEATED if story.is_not_repeated else Status.RESOLVED
+        return Alert(story, status, decisions)
     stopping = [part for part in story.cause.parts if part.action is Action.BLOCK]
     needed = stopping or story.cause.parts
     answers = {_answer(part, story, decisions) for part in needed}

@@ -186,7 +186,7 @@ def places(*standings: Standing, **changes) -> list[Topic]:
     ]
 
 
-OPEN, QUIET, CLOSED, OVER = Standing
+OPEN, QUIET, CLOSED, OVER, NOT_REPEATED = Standing
 
 
 def test_one_cause_is_one_message_from_its_beginning_to_its_end(outbox) -> None:
@@ -205,6 +205,14 @@ def test_one_cause_is_one_message_from_its_beginning_to_its_end(outbox) -> None:
     waiting = outbox.waiting("team")
     assert {one.topic for one in waiting} == {"0" * 32}, "one issue for one cause"
     assert [one.number for one in waiting] == [1, 2, 3]
+
+
+def test_a_cause_is_not_repeated_where_every_place_is(outbox) -> None:
+    find(outbox, *places(OPEN, OPEN))
+    assert find(outbox, *places(NOT_REPEATED, OPEN)) == []
+    assert find(outbox, *places(NOT_REPEATED, NOT_REPEATED)) == [News.NOT_REPEATED]
+    find(outbox, *places(OPEN, OPEN))
+    assert find(outbox, *places(NOT_REPEATED, OVER)) == [News.RECOVERED]
 
 
 def test_two_causes_are_two_messages(outbox) -> None:

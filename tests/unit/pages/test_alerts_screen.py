@@ -178,7 +178,7 @@ def test_one_alert_tells_its_whole_story_and_leads_back(tmp_path: Path) -> None:
     assert [row[1].split(":")[0] for row in happened] == [
         "Ada linked an issue",
         "came back by run\N{NO-BREAK SPACE}00000004 of 0.28.0",
-        "resolved by run\N{NO-BREAK SPACE}00000003 of 0.28.0",
+        "closed as not repeated by run\N{NO-BREAK SPACE}00000003 of 0.28.0",
         "opened by run\N{NO-BREAK SPACE}00000002 of 0.28.0",
     ]
     links = {

@@ -36,7 +36,7 @@ def a_line(history: History) -> Line:
 def told(history: History) -> str:
     source: Any = SimpleNamespace(ago=str)
     drawn: Any = [(SUBJECT, [a_line(history)], None)]
-    (section,) = change_points(drawn, source)
+    (section,) = change_points(drawn, (), source)
     assert isinstance(section, Section)
     (table,) = section.blocks
     assert isinstance(table, Table)

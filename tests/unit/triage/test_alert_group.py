@@ -75,11 +75,11 @@ def test_another_build_of_the_same_night_and_an_unknown_one_stay_apart() -> None
 def test_an_alert_is_open_as_long_as_one_of_its_members_is() -> None:
     recovered = Judged(OTHER, GOOD, 0.0, "h100 2", night(2))
     (group,) = folded(bad_in(QUESTION), bad_in(OTHER), recovered)
-    assert [one.status for one in group.members] == [Status.OPEN, Status.RESOLVED]
+    assert [one.status for one in group.members] == [Status.OPEN, Status.NOT_REPEATED]
     assert (group.status, group.current) == (Status.OPEN, group.members[:1])
     well = Judged(QUESTION, GOOD, 0.0, "epyc 3", night(3))
     (over,) = folded(bad_in(QUESTION), bad_in(OTHER), recovered, well)
-    assert (over.status, over.current, over.key) == (Status.RESOLVED, over.members, group.key)
+    assert (over.status, over.current, over.key) == (Status.NOT_REPEATED, over.members, group.key)
 
 
 def test_what_comes_back_later_is_an_alert_of_its_own() -> None:

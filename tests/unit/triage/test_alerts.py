@@ -97,7 +97,7 @@ def test_it_resolves_by_itself_and_says_by_which_run(good) -> None:
 @pytest.mark.parametrize("unclear", [Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE])
 def test_what_shows_nothing_leaves_it_as_it_was(unclear) -> None:
     assert alert_of(BAD, unclear).status is Status.OPEN
-    assert alert_of(BAD, GOOD, unclear).status is Status.RESOLVED
+    assert alert_of(BAD, BAD, GOOD, unclear).status is Status.RESOLVED
 
 
 def test_under_watch_a_failure_is_over_when_anything_was_measured() -> None:
@@ -111,7 +111,7 @@ def test_it_reopens_with_its_history() -> None:
     assert alert.status is Status.OPEN
     assert changes(alert) == [
         (Change.OPENED, "00000000"),
-        (Change.RESOLVED, "00000001"),
+        (Change.NOT_REPEATED, "00000001"),
         (Change.REOPENED, "00000003"),
     ]
 
@@ -158,8 +158,8 @@ def test_acknowledged_as_a_warning_does_not_cover_what_blocks() -> None:
 
 def test_acknowledged_ends_with_a_recovery() -> None:
     decisions = after((acknowledge("known"), 0))
-    assert alert_of(BAD, GOOD, decisions=decisions).status is Status.RESOLVED
-    assert alert_of(BAD, GOOD, BAD, decisions=decisions).status is Status.OPEN
+    assert alert_of(BAD, BAD, GOOD, decisions=decisions).status is Status.RESOLVED
+    assert alert_of(BAD, BAD, GOOD, BAD, decisions=decisions).status is Status.OPEN
 
 
 def test_acknowledged_holds_where_only_the_newest_verdict_is_told() -> None:
@@ -180,7 +180,7 @@ def test_reopening_doubts_a_recovery_until_the_next_one() -> None:
     decisions = after((reopen("it is slower here"), 1), verdicts=told)
     assert alert_of(*told, decisions=decisions).status is Status.OPEN
     assert alert_of(*told, OPEN_QUESTION, decisions=decisions).status is Status.OPEN
-    assert alert_of(*told, GOOD, decisions=decisions).status is Status.RESOLVED
+    assert alert_of(*told, GOOD, decisions=decisions).status is Status.NOT_REPEATED
 
 
 def test_a_doubted_recovery_can_be_acknowledged() -> None:
@@ -201,9 +201,9 @@ def test_muted_comes_back_by_itself() -> None:
 
 def test_muted_stays_over_a_reopening_and_tells_a_recovery() -> None:
     decisions = after((mute(night(9), noon(0)), 0))
-    resolved = alert_of(BAD, GOOD, decisions=decisions)
+    resolved = alert_of(BAD, BAD, GOOD, decisions=decisions)
     assert (resolved.status, resolved.muted_until) == (Status.RESOLVED, None)
-    assert alert_of(BAD, GOOD, BAD, decisions=decisions).status is Status.MUTED
+    assert alert_of(BAD, BAD, GOOD, BAD, decisions=decisions).status is Status.MUTED
 
 
 @pytest.mark.parametrize("end", [unmute(), reopen()])

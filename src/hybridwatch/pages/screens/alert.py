@@ -34,6 +34,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens.alert_history import history_section
 from hybridwatch.pages.screens.alerting import run_line
 from hybridwatch.pages.screens.empty import broken_notice
+from hybridwatch.pages.screens.machine import notice_beside
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
@@ -52,6 +53,7 @@ _UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING})
 _CHANGED: Final = {
     Change.OPENED: "opened",
     Change.RESOLVED: "resolved",
+    Change.NOT_REPEATED: "closed as not repeated",
     Change.REOPENED: "came back",
 }
 
@@ -65,6 +67,7 @@ def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: S
         Filters((picked,)),
         *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
+        *notice_beside(alert, source),
         *_death(alert, report),
         *history_section(alert, source),
         *_evidence(alert, entry, report),

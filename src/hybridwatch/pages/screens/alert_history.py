@@ -11,6 +11,7 @@ from hybridwatch.history.overview_rows import name_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
 from hybridwatch.pages.screens.histories import Subject, chart_of
+from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.triage import Alert, Ruling
 
@@ -40,6 +41,8 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
         settings=source.index.settings(matter.scenario),
     )
     chart = chart_of(subject, lines, matter.scenario, over_releases=over_releases)
+    if not over_releases:
+        chart = with_machine(chart, changes_on(matter.testbed, source))
     _mark(chart, lines, opened, over_releases=over_releases)
     view = address(
         "scenario",

@@ -30,6 +30,7 @@ from hybridwatch.pages.screens.alerting import (
     since,
 )
 from hybridwatch.pages.screens.empty import broken_in, empty_store
+from hybridwatch.pages.screens.machine import machine_notice
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
@@ -45,7 +46,7 @@ from hybridwatch.report.sentence import plural
 from hybridwatch.triage import Alert, AlertGroup, Entry, Status
 
 _STANDING: Final = "standing"
-_SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED})
+_SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED, Status.NOT_REPEATED})
 _ALL: Final = "all"
 _NONE: Final = "none picked"
 
@@ -69,7 +70,11 @@ def show(source: Source, query: ViewQuery) -> Document:
     count = plural(len(chosen), "alert")
     listed = tuple(_list(part, count, query.resolved(), source))
     choices = Filters((*filters, picked))
-    loud = (*gaps_notice(gaps_here(source)), *broken_in(source))
+    loud = (
+        *gaps_notice(gaps_here(source)),
+        *machine_notice(source, source.now),
+        *broken_in(source),
+    )
     return Document("Alerts", (*loud, choices, *listed), lead=lead)
 
 

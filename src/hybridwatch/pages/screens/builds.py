@@ -32,7 +32,6 @@ from hybridwatch.report.alert_text import common, group_text, place_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.triage import Status
 
 _ABREAST: Final = 8
 """Builds side by side when nobody chose any; more would not fit a screen."""
@@ -213,7 +212,7 @@ def _between_releases(source: Source) -> Iterator[Section]:
     found = [
         group
         for group in alerts_here(source)
-        if group.lead.matter.compares_releases and group.status is not Status.RESOLVED
+        if group.lead.matter.compares_releases and not group.status.is_over
     ]
     if not found:
         return

@@ -8,6 +8,7 @@ from hybridwatch.analysis.change_point import State
 from hybridwatch.analysis.culprit import commits_between
 from hybridwatch.figures.lines import change_of
 from hybridwatch.history.lines import Line, verdict_of
+from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -28,9 +29,17 @@ from hybridwatch.wording import numbers
 
 
 def change_points(
-    drawn: Sequence[tuple[Subject, list[Line], Chart]], source: Source
+    drawn: Sequence[tuple[Subject, list[Line], Chart]],
+    machines: Sequence[MachineChange],
+    source: Source,
 ) -> Iterator[Block]:
-    """Every change point of what is drawn: confirmed and worse first, the newest of them first."""
+    """Every change point of what is drawn: confirmed and worse first, the newest of them first.
+
+    Args:
+        drawn: What is drawn.
+        machines: How the machine changed: what it explains no commit is blamed for.
+        source: Where it belongs.
+    """
     found = [
         (
             state is State.SUSPECTED,
@@ -61,7 +70,9 @@ def change_points(
                 f": {reason}. Nothing is compared across.",
             )
         )
-    rows = tuple(_change(point, line, subject, source) for _, _, point, line, subject in found)
+    rows = tuple(
+        _change(point, line, subject, machines, source) for _, _, point, line, subject in found
+    )
     drifts = (
         _drift(drift, line, subject, source)
         for subject, lines, _ in drawn
@@ -87,7 +98,9 @@ def _breaks(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Mapping[str, 
     }
 
 
-def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
+def _change(
+    point: Any, line: Line, subject: Subject, machines: Sequence[MachineChange], source: Source
+) -> tuple[Cell | Inline, ...]:
     at: Any = line.levels.iloc[point.index]
     when = at["started_at"].to_pydatetime()
     worse = "worse" if subject.metric.better.is_worse(point.effect) else "better"
@@ -103,7 +116,10 @@ def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[C
             Link(at["run"], address("run", run=at["run"])),
             _between(point, line) or source.ago(when),
         ),
-        _suspects(point, line),
+        next(
+            (one.text for one in machines if one.explains(point, line.levels, subject.metric)),
+            _suspects(point, line),
+        ),
     )
 
 

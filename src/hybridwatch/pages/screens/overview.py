@@ -41,6 +41,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
+from hybridwatch.pages.screens.machine import machine_notice
 from hybridwatch.pages.screens.overview_grid import standings
 from hybridwatch.pages.screens.overview_news import news_section
 from hybridwatch.pages.screens.screen import Source
@@ -85,6 +86,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     blocks: tuple[Block, ...] = (
         *_open_alerts(source),
         *loud,
+        *machine_notice(source, moment),
         *_missed(controls),
         Filters((*filters, since)),
         news_section(latest, partial(_is_chosen, filters), since, moment, source),

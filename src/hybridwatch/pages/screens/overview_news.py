@@ -37,7 +37,7 @@ from hybridwatch.pages.screens.alerting import engine_message
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.alert_text import alert_text, is_control
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import Change, Matter, Ruling, Story, Turn
+from hybridwatch.triage import ENDS, Change, Matter, Ruling, Story, Turn
 from hybridwatch.wording.cause_text import cause_sentence
 
 _SHOWN: Final = 12
@@ -143,22 +143,16 @@ def _row(one: _Change, source: Source) -> tuple[Cell | Inline, ...]:
 def _turned(story: Story, turn: Turn, source: Source) -> _Change:
     """A run that opened an alert, opened it again, or resolved it."""
     by, to = turn.by, address("alerts", alert=story.matter.key)
-    resolved = turn.change is Change.RESOLVED
-    stands = turn is story.turns[-1] and not resolved
+    ended = turn.change in ENDS
+    stands = turn is story.turns[-1] and not ended
     return _Change(
         matter=story.matter,
-        verdict=Verdict.EQUIVALENT if resolved or by.cause is None else by.cause.lead.verdict,
-        text=_recovered(story, by) if resolved else _worse(story, by, source),
+        verdict=Verdict.EQUIVALENT if ended or by.cause is None else by.cause.lead.verdict,
+        text=_ended(story, turn) if ended else _worse(story, by, source),
         run=by.run_id,
         at=by.started_at,
         to=to,
-        now="still so"
-        if stands
-        else "good"
-        if story.is_over
-        else "bad again"
-        if resolved
-        else "over",
+        now=_now(story, stands=stands, ended=ended),
         stands=stands,
     )
 
@@ -170,12 +164,21 @@ def _worse(story: Story, by: Ruling, source: Source) -> str:
     return message or cause_sentence(by.cause)
 
 
-def _recovered(story: Story, by: Ruling) -> str:
-    earlier = (one.cause for one in reversed(story.rulings) if one.place < by.place)
+def _now(story: Story, *, stands: bool, ended: bool) -> str:
+    if stands:
+        return "still so"
+    if story.is_over:
+        return "not repeated" if story.is_not_repeated else "good"
+    return "bad again" if ended else "over"
+
+
+def _ended(story: Story, turn: Turn) -> str:
+    earlier = (one.cause for one in reversed(story.rulings) if one.place < turn.by.place)
     cause = next(one for one in earlier if one is not None)
     names = list(dict.fromkeys(name_of(part.metric, part.statistic)[1] for part in cause.parts))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"Recovered: {', '.join(names[:_NAMED])}{more}"
+    word = "Recovered" if turn.change is Change.RESOLVED else "Not repeated"
+    return f"{word}: {', '.join(names[:_NAMED])}{more}"
 
 
 def _improved(latest: pd.DataFrame, moment: datetime, source: Source) -> Iterator[_Change]:

@@ -15,6 +15,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.figures.marks import mark_gap
 from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
+from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import controls_last, runs_by_id
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.pages.address import Address, address
@@ -41,6 +42,7 @@ from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.headlines import headlines_of
 from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
+from hybridwatch.pages.screens.machine import with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
@@ -86,6 +88,7 @@ class _Histories:
         self.runs = lru_cache(maxsize=_KEPT)(self._runs)
         self.settings = lru_cache(maxsize=_KEPT)(index.settings)
         self.bad = bad_on_purpose(index)
+        self.machines = machine_changes(index)
 
     def _runs(self, scenario: str, testbed: str) -> pd.DataFrame:
         """The runs, and whether each is of an engine that is ``bad`` on purpose."""
@@ -117,7 +120,13 @@ class _Histories:
         chart = chart_of(subject, lines, place.scenario, over_releases=place.over_releases)
         if gap and not place.over_releases:
             mark_gap(chart.figure, *gap, "not measured")
-        return chart
+        return with_machine(chart, self.machines_of(place))
+
+    def machines_of(self, place: _Place) -> tuple[MachineChange, ...]:
+        """How the machine changed; over releases no place is a moment."""
+        if place.over_releases:
+            return ()
+        return tuple(one for one in self.machines if one.testbed == place.testbed)
 
     def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
         levels = self.levels_of(place, subject)
@@ -170,7 +179,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         *(gaps_notice([gap]) if gap else ()),
         *broken_in(source),
         Filters(tuple(choices)),
-        *change_points(drawn, source),
+        *change_points(drawn, histories.machines_of(place), source),
         *charts_of(drawn),
         *_others(subjects, metric, place, names[0], source),
         _table_of_runs(runs, names, source, over_releases=over_releases),
