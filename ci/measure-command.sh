@@ -15,7 +15,7 @@ mkdir bundle
 echo "$PULL_REQUEST" >bundle/pull-request.txt
 # Status 1 is a finding: a failed trial, or a change that was not found.
 case "${words[0]}" in
-run) .venv/bin/hybridwatch "${words[@]}" --results bundle || test $? -eq 1 ;;
+run) .venv/bin/hybridwatch "${words[@]}" --line "pr-$PULL_REQUEST" --results bundle || test $? -eq 1 ;;
 bisect) .venv/bin/hybridwatch "${words[@]}" --results bundle --json >bundle/bisect.json || test $? -eq 1 ;;
 *) echo "ARGUMENTS: expected run or bisect first" >&2 && exit 2 ;;
 esac

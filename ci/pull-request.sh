@@ -23,10 +23,10 @@ mkdir bundle
 echo "$PULL_REQUEST" >bundle/pull-request.txt
 # A failed trial (status 1) is a finding, which the gate and the comment tell.
 if [[ $source ]]; then
-    .venv/bin/hybridwatch try "$source" "${scenarios[@]}" --results bundle || test $? -eq 1
+    .venv/bin/hybridwatch try "$source" "${scenarios[@]}" --line "pr-$PULL_REQUEST" --results bundle || test $? -eq 1
 else
     .venv/bin/hybridwatch run "${scenarios[@]}" --build "$baseline" --build "$contender" \
-        --results bundle || test $? -eq 1
+        --line "pr-$PULL_REQUEST" --results bundle || test $? -eq 1
 fi
 # In GitHub Actions with annotations, which no record can forge.
 .venv/bin/hybridwatch gate --results bundle ${GITHUB_ACTIONS:+--github}

@@ -10,6 +10,7 @@ import streamlit as st
 from garbage import look_seldom
 from headers import Headers
 from hosts import NamedHosts
+from known_pages import KnownPages
 from password import Password
 from starlette.middleware import Middleware
 from warm_up import start
@@ -25,6 +26,7 @@ app = st.App(
         Middleware(Headers),
         Middleware(NamedHosts, hosts=read_hosts(os.environ.get(HOSTS, ""))),
         *([Middleware(Password, password=_password)] if _password else []),
+        Middleware(KnownPages),
     ],
 )
 start()

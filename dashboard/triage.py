@@ -13,7 +13,7 @@ from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import Kind, Notice, Section, When
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
-from hybridwatch.triage import Act, Alert, Deed, Status, TriageConflict
+from hybridwatch.triage import Act, AlertGroup, Deed, Status, TriageConflict
 from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_NAME, LONGEST_TEXT, LONGEST_URL, make_act
 
 _NAME: Final = "triage name"
@@ -53,8 +53,8 @@ _LONG: Final = frozenset({Deed.ACKNOWLEDGE, Deed.ACCEPT, Deed.INVALID, Deed.NOTE
 _WEEK: Final = timedelta(days=7)
 
 
-def picked(source: Source) -> Alert | None:
-    """Give the alert that the address names.
+def picked(source: Source) -> AlertGroup | None:
+    """Give the alert that the address names, or a member of it.
 
     To be asked before the page is drawn: what is drawn is then at least as new as what the reader
     is said to have seen, and nobody overrules an act that was never shown.
@@ -64,10 +64,11 @@ def picked(source: Source) -> Alert | None:
         alerts = alerts_here(source) if any(wanted) else ()
     except TriageError:
         return None  # the page says so
-    return next((alert for alert in alerts if alert.matter.key in wanted), None)
+    keyed = ((group, one.matter.key) for group in alerts for one in group.members)
+    return next((group for group, key in keyed if key in wanted), None)
 
 
-def offer(alert: Alert, source: Source) -> None:
+def offer(alert: AlertGroup, source: Source) -> None:
     """Draw the forms under an alert.
 
     Args:
@@ -78,18 +79,19 @@ def offer(alert: Alert, source: Source) -> None:
     draw_more((Section("Answer it", ()),), "answer")
     key, outcome = st.session_state.get(_OUTCOME, ("", None))
     with st.container():  # there also when empty: what stands below stays what it is
-        if outcome is not None and key == alert.matter.key:
+        if outcome is not None and key == alert.key:
             draw_more((outcome,), "outcome")
     ask_name()
     deeds = _deeds(alert)
-    tabs = st.tabs([LABELS[deed] for deed in deeds], key=f"deeds {alert.matter.key}")
+    tabs = st.tabs([LABELS[deed] for deed in deeds], key=f"deeds {alert.key}")
     for deed, tab in zip(deeds, tabs, strict=True):
         with tab:
             _form(deed, alert, source)
 
 
-def _deeds(alert: Alert) -> list[Deed]:
-    muted = alert.decisions.muted_until(datetime.now(UTC)) is not None
+def _deeds(alert: AlertGroup) -> list[Deed]:
+    now = datetime.now(UTC)
+    muted = any(one.decisions.muted_until(now) is not None for one in alert.members)
     stands = alert.status is not Status.RESOLVED
     fits = {
         Deed.ACKNOWLEDGE: stands,
@@ -131,8 +133,8 @@ def _login() -> str:
     return str(user.get("name") or user.get("email") or "")
 
 
-def _form(deed: Deed, alert: Alert, source: Source) -> None:
-    place = f"{deed.value} {alert.matter.key} {round_of_forms()}"
+def _form(deed: Deed, alert: AlertGroup, source: Source) -> None:
+    place = f"{deed.value} {alert.key} {round_of_forms()}"
     with st.form(f"form {place}", border=False):
         ask(deed, place)
         st.form_submit_button(LABELS[deed], on_click=_decide, args=(deed, place, source))
@@ -179,13 +181,14 @@ def who_answers() -> str:
 
 def _decide(deed: Deed, place: str, source: Source) -> None:
     """Keep what the reader did about the alert, as it was shown before the click."""
-    alert: Alert = st.session_state[_SHOWN]
+    alert: AlertGroup = st.session_state[_SHOWN]
     now = datetime.now(UTC)
     who = who_answers()
     try:
         act = act_of(deed, place, now)
         with open_triage(source.results, source.triage) as triage:
-            triage.decide(alert, act, who, now)
+            for error in triage.decide_all(alert.current, act, who, now).values():
+                raise error  # of several members it is told of the first
     except TriageConflict as conflict:
         outcome = _told(conflict)
     except TriageError as error:
@@ -193,7 +196,7 @@ def _decide(deed: Deed, place: str, source: Source) -> None:
     else:
         outcome = Notice(Kind.QUIET, f"Kept: {who} {DONE[deed]}{_of(act)}.")
         next_round()
-    st.session_state[_OUTCOME] = (alert.matter.key, outcome)
+    st.session_state[_OUTCOME] = (alert.key, outcome)
 
 
 def _of(act: Act) -> str:

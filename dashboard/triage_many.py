@@ -17,7 +17,7 @@ from hybridwatch.pages.document import Kind, Line, Link, Notice, Section, When
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerts import address_of, listed, name_of
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import Alert, Deed, TriageConflict
+from hybridwatch.triage import AlertGroup, Deed, TriageConflict
 
 _SHOWN: Final = "triage list shown"
 _OUTCOME: Final = "triage list outcome"
@@ -25,7 +25,7 @@ _FEWEST: Final = 2
 """Alerts that make a list; a single one is answered on its page."""
 
 
-def listed_here(source: Source) -> tuple[Alert, ...]:
+def listed_here(source: Source) -> tuple[AlertGroup, ...]:
     """Give the alerts that the page lists; none on the page of one.
 
     To be asked before the page is drawn, as ``triage.picked``.
@@ -38,7 +38,7 @@ def listed_here(source: Source) -> tuple[Alert, ...]:
         return ()  # the page says so
 
 
-def offer_many(alerts: Sequence[Alert], source: Source) -> None:
+def offer_many(alerts: Sequence[AlertGroup], source: Source) -> None:
     """Draw the form under a list.
 
     Args:
@@ -67,42 +67,43 @@ def offer_many(alerts: Sequence[Alert], source: Source) -> None:
         with st.expander("Or some of them"):
             for alert in alerts:
                 # A label is read as Markdown: what a record says must not be.
-                st.checkbox(markdown_of(name_of(alert)), key=f"{alert.matter.key} {place}")
+                st.checkbox(markdown_of(name_of(alert)), key=f"{alert.key} {place}")
         ask(deed, place)
         st.form_submit_button("Answer", on_click=_decide, args=(deed, place, source))
 
 
 def _decide(deed: Deed, place: str, source: Source) -> None:
     """Keep one answer to every alert that is ticked, as it was shown before the click."""
-    shown: Sequence[Alert] = st.session_state[_SHOWN]
+    shown: Sequence[AlertGroup] = st.session_state[_SHOWN]
     state, now, who = st.session_state, datetime.now(UTC), who_answers()
-    ticked = [a for a in shown if state[f"all {place}"] or state[f"{a.matter.key} {place}"]]
+    ticked = [a for a in shown if state[f"all {place}"] or state[f"{a.key} {place}"]]
     if not ticked:
         state[_OUTCOME] = Notice(Kind.LOUD, "Nothing was kept", ("Tick at least one alert.",))
         return
     try:
         act = act_of(deed, place, now)
         with open_triage(source.results, source.triage) as triage:
-            failed = triage.decide_all(ticked, act, who, now)
+            members = [one for alert in ticked for one in alert.current]
+            failed = triage.decide_all(members, act, who, now)
     except TriageError as error:
         outcome = Notice(Kind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
     else:
-        kept = f"{who} {DONE[deed]}: {plural(len(ticked) - len(failed), 'alert')}"
         lost = tuple(_lost(ticked, failed))
-        title = f"Kept: {kept}; not kept: {len(failed)}" if failed else f"Kept: {kept}."
+        kept = f"{who} {DONE[deed]}: {plural(len(ticked) - len(lost), 'alert')}"
+        title = f"Kept: {kept}; not kept: {len(lost)}" if lost else f"Kept: {kept}."
         outcome = Notice(Kind.LOUD if failed else Kind.QUIET, title, lost)
         next_round()
     state[_OUTCOME] = outcome
 
 
-def _lost(alerts: Sequence[Alert], failed: Mapping[str, TriageError]) -> Iterator[Line]:
+def _lost(alerts: Sequence[AlertGroup], failed: Mapping[str, TriageError]) -> Iterator[Line]:
     """Say of each alert why its answer was not kept, with the way to it."""
     here = Address("alerts", ())
     for alert in alerts:
-        error = failed.get(alert.matter.key)
-        if error is None:
+        errors = [failed[k] for one in alert.members if (k := one.matter.key) in failed]
+        if not errors:
             continue
-        way = Link(name_of(alert), address_of(alert, here))
+        error, way = errors[0], Link(name_of(alert), address_of(alert.key, here))
         if isinstance(error, TriageConflict) and error.meanwhile:
             last = error.meanwhile[-1]
             yield (way, ": somebody was faster: ", entry_line(last), ", ", When(last.at))

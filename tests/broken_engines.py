@@ -71,14 +71,14 @@ def dead_contender() -> Run:
     return with_deaths(a_run(healthy(), {}), 1, DEATH, DEATH, AGAIN)
 
 
-def slow_contender() -> Run:
-    """Every time and rate is worse by a few per cent; contracts and answers hold."""
+def slow_contender(factor: float = 1.057) -> Run:
+    """Every time and rate is worse, by a few per cent; contracts and answers hold."""
     slower = healthy()
     for name, values in slower.items():
         if isinstance(values, tuple) and name.endswith("throughput"):
-            slower[name] = tuple(value / 1.057 for value in values)
+            slower[name] = tuple(value / factor for value in values)
         elif isinstance(values, tuple) and name in {"ttft", "tpot", "itl", "e2el"}:
-            slower[name] = tuple(value * 1.057 for value in values)
+            slower[name] = tuple(value * factor for value in values)
     return a_run(healthy(), slower)
 
 

@@ -46,6 +46,9 @@ CONTENDER = a_build(
     "cpu-0.27.1~padded-rows-prefilling", fixes={"padded-rows-prefilling": FixState.REVERTED}
 )
 
+NIGHTLY = a_build("nightly", release="0.28.0")
+"""A contender of a line that gets new builds, so that bad news of it opens an alert."""
+
 NEWER = a_build("cpu-0.28.0", release="0.28.0")
 """A contender that is bad only by what it does; that of a run without other builds is a known-bad
 control by its fixes, and red on purpose."""

@@ -11,7 +11,7 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.report.length_limit import Page
 from hybridwatch.report.pull_request import LIMIT, News, render
 from tests.broken_engines import dead_contender, restless, slow_contender
-from tests.builders import a_run, noisy
+from tests.builders import a_build, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
 
 WARN_ELSE: Final = Rule("*", action=Action.WARN)
@@ -133,6 +133,17 @@ def hostile() -> Case:
     return Case(ChangeReview((report,), (Absent(HOSTILE, HOSTILE),)))
 
 
+def nightly() -> Case:
+    """Two nights of one build: the commits between them are known."""
+    releases = "0.28.1.dev53+g1a2b3c4d5", "0.28.1.dev60+gffff00001"
+    builds = (
+        replace(a_build("cpu-nightly"), release=release, distribution="vllm")
+        for release in releases
+    )
+    slower = ({"ttft": noisy(level, 10, 0.01)} for level in (0.04, 0.05))
+    return Case(ChangeReview((report_of(a_run(*slower, builds=tuple(builds))),)))
+
+
 CASES: Final[dict[str, Callable[[], Case]]] = {
     "regression": one("regression"),
     "improvement": one("improvement"),
@@ -151,6 +162,7 @@ CASES: Final[dict[str, Callable[[], Case]]] = {
     "blind": blind,
     "blind_after_bad": blind_after_bad,
     "seeing": seeing,
+    "nightly": nightly,
     "no_baseline": no_baseline,
     "missing": missing,
     "recovered": recovered,

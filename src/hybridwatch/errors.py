@@ -16,6 +16,7 @@
      +- PolicyError             the gate's policy says something we do not understand
      +- DatabaseError           the database of what records gave cannot be read or written
      +- TriageError             what people decided cannot be read or kept, or is not allowed
+     +- MissingError            a page's address names something that is not in the store
      +- TokenError              a token of the API cannot be made, found or kept
      +- FleetError              a fleet's file, queue or cluster cannot be used
      |   +- LostProbeError      a search's measurement does not come: what is known stands
@@ -41,6 +42,10 @@ class ScenarioError(HybridwatchError):
 
 class BuildError(HybridwatchError):
     """An engine build is unknown, is not installed, or does not fit the request."""
+
+
+class MissingError(HybridwatchError):
+    """What a page of the dashboard is to show is not in the store."""
 
 
 class GpuError(HybridwatchError):

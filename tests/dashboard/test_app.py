@@ -313,8 +313,9 @@ def test_link_to_a_run_that_is_gone_says_so(
     page = open_page("run", run="00000000", flavour="<b>mint</b>")
     said = said_by(page)
     assert "The link asks for run '00000000', which is not in this store." in said
-    assert "The link says 'flavour', which this view does not know." in said
-    assert state_of(page) == {"run": [run(REGRESSED).id]}
+    assert "No such run" in said
+    assert "See 1 run of this store." in said
+    assert state_of(page) == {"run": ["00000000"], "flavour": ["<b>mint</b>"]}, "as it was typed"
 
 
 @pytest.fixture(scope="module")

@@ -103,3 +103,11 @@ def test_what_is_no_name_is_a_wrong_call(tmp_path, name) -> None:
     done = CliRunner().invoke(verb.command, ["--results", str(tmp_path), "--allow-host", name])
     assert done.exit_code == 2
     assert "expected a name without scheme and port" in done.output
+
+
+def test_an_address_of_no_page_is_refused_and_names_the_pages(ask) -> None:
+    """Of a real server: Streamlit itself gives its first page to every path."""
+    status, _, body = ask("/nonsense", "localhost")
+    assert status == 404
+    assert b"No such page" in body
+    assert b'href="/runs"' in body

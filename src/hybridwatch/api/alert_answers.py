@@ -21,8 +21,21 @@ class DecisionItem(Answer):
     until: datetime | None
 
 
+class MemberItem(Answer):
+    """One place where a cause shows."""
+
+    key: str
+    scenario: str
+    testbed: str
+    baseline: str
+    contender: str
+    status: Status
+    effect: float | None
+    run_id: str
+
+
 class AlertItem(Answer):
-    """Bad news about one matter, and what became of it."""
+    """Bad news of one cause, and what became of it."""
 
     key: str
     scenario: str
@@ -35,6 +48,7 @@ class AlertItem(Answer):
     what: str
     detail: str
     parts: list[PartItem]
+    members: list[MemberItem]
     run_id: str
     newest_run_id: str
     opened_at: datetime

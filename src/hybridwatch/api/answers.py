@@ -43,6 +43,7 @@ class RunItem(Answer):
     scenario: str
     testbed: str
     builds: list[str]
+    lines: list[str]
     role: str
     failed_trials: int = Field(ge=0)
     sha256: str | None
@@ -56,11 +57,12 @@ class RunPage(Answer):
 
 
 class SeriesItem(Answer):
-    """A metric and statistic of a scenario on a testbed."""
+    """A metric and statistic of one definition of a scenario on a testbed."""
 
     id: str
     scenario: str
     version: int
+    digest: str
     testbed: str
     metric: str
     statistic: str
@@ -72,7 +74,7 @@ class SeriesItem(Answer):
 
 
 class SeriesPage(Answer):
-    """Series, in order of scenario, version, testbed, metric and statistic."""
+    """Series, in order of scenario, version, digest, testbed, metric and statistic."""
 
     items: list[SeriesItem]
     next: str | None
@@ -85,6 +87,7 @@ class LevelItem(Answer):
     record: str
     started_at: datetime
     build: str
+    line: str
     release: str
     side: int
     value: float
@@ -124,6 +127,7 @@ class Build(Answer):
     changed_files: list[str] = []
     revision: str = ""
     diff_digest: str = ""
+    line: str = ""
 
 
 class Testbed(Answer):

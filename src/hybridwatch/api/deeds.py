@@ -19,7 +19,7 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import IngestError, RecordConflictError, RecordError, TriageError
 from hybridwatch.ingest.own_record import read_own
 from hybridwatch.store import take_in
-from hybridwatch.triage import Act, Alert, Deed, TriageConflict
+from hybridwatch.triage import Act, AlertGroup, Deed, TriageConflict
 from hybridwatch.triage.act import LONGEST_TEXT, check_other, make_act
 
 _log: Final = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ def add_run(view: StoreView, _: Named, given: Given) -> Done:
 
 
 def decide(view: StoreView, named: Named, given: Given) -> Done:
-    """Answer an alert, as it was shown."""
+    """Answer an alert as it was shown: every member that is not resolved."""
     key, now = named["alert"], datetime.now(UTC)
     try:
         said = Decision.model_validate_json(given.files[DECISION])
@@ -104,12 +104,14 @@ def decide(view: StoreView, named: Named, given: Given) -> Done:
     act = _act(said, key, now)
     _check_shown(said, alert)
     with open_triage(view.place.results, view.place.triage) as triage:
-        try:
-            triage.decide(alert, act, given.who, now)
-        except TriageConflict as conflict:
-            raise ProblemError(HTTPStatus.CONFLICT, str(conflict), field="version") from conflict
+        failed = triage.decide_all(alert.current, act, given.who, now)
+    for trouble in failed.values():
+        if isinstance(trouble, TriageConflict):
+            raise ProblemError(HTTPStatus.CONFLICT, str(trouble), field="version") from trouble
+        raise trouble
     view.look_again()
-    return Done(HTTPStatus.CREATED, view.now().alerts().by_key[key], f"/alerts/{key}")
+    alerts = view.now().alerts()
+    return Done(HTTPStatus.CREATED, alerts.by_key[alerts.found[key].key], f"/alerts/{key}")
 
 
 def _act(said: Decision, key: str, now: datetime) -> Act:
@@ -121,9 +123,9 @@ def _act(said: Decision, key: str, now: datetime) -> Act:
     return act
 
 
-def _check_shown(said: Decision, alert: Alert) -> None:
+def _check_shown(said: Decision, alert: AlertGroup) -> None:
     """Refuse an answer to an alert that has changed since it was shown."""
-    there = {"version": alert.decisions.version, "newest_run_id": alert.newest.run_id}
+    there = {"version": alert.version, "newest_run_id": alert.newest.run_id}
     for field, value in there.items():
         found = getattr(said, field)
         if found != value:

@@ -33,7 +33,7 @@ def runs(store: Snapshot, _: Named, query: RunsQuery) -> dict[str, Any]:
     found = [
         one
         for one in _runs(store.index).values()
-        if wanted.fits(one["scenario"], one["testbed"], one["builds"], one["role"])
+        if wanted.fits(one["scenario"], one["testbed"], one["builds"] + one["lines"], one["role"])
     ]
     page = cut([one["run_id"] for one in found], query)
     return {"items": found[page.start : page.end], "next": page.next}
@@ -78,9 +78,13 @@ def levels(store: Snapshot, named: Named, query: LevelsQuery) -> dict[str, Any]:
     index = store.index
     one = _series(index).get(named["series"])
     if one is None:
-        raise missing("series", "the id of a series", named["series"])
+        raise missing("series", "the id of a series, as /v1/series lists them", named["series"])
     every = _points(index, *(one[name] for name in CELL))
-    found = [point for point in every if point.build.startswith(query.build)]
+    found = [
+        point
+        for point in every
+        if point.build.startswith(query.build) or point.line.startswith(query.build)
+    ]
     page = cut([f"{point.run_id}#{point.side}" for point in found], query)
     items = [
         {**point._asdict(), "started_at": point.started_at.isoformat()}
@@ -96,18 +100,19 @@ def alerts(store: Snapshot, _: Named, query: AlertsQuery) -> dict[str, Any]:
         one
         for one in store.alerts().by_key.values()
         if query.status in {"", one["status"]}
-        and wanted.fits(one["scenario"], one["testbed"], [""], "")
+        and any(wanted.fits(it["scenario"], it["testbed"], [""], "") for it in one["members"])
     ]
     page = cut([one["key"] for one in found], query)
     return {"items": found[page.start : page.end], "next": page.next}
 
 
 def alert(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
-    """Give one alert of the list."""
-    one = store.alerts().by_key.get(named["alert"])
+    """Give one alert of the list, by its key or by that of a member."""
+    alerts = store.alerts()
+    one = alerts.found.get(named["alert"])
     if one is None:
-        raise missing("alert", "the key of an alert", named["alert"])
-    return one
+        raise missing("alert", "the key of an alert, as /v1/alerts lists them", named["alert"])
+    return alerts.by_key[one.key]
 
 
 def stamp_of_store(store: Snapshot, _: Named) -> str:
@@ -128,7 +133,7 @@ def stamp_of_alerts(store: Snapshot, _: Named) -> str:
 def _run(store: Snapshot, named: Named) -> dict[str, Any]:
     one = _runs(store.index).get(named["run"])
     if one is None:
-        raise missing("run", "the id of a stored run", named["run"])
+        raise missing("run", "the whole id of a stored run, as /v1/runs lists them", named["run"])
     return one
 
 
@@ -142,9 +147,9 @@ def _runs(index: Index, /) -> Mapping[str, dict[str, Any]]:
 
 @kept_of_one_index
 def _points(
-    index: Index, /, scenario: str, version: int, testbed: str, metric: str, statistic: str
+    index: Index, /, scenario: str, version: int, digest: str, testbed: str, *metric: str
 ) -> Sequence[Point]:
-    return index.points(scenario, version, testbed, metric, statistic)
+    return index.points(scenario, version, digest, testbed, *metric)
 
 
 @kept_of_one_index
@@ -153,15 +158,11 @@ def _series(index: Index, /) -> Mapping[str, dict[str, Any]]:
     found = {}
     for one in index.cells().to_dict("records"):
         metric = metric_of(one["metric"])
-        cell = [one["scenario"], one["version"], one["testbed"], metric.id, one["statistic"]]
-        key = hashlib.sha256(repr(cell).encode()).hexdigest()[:_KEY]
+        cell = {name: one[name] for name in CELL}
+        key = hashlib.sha256(repr([*cell.values()]).encode()).hexdigest()[:_KEY]
         found[key] = {
             "id": key,
-            "scenario": one["scenario"],
-            "version": one["version"],
-            "testbed": one["testbed"],
-            "metric": metric.id,
-            "statistic": one["statistic"],
+            **cell,
             "unit": metric.unit.value,
             "better": metric.better.value,
             "kind": metric.kind.value,

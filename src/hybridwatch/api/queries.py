@@ -59,7 +59,9 @@ class RunsQuery(PageQuery):
     """Which runs are wanted, as ``hybridwatch records`` takes it."""
 
     scenario: str = Field("", max_length=MOST, description="Only this scenario, or this group.")
-    build: str = Field("", max_length=MOST, description="Label of a side, or its beginning.")
+    build: str = Field(
+        "", max_length=MOST, description="Label or line of a side's build, or its beginning."
+    )
     testbed: str = Field("", max_length=MOST, description="Id of a machine, or its beginning.")
     role: _one_of(*_ROLES) = Field("", description="What the run is for.")  # type: ignore[valid-type]
 
@@ -76,7 +78,9 @@ class SeriesQuery(PageQuery):
 class LevelsQuery(PageQuery):
     """Which points of a series are wanted."""
 
-    build: str = Field("", max_length=MOST, description="Only builds whose label begins so.")
+    build: str = Field(
+        "", max_length=MOST, description="Only builds whose label or line begins so."
+    )
 
 
 class AlertsQuery(PageQuery):

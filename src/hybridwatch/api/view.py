@@ -11,10 +11,10 @@ from typing import Any, Final
 from hybridwatch.api.aging import Aging
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
-from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.report.jsonform import alert_to_json
-from hybridwatch.triage import Alert
+from hybridwatch.triage import AlertGroup
 
 _LOOK_S: Final = 2.0
 """How old an answer may be: a look lists every record."""
@@ -42,12 +42,12 @@ class Alerts:
     """Every alert, and a digest of them all.
 
     Attributes:
-        found: By their keys, the most urgent first.
-        by_key: As ``--json`` tells them, in the same order.
+        found: By the keys of their members.
+        by_key: As ``--json`` tells them, by their own keys, the most urgent first.
         stamp: Changes with any of them.
     """
 
-    found: Mapping[str, Alert]
+    found: Mapping[str, AlertGroup]
     by_key: Mapping[str, dict[str, Any]]
     stamp: str
 
@@ -103,9 +103,10 @@ class StoreView:
 
     def _found(self) -> Alerts:
         place, now = self._place, datetime.now(UTC)
-        found = find_alerts(
+        found = find_groups(
             place.results, self._index.get(), self._checkout.get(), now, place.triage
         )
-        by_key = {alert.matter.key: alert_to_json(alert) for alert in found}
+        by_key = {alert.key: alert_to_json(alert) for alert in found}
+        by_member = {one.matter.key: alert for alert in found for one in alert.members}
         stamp = hashlib.sha256(json.dumps(list(by_key.values())).encode()).hexdigest()
-        return Alerts({alert.matter.key: alert for alert in found}, by_key, stamp)
+        return Alerts(by_member, by_key, stamp)

@@ -7,6 +7,7 @@ from hybridwatch.calibration import (
     accuracy,
     comparisons,
     online,
+    places,
     reports,
     restless,
     sequential_runs,
@@ -31,6 +32,7 @@ EXPERIMENTS: Final[tuple[Callable[[Laboratory], Section], ...]] = (
     accuracy.of_answers,
     online.on_known_noise,
     synthetic.on_finished_series,
+    places.of_places,
     telling.of_telling,
 )
 """Those that need nothing from outside and tell the same on any machine."""

@@ -2,10 +2,11 @@
 
 import io
 import json
+from dataclasses import replace
 
 import click
 
-from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS, History, examine
+from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS, History, examine, two_levels
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import HistoryError
@@ -41,13 +42,15 @@ _BAD_NEWS = 1
 def command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
     """Find the change points in a CSV FILE ("-" is standard input).
 
-    The header names the columns time and value, and series if there are several. The columns may
-    be in any order, and others are ignored. A time is a number or a date such as
+    The header names the columns time and value, series if there are several, and digest where what
+    was measured was defined anew: each digest is a series. The columns may be in any order, and
+    others are ignored. A time is a number or a date such as
     2026-11-21T09:15:00Z; rows are in order of time. Rows of one series at one time are repeats of
     one run. A series has at most 1,000,000 times, and a value is at most 1e150 on either side of 0.
 
-    A change is suspected from its first points on, and confirmed when more points support it. The
-    exit status is 1 when the last confirmed change of a series is for the worse.
+    A change is suspected from its first points on, and confirmed when more points support it. It
+    lies between the times given, with 95 % confidence. The exit status is 1 when the last confirmed
+    change of a series, or a drift after it, is for the worse.
     """
     known = None if kind is None else Kind(kind)
     detections = [
@@ -74,7 +77,11 @@ def _read(file: str) -> tuple[WrittenSeries, ...]:
 
 def _examined(file: str, series: WrittenSeries, kind: Kind | None) -> History:
     try:
-        return examine(series.values, kind=kind, spreads=series.spreads)
+        found = examine(series.values, kind=kind, spreads=series.spreads)
     except HistoryError as error:
         where = file if series.name is None else f"{file}: series {series.name}"
         raise HistoryError(f"{where}: {error}") from error
+    if kind in {Kind.EXACT, Kind.PROPORTION}:
+        return found
+    two = two_levels(series.repeats or [(value,) for value in series.values], found)
+    return replace(found, doubts=(*found.doubts, two.text("{:.4g}".format))) if two else found

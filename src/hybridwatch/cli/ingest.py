@@ -11,6 +11,7 @@ import click
 
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
+from hybridwatch.cli.subject_options import takes_line
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
@@ -149,6 +150,7 @@ class Haul:
 @takes_results("Folder that the records are added to.")
 @click.option("--testbed", help="Id of the machine, if a file does not name it.")
 @click.option("--build", help="Label of the engine build, if a file does not name it.")
+@takes_line
 @click.option("--scenario", help="Name of the scenario, instead of one made from the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(
@@ -157,6 +159,7 @@ def command(
     results: Path,
     testbed: str | None,
     build: str | None,
+    line: str | None,
     scenario: str | None,
     as_json: bool,
 ) -> None:
@@ -172,7 +175,7 @@ def command(
     """
     haul = Haul(Intake(results), quiet=as_json)
     for named in files:
-        _take_all(named, haul, Given(testbed, build, scenario))
+        _take_all(named, haul, Given(testbed, build, scenario, line))
     haul.write()
     if as_json:
         click.echo(json.dumps(haul.to_json(), indent=2, allow_nan=False))

@@ -19,7 +19,7 @@ from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.say import as_text
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
+from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
 from hybridwatch.engine.check import require_code, require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
@@ -56,6 +56,7 @@ class RunOptions:
         phases: Which phases; every one when there is none.
         staged: Whether phases are made one after the other of all scenarios, whatever the question.
         resume: Whether to go on with the same call where it was stopped.
+        line: The line of builds of the last one; ``None`` where nobody states it.
     """
 
     labels: tuple[str, ...]
@@ -68,6 +69,7 @@ class RunOptions:
     phases: tuple[Phase, ...] = ()
     staged: bool = False
     resume: bool = False
+    line: str | None = None
 
     @property
     def wanted_phases(self) -> tuple[Phase, ...]:
@@ -216,6 +218,7 @@ def _asked(plans: Sequence[Plan], wanted: RunOptions) -> dict[str, object]:
         "phases": [phase.value for phase in wanted.wanted_phases],
         "warmed": [phase.value for phase in wanted.warmed],
         "until_decided": wanted.until_decided,
+        "line": wanted.line,
     }
 
 
@@ -266,7 +269,7 @@ def _sides(scenario: Scenario, wanted: RunOptions) -> tuple[BuildRequest, ...]:
             f"--until-decided: expected two builds to decide between, got only {labels[0]}: "
             "give --build twice, or --known-bad"
         )
-    return tuple(parse_label(label) for label in labels)
+    return on_line([parse_label(label) for label in labels], wanted.line)
 
 
 def _budget(scenario: Scenario, wanted: RunOptions) -> Budget | None:

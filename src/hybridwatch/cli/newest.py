@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.freshness import REMEMBERED, Gap, Measured, age_text, gaps, what_counts
 from hybridwatch.analysis.policy import Policy
@@ -15,9 +16,10 @@ from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.sides import PLAIN, SideOptions, judge_named
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.home import home_or_shipped
-from hybridwatch.record.family import family_of
+from hybridwatch.record.line import compares_releases, is_release, line_of
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
+from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.load import find
 from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines, read_examples
 
@@ -77,11 +79,12 @@ def findings_for(
     fresh = [one for one in runs if not own or one.run.started_at >= oldest]
     reports, absent, alone = _judged(fresh, reader, results, policy, options)
     judged = {(report.scenario.id, report.contender.testbed.id) for report in reports}
+    reports, of_releases = _watched(reports, policy)
     # What a scenario expects of one build was judged; a run of times alone is all there is,
     # unless it lies beside another that was judged.
     looks = [one for one in alone if (one.scenario, one.testbed) in judged]
     absent += [one for one in alone if one not in looks]
-    left_out = [*_unpaired(looks), *_no_longer_watched(runs, fresh, policy, now)]
+    left_out = [*_unpaired(looks), *of_releases, *_no_longer_watched(runs, fresh, policy, now)]
     if own or not runs:
         absent += [_of_gap(gap) for gap in _gaps(runs, pins, policy, now)]
     else:
@@ -196,26 +199,71 @@ def _of_gap(gap: Gap) -> Absent:
     )
 
 
+def _watched(reports: Sequence[Report], policy: Policy) -> tuple[list[Report], tuple[Absent, ...]]:
+    """Put comparisons of two releases apart from those of a line that gets new builds.
+
+    What they found is known for good, and no night ends it. Where no such line was measured, they
+    are what was to be judged.
+
+    Returns:
+        What is judged, and one line about the releases, if anything is bad between any two.
+    """
+    pairs: defaultdict[tuple[str, str], list[Report]] = defaultdict(list)
+    for report in reports:
+        pairs[line_of(report.baseline.build), line_of(report.contender.build)].append(report)
+    if all(is_release(contender) for _, contender in pairs):
+        return list(reports), ()
+    apart = {pair: pairs.pop(pair) for pair in list(pairs) if compares_releases(*pair)}
+    said = [line for pair, found in apart.items() if (line := _of_releases(*pair, found, policy))]
+    judged = {id(report) for found in pairs.values() for report in found}
+    lines = (Absent("releases", "; ".join(said)),) if said else ()
+    return [report for report in reports if id(report) in judged], lines
+
+
+def _of_releases(old: str, new: str, reports: Sequence[Report], policy: Policy) -> str:
+    """Say what is bad between two releases, and how to judge the worst of it; may be empty."""
+    bad = {
+        report.contender.run_id: len(causes)
+        for report in reports
+        if (causes := [cause for cause in causes_in(report, policy) if not cause.is_better])
+    }
+    if not bad:
+        return ""
+    counted = plural(sum(bad.values()), "regression")
+    worst = max(bad, key=bad.__getitem__)
+    of = f"the worst of {len(bad)} runs: " if len(bad) > 1 else ""
+    return f"{new} against {old}: {counted}, see {of}hybridwatch gate {worst}"
+
+
 def _no_longer_watched(
     runs: Sequence[Stored], fresh: Sequence[Stored], policy: Policy, now: datetime
 ) -> Iterator[Absent]:
-    """Comparisons that are too old where others go on, and whose build none of these watches."""
+    """Comparisons that are too old where others go on, and whose build none of these watches.
+
+    Of two builds there is one line, however many scenarios it is about; of two releases none,
+    since nobody goes on with them.
+    """
     places = {_place(stored.run) for stored in fresh}
     watched = {(*_place(stored.run), _series(stored.run)) for stored in fresh}
+    by_pair: defaultdict[tuple[str, ...], list[Run]] = defaultdict(list)
     for stored in runs:
         run = stored.run
-        age = now - run.started_at
         if (
             _place(run) in places
             and (*_place(run), _series(run)) not in watched
-            and age <= REMEMBERED
+            and now - run.started_at <= REMEMBERED
             and policy.expects(run.scenario.id)
             and len(run.builds) == 2
             and role_of(*run.builds, known_bad=run.known_bad) is Role.COMPARISON
+            and not compares_releases(*map(line_of, run.builds))
         ):
-            old, new = (build.label for build in run.builds)
-            since = f"since {run.started_at.date()} ({age_text(age)}): {run.id}"
-            yield _absent(run, f"{new} against {old} was not measured {since}")
+            by_pair[tuple(map(line_of, run.builds))].append(run)
+    for found in by_pair.values():
+        run = max(found, key=lambda run: run.started_at)
+        old, new = (build.label for build in run.builds)
+        since = f"since {run.started_at.date()} ({age_text(now - run.started_at)}): {run.id}"
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        yield _absent(run, f"{new} against {old} was not measured {since}{more}")
 
 
 def _absent(run: Run, reason: str) -> Absent:
@@ -227,4 +275,4 @@ def _place(run: Run) -> tuple[str, str]:
 
 
 def _series(run: Run) -> str:
-    return family_of(run.builds[-1].label)
+    return line_of(run.builds[-1])

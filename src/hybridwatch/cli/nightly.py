@@ -14,7 +14,7 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.say import say
-from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scenarios
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.machine_check import Needs, require_machine
@@ -44,6 +44,7 @@ _SECONDS: Final = 3600.0
     shell_complete=completion.builds,
     help="The build to measure in turn with it.  [default: the same build, an A/A night]",
 )
+@takes_line
 @click.option(
     "--hours",
     type=click.FloatRange(0, min_open=True),
@@ -63,6 +64,7 @@ def command(
     scenarios: tuple[str, ...],
     build: str,
     baseline: str | None,
+    line: str | None,
     hours: float,
     results: Path,
     asv_config: Path | None,
@@ -95,6 +97,7 @@ def command(
         config=asv_config or home() / "asv.conf.json",
         folder=home(),
         seconds=hours * _SECONDS,
+        line=line,
     )
     with stoppable():
         folder, findings = hold(plan, datetime.now(UTC).date(), say)

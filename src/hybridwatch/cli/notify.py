@@ -83,9 +83,9 @@ def _show(found: Sequence[Preview], *, as_json: bool) -> None:
         counted = plural(len(one.new), "new message")
         say(f"{one.kind} {one.channel}: {counted}, {len(one.waiting)} waiting")
         for message in one.waiting:
-            say(f"  waiting: {message.headline}: {message.trouble or 'not tried yet'}")
+            say(f"  waiting: {message.line}: {message.trouble or 'not tried yet'}")
         for message in one.new:
-            say(f"  new: {message.headline}{message.detail and f': {message.detail}'}")
+            say(f"  new: {message.line}")
 
 
 def _tell(found: Sequence[Sent], *, as_json: bool) -> None:

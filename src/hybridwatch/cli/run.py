@@ -18,7 +18,7 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import print_closing
 from hybridwatch.cli.program import program
 from hybridwatch.cli.say import as_text
-from hybridwatch.cli.subject_options import takes_phases, takes_scenarios
+from hybridwatch.cli.subject_options import takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import DEFAULT_BUILD
 
@@ -44,6 +44,7 @@ _RESUME: Final = "--resume"
     help="Engine build, such as cpu-0.27.1 or cpu-0.27.1~padded-rows-prefilling; give it twice "
     f"to compare two, the same one twice for an A/A run.  [default: {DEFAULT_BUILD}]",
 )
+@takes_line
 @click.option(
     "--known-bad", is_flag=True, help="Compare the build with itself without the scenario's fix."
 )

@@ -1,4 +1,4 @@
-"""Options by which several verbs are given what to measure: builds, scenarios and phases."""
+"""Options by which several verbs are given what to measure: builds, lines, scenarios, phases."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -7,6 +7,7 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.record.line import checked_line
 from hybridwatch.record.run import Phase
 
 _Verb = Callable[..., Any]
@@ -30,6 +31,22 @@ def takes_base(says: str) -> Callable[[_Verb], _Verb]:
         "--base", metavar="BUILD", default="", shell_complete=completion.builds, help=says
     )
 
+
+def _line(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    try:
+        return None if text is None else checked_line(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}, found {text!r}", context, option) from None
+
+
+takes_line: Final = click.option(
+    "--line",
+    metavar="NAME",
+    callback=_line,
+    help="The line of builds that the last build belongs to, such as nightly or pr-1234: builds of "
+    "one line are one series.  [default: derived from the label]",
+)
+"""Gives a verb the argument ``line``, or ``None``."""
 
 takes_scenarios: Final = click.argument(
     "scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios

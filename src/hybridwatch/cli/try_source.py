@@ -16,7 +16,7 @@ from hybridwatch.cli.measuring import RunOptions, measure_scenarios
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.say import as_text
-from hybridwatch.cli.subject_options import takes_base, takes_phases, takes_scenarios
+from hybridwatch.cli.subject_options import takes_base, takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.cli.unseen import NAMES, looked_at, not_looked_at, unseen
 from hybridwatch.engine.builds import BuildSpec
@@ -62,6 +62,7 @@ _READINGS: Final = 3
     show_default=True,
     help="Time after which no other scenario is timed; the one at hand gets its verdicts.",
 )
+@takes_line
 @takes_results("Folder that gets the records.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @click.pass_context
@@ -75,6 +76,7 @@ def command(
     base: str,
     phases: tuple[Phase, ...],
     max_minutes: float,
+    line: str | None,
     results: Path,
     as_json: bool,
 ) -> None:
@@ -93,7 +95,7 @@ def command(
     console = Console(stderr=as_json)
     for line in lines_about(build, check_build(build)):
         console.print(as_text(line), soft_wrap=True)
-    trying = _Trying((base or build.base, build.name), results, console)
+    trying = _Trying((base or build.base, build.name), results, console, line)
     named = sorted(chosen(scenarios or SCENARIOS, trying.labels), key=_slowness)
     wanted = phases or USUAL_PHASES
     if untimed := tuple(phase for phase in wanted if phase not in TIMED_PHASES):
@@ -115,18 +117,22 @@ class _Trying:
         labels: The release and the build.
         results: Folder that gets the records.
         console: Shows how far it is, and what came of it.
+        line: The line of the build, if somebody states it.
 
     Attributes:
         outcomes: Of the runs so far.
     """
 
-    def __init__(self, labels: tuple[str, str], results: Path, console: Console) -> None:
+    def __init__(
+        self, labels: tuple[str, str], results: Path, console: Console, line: str | None = None
+    ) -> None:
         self.labels = labels
         self.outcomes: list[Outcome] = []
         self._lost = 0
         self._untimed: tuple[str, ...] = ()
         self._results = results
         self._console = console
+        self._line = line
 
     @property
     def worse(self) -> list[Outcome]:
@@ -140,7 +146,7 @@ class _Trying:
 
     def measure(self, scenarios: Sequence[Scenario], **options: Any) -> None:
         """Measure scenarios; the options are those of ``RunOptions``."""
-        wanted = RunOptions(self.labels, **options)
+        wanted = RunOptions(self.labels, line=self._line, **options)
         found, lost = measure_scenarios(scenarios, wanted, self._results, self._console)
         self.outcomes += found
         self._lost += lost

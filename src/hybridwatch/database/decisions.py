@@ -8,13 +8,14 @@ overruling somebody it never heard of.
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
 from sqlalchemy import Connection, Row, insert, inspect, select
 
+from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.connection import Database
@@ -22,7 +23,9 @@ from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import ACT
 from hybridwatch.database.url import UrlError, file_url, parsed, url_of
 from hybridwatch.errors import TriageError
+from hybridwatch.record.line import derived_line
 from hybridwatch.triage.act import Act, Deed, check_other, checked_name
+from hybridwatch.triage.alert_key import Matter, Question
 from hybridwatch.triage.alerts import Alert
 from hybridwatch.triage.decisions import (
     UNDECIDED,
@@ -58,7 +61,8 @@ class Triage:
     def decisions(self) -> Mapping[str, Decisions]:
         """Read what people did, by the key of the alert. Makes no database where there is none.
 
-        What was done when every metric had an alert of its own stands under the metric's old key.
+        What was done when every metric had an alert of its own stands under the metric's old key,
+        and what was done when every night's build had one stands under its line's, as ``earlier``.
 
         Raises:
             TriageError: The database cannot be read, or is of a newer hybridwatch.
@@ -176,14 +180,39 @@ def _rows(connection: Connection, key: str = "") -> Sequence[Row[Any]]:
     return connection.execute(wanted.where(ACT.c.alert == key) if key else wanted).fetchall()
 
 
-def _decided(rows: Iterable[Row[Any]], name: str) -> dict[str, Decisions]:
+def _decided(rows: Sequence[Row[Any]], name: str) -> dict[str, Decisions]:
     entries: defaultdict[str, list[Entry]] = defaultdict(list)
     for row in rows:
         try:
             entries[row.alert].append(_entry(row))
         except (TypeError, ValueError) as error:
             raise TriageError(f"{name}: act {row.number} on alert {row.alert}: {error}") from error
-    return {alert: Decisions(tuple(acts)) for alert, acts in entries.items()}
+    kept = {alert: Decisions(tuple(acts)) for alert, acts in entries.items()}
+    return kept | _by_line(rows, kept)
+
+
+def _by_line(rows: Sequence[Row[Any]], kept: Mapping[str, Decisions]) -> dict[str, Decisions]:
+    """Give the decisions about lines, with those about single builds of them."""
+    abouts = {row.alert: row.about for row in rows}
+    earlier: defaultdict[str, list[Entry]] = defaultdict(list)
+    for alert, about in abouts.items():
+        key = _key_by_line(json.loads(about))
+        if key != alert:
+            earlier[key] += kept[alert].entries
+    return {
+        key: replace(kept.get(key, UNDECIDED), earlier=tuple(sorted(acts, key=lambda act: act.at)))
+        for key, acts in earlier.items()
+    }
+
+
+def _key_by_line(about: Mapping[str, str]) -> str:
+    """Give the key that an alert, or a metric's of before, has by the lines of its builds."""
+    baseline, contender = (derived_line(about[side]) for side in ("baseline", "contender"))
+    if "area" in about:
+        area = Area(about["area"])
+        return Matter(about["scenario"], area, baseline, contender, about["testbed"]).key
+    asked = about["scenario"], about["metric"], about["statistic"]
+    return Question(*asked, baseline, contender, about["testbed"]).key
 
 
 def _row(alert: Alert, entry: Entry) -> dict[str, Any]:

@@ -21,13 +21,16 @@ class _Microseconds(BigInteger):
 class Series:
     """One metric and statistic of one scenario and testbed, over runs in time.
 
+    Numbers of two ``digest``s are two series that may not be compared.
+
     Attributes:
         points: A row for each trial: ``run``, ``record``, ``started_at``, ``position`` (of the run
-            among those of the series, from 0), ``build``, ``release``, ``side``, ``nth`` (among
+            among all of them, from 0), ``build``, ``line``, ``release``, ``side``, ``nth`` (among
             the side's, from 0), ``trial`` (its index in the run), ``value`` (base units; for a
             proportion the trial's share of right answers), ``revision``, ``testbed``.
         levels: A row for each side of each run: ``run`` to ``side`` as above, ``value`` (median of
-            the points), ``n`` (how many), ``fixes`` (JSON: state by fix).
+            the points), ``n`` (how many), ``fixes`` (JSON: state by fix), the scenario's
+            ``version`` and ``digest``.
     """
 
     points: pd.DataFrame

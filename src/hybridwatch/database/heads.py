@@ -4,24 +4,27 @@ A head that is not known yet is read off its record, and stays in the database u
 is judged.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 
 from sqlalchemy import select
 
+from hybridwatch.analysis.succession import in_place_of, successors
 from hybridwatch.database.connection import Database
 from hybridwatch.database.opening import with_database
-from hybridwatch.database.reading import RecordRows
+from hybridwatch.database.reading import RecordRows, lines_in
 from hybridwatch.database.rules import rules_digest
-from hybridwatch.database.schema import PAIR, RECORD, RUN
+from hybridwatch.database.schema import RECORD, RUN, SIDE
 from hybridwatch.database.stamps import Listed, list_stamped
 from hybridwatch.database.sync import forget_vanished, known_by, put_in_place
 from hybridwatch.errors import RecordError
 from hybridwatch.record.bounds import MOST_RECORD_BYTES
-from hybridwatch.record.family import family_of
 from hybridwatch.record.head import Head, head_of
+from hybridwatch.record.line import line_of
 from hybridwatch.record.run import Run
 from hybridwatch.store import Broken, RecordReader, StoreContents, Stored, read_file
 
@@ -36,18 +39,25 @@ class _Question:
     Attributes:
         scenario: Its id.
         testbed: Id of the machine.
-        families: Of each side's build, the baseline's first.
+        digest: Of the scenario's definition.
+        lines: Of each side's build, the baseline's first.
         same: Whether both sides are one build, which asks whether the machine is quiet.
     """
 
     scenario: str
     testbed: str
-    families: tuple[str, ...]
+    digest: str
+    lines: tuple[str, ...]
     same: bool
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where one definition takes the place of another."""
+        return self.scenario, self.testbed
 
 
 def read_newest(results: Path, reader: RecordReader | None = None) -> StoreContents:
-    """Read the newest run for every question: scenario, testbed and series of builds.
+    """Read the newest run for every question: scenario, definition, testbed, lines of builds.
 
     An older record of a question that has been read is left unread: nothing hangs on it, so it may
     even be damaged behind its head.
@@ -72,8 +82,9 @@ def read_newest(results: Path, reader: RecordReader | None = None) -> StoreConte
         except RecordError as error:
             broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
         else:
-            labels = tuple(build.label for build in run.builds)
-            question = question or _question(run.scenario.id, run.testbed.id, labels)
+            sides = [(build.label, line_of(build)) for build in run.builds]
+            scenario = run.scenario
+            question = question or _question(scenario.id, run.testbed.id, scenario.digest, sides)
             newest.setdefault(question, Stored(path, run))
     return StoreContents(tuple(reversed(newest.values())), tuple(reversed(broken)))
 
@@ -119,28 +130,43 @@ def paths_in_group(results: Path, group: str) -> tuple[Path, ...]:
 def _questions(
     database: Database, results: Path
 ) -> tuple[Mapping[str, Path], Mapping[str, _Question]]:
-    """Give where records lie, and what each asks, by their names, oldest first."""
+    """Give where records lie, and what each asks, by their names, oldest first.
+
+    What a definition asked that has ended is asked by its successor.
+    """
     listed = _register(database, results)
     wanted = (
-        select(RECORD.c.path, RUN.c.scenario, RUN.c.testbed, PAIR.c.baseline, PAIR.c.contender)
+        select(
+            RECORD.c.path, RUN.c.started_at, RUN.c.scenario, RUN.c.testbed, RUN.c.digest,
+            SIDE.c.build, SIDE.c.line,
+        )
         .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
-        .join(PAIR, PAIR.c.id == RUN.c.pair)
-    )
+        .join(SIDE, SIDE.c.record == RUN.c.record)
+        .order_by(SIDE.c.record, SIDE.c.side)
+    )  # fmt: skip
     with database.reading() as connection:
         rows = connection.execute(wanted).fetchall()
+    asked: dict[str, _Question] = {}
+    measured: defaultdict[tuple[str, str], list[tuple[str, datetime]]] = defaultdict(list)
+    for (name, started_at, scenario, testbed, digest), sides in groupby(rows, lambda row: row[:5]):
+        builds = [(label, line) for *_, label, line in sides]
+        asked[name] = _question(scenario, testbed, digest, builds)
+        measured[scenario, testbed].append((digest, started_at))
+    ended = {place: successors(runs) for place, runs in measured.items()}
     return (
         {name: one.path for name, one in listed.items()},
         {
-            name: _question(scenario, testbed, tuple(filter(None, labels)))
-            for name, scenario, testbed, *labels in rows
+            name: replace(one, digest=in_place_of(one.digest, ended[one.place]))
+            for name, one in asked.items()
         },
     )
 
 
-@lru_cache(maxsize=4096)  # a store asks the same again and again
-def _question(scenario: str, testbed: str, labels: tuple[str, ...]) -> _Question:
-    families = tuple(family_of(label) for label in labels)
-    return _Question(scenario, testbed, families, len(labels) > 1 and len(set(labels)) == 1)
+def _question(
+    scenario: str, testbed: str, digest: str, sides: Sequence[tuple[str, str]]
+) -> _Question:
+    labels, lines = zip(*sides, strict=True)
+    return _Question(scenario, testbed, digest, lines, len(labels) > len(set(labels)))
 
 
 def _alike(database: Database, results: Path, run: Run, labels: Collection[str]) -> Sequence[str]:
@@ -148,13 +174,12 @@ def _alike(database: Database, results: Path, run: Run, labels: Collection[str])
     wanted = (
         select(RECORD.c.path)
         .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
-        .join(PAIR, PAIR.c.id == RUN.c.pair)
         .where(
             RUN.c.scenario == run.scenario.id,
             RUN.c.digest == run.scenario.digest,
             RUN.c.testbed == run.testbed.id,
             RUN.c.run != run.id,
-            PAIR.c.baseline.in_(labels) | PAIR.c.contender.in_(labels),
+            RUN.c.record.in_(select(SIDE.c.record).where(SIDE.c.build.in_(labels))),
         )
         .order_by(RUN.c.started_at.desc(), RECORD.c.path.desc())
     )
@@ -201,7 +226,6 @@ def _heads(records: Sequence[tuple[str, Listed]]) -> Iterator[RecordRows]:
 
 
 def _rows(record: dict[str, object], head: Head) -> RecordRows:
-    first, last = head.builds[0].label, head.builds[-1].label
     run = {
         "run": head.id,
         "sides": len(head.builds),
@@ -210,6 +234,13 @@ def _rows(record: dict[str, object], head: Head) -> RecordRows:
         "digest": head.scenario.digest,
         "testbed": head.testbed.id,
         "started_at": head.started_at,
-        **dict.fromkeys(("role", "revision", "source", "sha256", "doubts", "trouble"), ""),
+        **dict.fromkeys(
+            ("settings", "machine", "role", "revision", "source", "sha256", "doubts", "trouble"), ""
+        ),
     }
-    return RecordRows(record, (first if len(head.builds) > 1 else "", last), run)
+    sides = (
+        {"side": side, "build": build.label, "line": line_of(build), "failures": 0}
+        | dict.fromkeys(("release", "accelerator", "fixes"), "")
+        for side, build in enumerate(head.builds)
+    )
+    return RecordRows(record, lines_in(head.builds), run, tuple(sides))

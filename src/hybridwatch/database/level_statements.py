@@ -7,21 +7,25 @@ from sqlalchemy import ColumnElement, Select, distinct, func, select
 from hybridwatch.database.frames import plain
 from hybridwatch.database.schema import LEVEL, RECORD, RUN, SERIES, SIDE
 
-CELL: Final = ("scenario", "version", "testbed", "metric", "statistic")
-"""What makes numbers a series: only these may be laid beside each other."""
+CELL: Final = ("scenario", "version", "digest", "testbed", "metric", "statistic")
+"""What makes numbers a series: only these may be compared."""
+HISTORY: Final = ("scenario", "testbed", "metric", "statistic")
+"""What is drawn in one chart: a series for each definition of the scenario."""
 
 
 def every_level(last: int, *which: ColumnElement[bool]) -> Select[Any]:
-    """Ask for levels, series by series, oldest run first."""
+    """Ask for levels, metric by metric, oldest run first."""
     return (
         select(
-            LEVEL.c.series,
             SERIES.c.metric,
             SERIES.c.statistic,
+            SERIES.c.version,
+            SERIES.c.digest,
             RUN.c.run,
             RECORD.c.path.label("record"),
             plain(LEVEL.c.started_at),
             SIDE.c.build,
+            SIDE.c.line,
             SIDE.c.release,
             LEVEL.c.side,
             SIDE.c.fixes,
@@ -35,7 +39,9 @@ def every_level(last: int, *which: ColumnElement[bool]) -> Select[Any]:
         .join(RUN, RUN.c.record == LEVEL.c.record)
         .join(SIDE, (SIDE.c.record == LEVEL.c.record) & (SIDE.c.side == LEVEL.c.side))
         .where(*which, LEVEL.c.record <= last)
-        .order_by(LEVEL.c.series, LEVEL.c.started_at, RECORD.c.path, LEVEL.c.side)
+        .order_by(
+            SERIES.c.metric, SERIES.c.statistic, LEVEL.c.started_at, RECORD.c.path, LEVEL.c.side
+        )
     )
 
 

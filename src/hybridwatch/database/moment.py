@@ -65,10 +65,10 @@ class StoreMoment:
         return hashlib.sha256(line.encode()).hexdigest()
 
     def points(
-        self, scenario: str, version: int, testbed: str, metric: str, statistic: str
+        self, scenario: str, version: int, digest: str, testbed: str, metric: str, statistic: str
     ) -> Sequence[Point]:
         """Give the levels of one series as plain rows, oldest first; none when there is none."""
-        cell = (scenario, int(version), testbed, metric, statistic)
+        cell = (scenario, int(version), digest, testbed, metric, statistic)
         given = {**dict(zip(CELL, cell, strict=True)), "last": self._last}
         return [point_of(row) for row in self._rows(POINTS, given)]
 

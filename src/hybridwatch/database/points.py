@@ -20,6 +20,7 @@ class Point(NamedTuple):
         record: Its path below the results folder.
         started_at: When the run began.
         build: Label of the side's build.
+        line: The line of builds that it belongs to.
         release: Which that is of.
         side: Index into the run's builds.
         value: Median of the trials, in base units.
@@ -30,6 +31,7 @@ class Point(NamedTuple):
     record: str
     started_at: datetime
     build: str
+    line: str
     release: str
     side: int
     value: float
@@ -43,6 +45,7 @@ POINTS: Final[Select[Any]] = (
         RECORD.c.path.label("record"),
         plain(LEVEL.c.started_at),
         SIDE.c.build,
+        SIDE.c.line,
         SIDE.c.release,
         LEVEL.c.side,
         LEVEL.c.median.label("value"),

@@ -1,9 +1,8 @@
 """The questions that screens ask, each answered by the database for what it is about."""
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +11,13 @@ from sqlalchemy import ColumnElement, Select, func, select
 
 from hybridwatch.analysis.alone import EXPECTED
 from hybridwatch.database.frames import Series, frame_of, lines_of, plain, with_group
-from hybridwatch.database.level_statements import CELL, counted_cells, every_level, last_medians
+from hybridwatch.database.level_statements import (
+    CELL,
+    HISTORY,
+    counted_cells,
+    every_level,
+    last_medians,
+)
 from hybridwatch.database.moment import StoreMoment
 from hybridwatch.database.schema import (
     LEVEL,
@@ -29,18 +34,20 @@ from hybridwatch.database.statements import (
     OWN,
     STANDING,
     every_verdict,
-    held_before,
     holds_since,
     is_latest,
     question_columns,
     tallied,
+    whatever_load,
 )
 
 _TIMES: Final = ("started_at", "committed_at")
-_OF_RUN: Final = tuple(c.name for c in RUN.c if c.name not in {"record", "pair", "digest", *_TIMES})
+_OF_RUN: Final = tuple(
+    c.name for c in RUN.c if c.name not in {"record", "pair", "settings", "machine", *_TIMES}
+)
 _OF_SIDE: Final = tuple(c.name for c in SIDE.c if c.name != "record")
 _MOST_SIDES: Final = 2
-_OF_POINT: Final = ("run", "record", "started_at", "build", "release", "side")
+_OF_POINT: Final = ("run", "record", "started_at", "build", "line", "release", "side")
 
 
 class Index(StoreMoment):
@@ -73,8 +80,9 @@ class Index(StoreMoment):
 
         Returns:
             ``record`` (path below the results folder), ``run``, ``side``, ``sides`` (1 or 2),
-            ``scenario``, ``version``, ``group`` (first part of the scenario's id), ``testbed``,
-            ``started_at``, ``committed_at`` (NaT unless ingested with it), ``build``, ``release``,
+            ``scenario``, ``version``, ``digest``, ``group`` (first part of the scenario's id),
+            ``testbed``, ``started_at``, ``committed_at`` (NaT unless ingested with it), ``build``
+            (label), ``line`` (that it belongs to), ``release``,
             ``accelerator``, ``fixes`` (JSON: state by fix), ``revision`` (of the harness),
             ``source`` (format it was ingested from, else empty), ``sha256`` (of the record; empty
             for one of the first schema), ``role`` (of two builds, what the
@@ -85,6 +93,19 @@ class Index(StoreMoment):
         if scenario is not None:
             runs = runs[runs["scenario"] == scenario].reset_index(drop=True)
         return runs.copy()
+
+    def machines(self) -> pd.DataFrame:
+        """Give what is recorded of the machine of each run, oldest first.
+
+        Returns:
+            ``testbed``, ``started_at`` and ``machine`` (JSON: each fact that is known by its name,
+            in words).
+        """
+        return self._frame(
+            select(RUN.c.testbed, plain(RUN.c.started_at), RUN.c.machine)
+            .where(RUN.c.machine != "", RUN.c.record <= self._last)
+            .order_by(RUN.c.started_at, RUN.c.record)
+        )
 
     def roles(self) -> Mapping[str, str]:
         """Say what each run of two builds is for (``Role``), by its record, oldest run first."""
@@ -150,16 +171,17 @@ class Index(StoreMoment):
             scenario: Of this one only.
             records: Of these only, by their paths.
             roles: Of runs that are for this only.
-            ever: Only of questions that had one of these verdicts in such runs.
+            ever: Only of questions that had one of these verdicts in such runs, whatever the
+                scenario's definition was.
             only: The columns that are wanted, of those below but ``group``.
 
         Returns:
-            ``record``, ``run``, ``scenario``, ``version``, ``group``, ``testbed``, ``started_at``,
-            ``baseline``, ``contender`` (labels), ``place`` (in the report), ``metric``,
-            ``statistic``, ``verdict``, ``effect``, ``low``, ``high`` (its interval),
-            ``p_adjusted``, ``p_holm``, ``old``, ``new`` (centers, base units), ``n_old``,
-            ``n_new``, ``gate`` (what a gate without a policy does: block, warn, watch), ``doubt``
-            (the first), ``doubts`` (how many). NaN where a report has nothing.
+            ``record``, ``run``, ``scenario``, ``version``, ``digest``, ``group``, ``testbed``,
+            ``started_at``, ``baseline``, ``contender`` (lines of builds), ``place`` (in the
+            report), ``metric``, ``statistic``, ``verdict``, ``effect``, ``low``, ``high`` (its
+            interval), ``p_adjusted``, ``p_holm``, ``old``, ``new`` (centers, base units),
+            ``n_old``, ``n_new``, ``gate`` (what a gate without a policy does: block, warn, watch),
+            ``doubt`` (the first), ``doubts`` (how many). NaN where a report has nothing.
         """
         wanted = every_verdict(self._last)
         if scenario is not None:
@@ -172,39 +194,21 @@ class Index(StoreMoment):
             had = select(VERDICT.c.question).where(VERDICT.c.verdict.in_(ever))
             if roles is not None:
                 had = had.join(RUN, RUN.c.record == VERDICT.c.record).where(RUN.c.role.in_(roles))
-            wanted = wanted.where(VERDICT.c.question.in_(had.where(VERDICT.c.record <= self._last)))
+            wanted = wanted.where(
+                VERDICT.c.question.in_(whatever_load(had.where(VERDICT.c.record <= self._last)))
+            )
         if only is None:
             return self._as_verdicts(wanted)
         return self._frame(wanted.with_only_columns(*(wanted.selected_columns[n] for n in only)))
 
     def latest_verdicts(self) -> pd.DataFrame:
-        """Give the newest answer to each question: scenario, both builds, testbed, metric.
+        """Give the newest answer to each question (``STANDING``).
 
         Returns:
             As ``verdicts``, oldest first, and ``stale``: whether a later run of the same scenario,
             builds and testbed has no verdict on it.
         """
         return self._latest.copy()
-
-    def changed_since(self, time: datetime) -> pd.DataFrame:
-        """Give the latest verdicts that say something else than before a moment.
-
-        Args:
-            time: Aware; runs that started then or later are news.
-
-        Returns:
-            As ``latest_verdicts``, and ``before``: the verdict that held then, empty for a
-            comparison that had none.
-        """
-        news = self._latest[self._latest["started_at"] >= pd.Timestamp(time)]
-        held = self._frame(
-            every_verdict(self._last)
-            .with_only_columns(*question_columns(), held_before(self._last, time).label("before"))
-            .where(VERDICT.c.started_at >= time, is_latest(self._last))
-            .order_by(None)
-        )
-        both = news.merge(held, on=list(STANDING), how="left").fillna({"before": ""})
-        return both[both["verdict"] != both["before"]].reset_index(drop=True)
 
     def turns(self) -> pd.DataFrame:
         """Give since when the newest answer to each question holds without another between.
@@ -225,23 +229,15 @@ class Index(StoreMoment):
         """Give every series there is: the columns of ``CELL``, ``runs`` and ``newest`` (start)."""
         return self._cells.copy()
 
-    def series(
-        self, scenario: str, version: int, testbed: str, metric: str, statistic: str
-    ) -> Series:
-        """Give one history, oldest first; without rows when there is none."""
-        # Frames have NumPy's own integers.
-        cell = scenario, int(version), testbed, metric, statistic
-        names = zip(CELL, cell, strict=True)
-        number = (
-            select(SERIES.c.id)
-            .where(*(SERIES.c[name] == value for name, value in names))
-            .scalar_subquery()
-        )
-        levels = _placed(self._frame(every_level(self._last, LEVEL.c.series == number)))
+    def series(self, scenario: str, testbed: str, metric: str, statistic: str) -> Series:
+        """Give one history, oldest first, whatever the scenario's definition was."""
+        cell = zip(HISTORY, (scenario, testbed, metric, statistic), strict=True)
+        numbers = select(SERIES.c.id).where(*(SERIES.c[name] == value for name, value in cell))
+        levels = _placed(self._frame(every_level(self._last, LEVEL.c.series.in_(numbers))))
         sizes = levels["n"].to_numpy(np.int64)
         values = self._frame(
             select(*(VALUE.c[name] for name in ("record", "side", "nth", "trial", "value")))
-            .where(VALUE.c.series == number, VALUE.c.record <= self._last)
+            .where(VALUE.c.series.in_(numbers), VALUE.c.record <= self._last)
             .order_by(VALUE.c.record, VALUE.c.side, VALUE.c.nth)
         )
         # Values lie by record, the answer is in order of time: each level's begin somewhere else.
@@ -260,32 +256,29 @@ class Index(StoreMoment):
         )
         return Series(points=points, levels=_shown(levels))
 
-    def levels(
-        self, scenario: str, version: int, testbed: str, *metric: str
-    ) -> Mapping[tuple[str, str], pd.DataFrame]:
-        """Give the levels of every series of a scenario on a testbed, asked for at once.
-
-        Args:
-            scenario: Id.
-            version: Of the scenario.
-            testbed: Id.
-            metric: A metric and its statistic, when no others are wanted.
+    def levels(self, scenario: str, testbed: str) -> Mapping[tuple[str, str], pd.DataFrame]:
+        """Give the levels of every metric of a scenario on a testbed, asked for at once.
 
         Returns:
             By metric and statistic, as ``Series.levels``.
         """
-        here = zip(CELL, (scenario, int(version), testbed, *metric), strict=False)
-        of_scenario = (SERIES.c[name] == value for name, value in here)
-        found = self._frame(every_level(self._last, *of_scenario))
-        series = found["series"].to_numpy(np.int64)
-        first = np.flatnonzero(np.diff(series, prepend=-1))
-        parts = [found.iloc[at:end] for at, end in pairwise([*first.tolist(), len(found)])]
+        here = (SERIES.c.scenario == scenario, SERIES.c.testbed == testbed)
+        found = self._frame(every_level(self._last, *here))
+        parts = found.groupby(["metric", "statistic"], sort=False)
         return {
-            (part["metric"].iloc[0], part["statistic"].iloc[0]): _shown(
-                _placed(part.reset_index(drop=True))
-            )
-            for part in parts
+            (str(metric), str(statistic)): _shown(_placed(part.reset_index(drop=True)))
+            for (metric, statistic), part in parts
         }
+
+    def settings(self, scenario: str) -> Mapping[str, Mapping[str, str]]:
+        """Give what each definition of a scenario asks for, by its digest, where that is kept."""
+        found = self._frame(
+            select(RUN.c.digest, RUN.c.settings)
+            .where(RUN.c.scenario == scenario, RUN.c.record <= self._last)
+            .distinct()
+        )
+        pairs = zip(found["digest"], map(json.loads, found["settings"]), strict=True)
+        return {digest: said for digest, said in pairs if said}
 
     def sparklines(self, n: int) -> pd.DataFrame:
         """Give the contender's last medians in each cell of the overview.
@@ -334,7 +327,16 @@ class Index(StoreMoment):
 
     def _as_verdicts(self, wanted: Select[Any]) -> pd.DataFrame:
         found = with_group(self._frame(wanted))
-        shared = ["record", "run", "scenario", "version", "group", "testbed", "started_at"]
+        shared = [
+            "record",
+            "run",
+            "scenario",
+            "version",
+            "digest",
+            "group",
+            "testbed",
+            "started_at",
+        ]
         return found[[*shared, "baseline", "contender", "place", "metric", "statistic", *OWN[1:]]]
 
     def _frame(self, wanted: Select[Any]) -> pd.DataFrame:
@@ -348,4 +350,4 @@ def _placed(levels: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shown(levels: pd.DataFrame) -> pd.DataFrame:
-    return levels[[*_OF_POINT, "fixes", "position", "value", "n"]]
+    return levels[[*_OF_POINT, "fixes", "position", "value", "n", "version", "digest"]]

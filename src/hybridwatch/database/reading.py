@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -16,12 +16,15 @@ from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.database.stamps import Listed, printable
 from hybridwatch.errors import HybridwatchError, RecordError
+from hybridwatch.record.identity import Testbed
+from hybridwatch.record.line import Named, line_of
 from hybridwatch.record.role import role_of
 from hybridwatch.record.run import Run
 from hybridwatch.store import read_run
 from hybridwatch.wording.report_json import comparison_to_json
 
 Row: TypeAlias = dict[str, Any]
+_GIB: Final = 1024**3
 _FAST: Final = 1
 """Of zlib: the usual level takes twice as long and makes it smaller by a tenth."""
 
@@ -50,7 +53,7 @@ class RecordRows:
 
     Attributes:
         record: Its path, its stamp from before it was read, and why it cannot be read.
-        builds: Labels of baseline and contender; a run of one build has an empty baseline.
+        lines: Of the builds, baseline and contender; a run of one build has an empty baseline.
         run: Of the run, empty where the record is broken.
         sides: Of each side.
         measured: Its numbers.
@@ -59,7 +62,7 @@ class RecordRows:
     """
 
     record: Row
-    builds: tuple[str, str] = ("", "")
+    lines: tuple[str, str] = ("", "")
     run: Row | None = None
     sides: tuple[Row, ...] = ()
     measured: tuple[Measured, ...] = ()
@@ -85,7 +88,7 @@ def read_rows(name: str, listed: Listed) -> RecordRows:
     doubts = "\n".join(machine_doubts(run)) if report else ""
     return RecordRows(
         record,
-        builds_of(run),
+        lines_in(run.builds),
         run_row(run) | {"trouble": trouble, "doubts": doubts},
         tuple(map(_of_side, sides)),
         tuple(measured for side in sides for measured in _measured(side)),
@@ -110,9 +113,9 @@ def unpacked(report: bytes) -> bytes:
     return zlib.decompress(report)
 
 
-def builds_of(run: Run) -> tuple[str, str]:
-    """Name the builds that a run compares; the baseline of a run of one build is empty."""
-    return run.builds[0].label if len(run.builds) > 1 else "", run.builds[-1].label
+def lines_in(builds: Sequence[Named]) -> tuple[str, str]:
+    """Name the lines that a run compares; the baseline of a run of one build is empty."""
+    return line_of(builds[0]) if len(builds) > 1 else "", line_of(builds[-1])
 
 
 def run_row(run: Run) -> Row:
@@ -124,7 +127,9 @@ def run_row(run: Run) -> Row:
         "scenario": scenario.id,
         "version": scenario.version,
         "digest": scenario.digest,
+        "settings": json.dumps(dict(scenario.settings), sort_keys=True),
         "testbed": run.testbed.id,
+        "machine": json.dumps(_machine(run.testbed), ensure_ascii=False),
         "started_at": run.started_at,
         "committed_at": source.committed_at if source else None,
         "role": role_of(*run.builds, known_bad=run.known_bad).value if len(run.builds) > 1 else "",
@@ -134,6 +139,21 @@ def run_row(run: Run) -> Row:
         "trouble": "",
         "doubts": "",
     }
+
+
+def _machine(testbed: Testbed) -> Mapping[str, str]:
+    """Say in words what is known of a machine; what a tool that was ingested left out is not."""
+    facts = {
+        "kernel": testbed.kernel,
+        "driver": testbed.driver or "",
+        "CUDA version": testbed.cuda or "",
+        "processor": testbed.cpu_model,
+        "number of cores": str(testbed.cores or ""),
+        "memory": f"{testbed.memory_bytes / _GIB:.0f} GiB" if testbed.memory_bytes else "",
+        "GPUs": ", ".join(testbed.gpus),
+        "power limit": ", ".join(f"{limit:g} W" for limit in testbed.gpu_power_limits_w),
+    }
+    return {name: value for name, value in facts.items() if value not in {"", "unknown"}}
 
 
 def _judged(run: Run) -> tuple[Report | None, str]:
@@ -149,6 +169,7 @@ def _of_side(side: OneSide) -> Row:
     return {
         "side": side.index,
         "build": build.label,
+        "line": line_of(build),
         "release": build.release,
         "accelerator": build.accelerator,
         "fixes": json.dumps(fixes, ensure_ascii=False),

@@ -30,7 +30,7 @@ from sqlalchemy import (
 
 from hybridwatch.database.column_types import Moment, Utc
 
-ROWS_VERSION: Final = 5
+ROWS_VERSION: Final = 7
 """Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns or
 other numbers of a trial. Every database then makes what is derived again."""
 
@@ -66,7 +66,7 @@ PAIR: Final = Table(
     Column("contender", Text, nullable=False),
     UniqueConstraint("baseline", "contender"),
 )
-"""Labels of the builds that a run compares; a run of one build has an empty baseline."""
+"""Lines of the builds that a run compares; a run of one build has an empty baseline."""
 
 RUN: Final = Table(
     "run",
@@ -77,7 +77,9 @@ RUN: Final = Table(
     Column("scenario", Text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("digest", Text, nullable=False),
+    Column("settings", Text, nullable=False),
     Column("testbed", Text, nullable=False),
+    Column("machine", Text, nullable=False),
     Column("started_at", Moment, nullable=False),
     Column("committed_at", Moment),
     Column("pair", Integer, nullable=False),
@@ -96,6 +98,7 @@ SIDE: Final = Table(
     Column("record", BigInteger, nullable=False),
     Column("side", SmallInteger, nullable=False),
     Column("build", Text, nullable=False),
+    Column("line", Text, nullable=False),
     Column("release", Text, nullable=False),
     Column("accelerator", Text, nullable=False),
     Column("fixes", Text, nullable=False),
@@ -110,10 +113,11 @@ SERIES: Final = Table(
     Column("id", Integer, primary_key=True),
     Column("scenario", Text, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("digest", Text, nullable=False),
     Column("testbed", Text, nullable=False),
     Column("metric", Text, nullable=False),
     Column("statistic", Text, nullable=False),
-    UniqueConstraint("scenario", "version", "testbed", "metric", "statistic"),
+    UniqueConstraint("scenario", "version", "digest", "testbed", "metric", "statistic"),
 )
 
 LEVEL: Final = Table(
@@ -150,11 +154,12 @@ QUESTION: Final = Table(
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("scenario", Text, nullable=False),
+    Column("digest", Text, nullable=False),
     Column("pair", Integer, nullable=False),
     Column("testbed", Text, nullable=False),
     Column("metric", Text, nullable=False),
     Column("statistic", Text, nullable=False),
-    UniqueConstraint("scenario", "pair", "testbed", "metric", "statistic"),
+    UniqueConstraint("scenario", "digest", "pair", "testbed", "metric", "statistic"),
 )
 
 VERDICT: Final = Table(

@@ -1,16 +1,15 @@
 """What is asked of verdicts, as SQL; ``last`` is the newest record that counts."""
 
 from collections.abc import Collection, Iterator
-from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, select
 
 from hybridwatch.analysis.alone import EXPECTED
 from hybridwatch.database.frames import plain
 from hybridwatch.database.schema import PAIR, QUESTION, RECORD, RUN, VERDICT
 
-STANDING: Final = ("scenario", "baseline", "contender", "testbed", "metric", "statistic")
+STANDING: Final = ("scenario", "digest", "baseline", "contender", "testbed", "metric", "statistic")
 """What makes two verdicts answers to one question."""
 OWN: Final = tuple(c.name for c in VERDICT.c if c.name not in {"record", "question", "started_at"})
 """What a verdict says itself."""
@@ -47,6 +46,14 @@ def every_verdict(last: int) -> Select[Any]:
     )
 
 
+def whatever_load(questions: Select[Any]) -> Select[Any]:
+    """Ask for questions with those that differ from them in the scenario's definition alone."""
+    other = QUESTION.alias("other")
+    names = ("scenario", "pair", "testbed", "metric", "statistic")
+    alike = and_(*(QUESTION.c[name] == other.c[name] for name in names))
+    return select(QUESTION.c.id).join(other, alike).where(other.c.id.in_(questions))
+
+
 def tallied(last: int, roles: Collection[str], special: Collection[str]) -> Select[Any]:
     """Ask how many comparisons of each run say what, those of special metrics apart as well."""
     return (
@@ -76,22 +83,6 @@ def is_latest(last: int) -> ColumnElement[bool]:
         .scalar_subquery()
     )
     return VERDICT.c.record == newest
-
-
-def held_before(last: int, time: datetime) -> ColumnElement[Any]:
-    """Give the verdict that held on the same question before a moment."""
-    earlier = VERDICT.alias("earlier")
-    return (
-        select(earlier.c.verdict)
-        .where(
-            earlier.c.question == VERDICT.c.question,
-            earlier.c.started_at < time,
-            earlier.c.record <= last,
-        )
-        .order_by(earlier.c.started_at.desc(), earlier.c.record.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
 
 
 def holds_since(last: int) -> ColumnElement[Any]:

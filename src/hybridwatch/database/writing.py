@@ -26,6 +26,8 @@ from hybridwatch.database.schema import (
 from hybridwatch.database.stamps import Stamp
 
 _STANDING: Final = select(RULES.c.digest)
+_OF_SERIES: Final = tuple(SERIES.c.keys()[1:-2])
+"""What a run gives to the name of each of its series; metric and statistic follow."""
 _AT_A_TIME: Final = 500
 """Parameters of one statement; databases have a limit."""
 
@@ -99,12 +101,12 @@ def add(connection: Connection, found: Sequence[RecordRows]) -> None:
     """Add records that are not there."""
     numbers = _numbers(connection, [rows.record for rows in found])
     runs = [(numbers[rows.record["path"]], rows, rows.run) for rows in found if rows.run]
-    pairs = _ids(connection, PAIR, [rows.builds for _, rows, _ in runs])
+    pairs = _ids(connection, PAIR, [rows.lines for _, rows, _ in runs])
     series = _ids(connection, SERIES, _named(runs, _series))
     questions = _ids(
         connection, QUESTION, _named(runs, lambda rows, run: _questions(rows, run, pairs))
     )
-    _insert(connection, RUN, [r | {"record": n, "pair": pairs[w.builds]} for n, w, r in runs])
+    _insert(connection, RUN, [r | {"record": n, "pair": pairs[w.lines]} for n, w, r in runs])
     _insert(connection, SIDE, [s | {"record": n} for n, w, _ in runs for s in w.sides])
     _insert(connection, LEVEL, [row for one in runs for row in _levels(*one, series, pairs)])
     _insert(connection, VALUE, sorted(_values(runs, series), key=lambda row: row["series"]))
@@ -148,16 +150,24 @@ def _ids(
 
 
 def _series(rows: RecordRows, run: Row) -> Iterable[tuple[Any, ...]]:
+    place = tuple(run[name] for name in _OF_SERIES)
     for one in rows.measured:
-        yield run["scenario"], run["version"], run["testbed"], one.metric, one.statistic
+        yield (*place, one.metric, one.statistic)
 
 
 def _questions(
     rows: RecordRows, run: Row, pairs: Mapping[tuple[Any, ...], int]
 ) -> Iterable[tuple[Any, ...]]:
     for row in rows.verdicts:
-        pair = pairs[rows.builds]
-        yield run["scenario"], pair, run["testbed"], row["metric"], row["statistic"]
+        pair = pairs[rows.lines]
+        yield (
+            run["scenario"],
+            run["digest"],
+            pair,
+            run["testbed"],
+            row["metric"],
+            row["statistic"],
+        )
 
 
 def _levels(
@@ -170,7 +180,7 @@ def _levels(
     for one, name in zip(rows.measured, _series(rows, run), strict=True):
         yield {
             "series": series[name],
-            "pair": pairs[rows.builds] if one.side == run["sides"] - 1 else 0,
+            "pair": pairs[rows.lines] if one.side == run["sides"] - 1 else 0,
             "started_at": run["started_at"],
             "record": number,
             "side": one.side,

@@ -9,7 +9,7 @@ import os.path
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -126,6 +126,7 @@ class BuildRequest:
             label's; a fix made of parts is named by these. Fixes not named stay as released.
         planted: Faults to put in.
         code: What the digest of the Python files must begin with; empty when any will do.
+        line: The line of builds that it is stated to belong to; ``None`` where nobody states one.
     """
 
     label: str
@@ -133,6 +134,7 @@ class BuildRequest:
     switches: Mapping[str, bool]
     planted: tuple[str, ...] = ()
     code: str = ""
+    line: str | None = None
 
     def label_of(self, code_digest: str | None, *, changed: bool) -> str:
         """Give the label under which an engine of this build is recorded.
@@ -160,6 +162,12 @@ class BuildRequest:
             return self.label
         name = re.split(r"[~+]", self.label, maxsplit=1)[0]
         return f"{name}{CODE_MARK}{code_digest[:CODE_DIGITS]}{self.label.removeprefix(name)}"
+
+
+def on_line(sides: Sequence[BuildRequest], line: str | None) -> tuple[BuildRequest, ...]:
+    """State the line of the contender, the last of some builds; of the others only as its own."""
+    name = sides[-1].spec.name
+    return tuple(replace(one, line=line) if one.spec.name == name else one for one in sides)
 
 
 def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:

@@ -1,7 +1,7 @@
 """One row for each trial, metric and statistic: CSV and Parquet.
 
-The columns ``series``, ``time`` and ``value`` are those that ``hybridwatch detect`` reads: rows of
-one run share its time and so are repeats.
+The columns ``series``, ``digest``, ``time`` and ``value`` are those that ``hybridwatch detect``
+reads: rows of one run share its time and so are repeats.
 """
 
 import csv
@@ -12,11 +12,12 @@ from typing import Any, Final
 from hybridwatch.errors import ExportError
 from hybridwatch.export.points import Point, points_of, time_of
 from hybridwatch.plain_text import csv_cell
+from hybridwatch.record.line import line_of
 from hybridwatch.record.run import Run
 
 COLUMNS: Final = (
     "series", "time", "value", "metric", "statistic", "unit", "better", "scenario", "testbed",
-    "build", "release", "run", "side", "trial", "ingested",
+    "build", "release", "run", "side", "trial", "ingested", "line", "digest",
 )  # fmt: skip
 
 
@@ -56,14 +57,22 @@ def to_parquet(runs: Iterable[Run]) -> bytes:
 def _rows(runs: Iterable[Run], *, at: bool = False) -> Iterator[dict[str, Any]]:
     for run in sorted(runs, key=lambda run: (time_of(run), run.id)):
         for point in points_of(run):
+            if _is_of_another_night(point):
+                continue
             for trial, value in point.values:
                 yield _row(point, trial, value) | ({"at": time_of(run)} if at else {})
+
+
+def _is_of_another_night(point: Point) -> bool:
+    """Whether it is a line's build of before, which tonight's was held against: no repeat of it."""
+    last = point.run.builds[-1]
+    return line_of(point.build) == line_of(last) and point.build.label != last.label
 
 
 def _row(point: Point, trial: int, value: float) -> dict[str, Any]:
     run, metric, statistic = point.run, point.subject.metric, point.subject.statistic
     return {
-        "series": " ".join([run.scenario.id, run.testbed.id, point.build.label, point.name]),
+        "series": " ".join([run.scenario.id, run.testbed.id, line_of(point.build), point.name]),
         "time": time_of(run).isoformat().replace("+00:00", "Z"),
         "value": value,
         "metric": metric.id,
@@ -78,4 +87,6 @@ def _row(point: Point, trial: int, value: float) -> dict[str, Any]:
         "side": point.side,
         "trial": trial,
         "ingested": run.source.format if run.source else "",
+        "line": line_of(point.build),
+        "digest": run.scenario.digest,
     }

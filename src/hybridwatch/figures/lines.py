@@ -1,6 +1,8 @@
 """Figures of lines: medians with their band, trials, change points, releases and fixes."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -25,6 +27,7 @@ _TICKS: Final = 60
 draw as all the rest."""
 _BAND: Final = 0.14
 _TRIAL: Final = 0.45
+_SHADE: Final = 0.1
 _BELOW: Final = 28
 """Room for one row of ticks; the legend asks for its own."""
 _MARGIN: Final = 0.04
@@ -53,7 +56,10 @@ def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) 
             *_trials(line, colour, metric, over_releases),
         ]
         medians = _medians(line, colour, metric, over_releases)
-        traces.append(medians if ticks else {**medians, "mode": "lines"})
+        # A run between two gaps has nothing to be joined to.
+        alone = any(piece.stop - piece.start == 1 for piece in _pieces(line, over_releases))
+        traces.append(medians if ticks or alone else {**medians, "mode": "lines"})
+        traces += _gaps(line, colour, metric, over_releases)
     for line in lines:
         traces += _changes(line, metric, over_releases)
     marks = [] if over_releases else marks_of(lines)
@@ -80,30 +86,76 @@ def _utc(frame: pd.DataFrame, unit: Literal["s", "m"]) -> npt.NDArray[np.str_]:
 
 
 def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
-    """One closed outline, so that it needs no second trace to be filled up to."""
-    x = _x(line.levels, over_releases)
+    """A closed outline for each stretch, so that it needs no second trace to be filled up to."""
+    every = _x(line.levels, over_releases)
     low, high = line.levels["low"].tolist(), line.levels["high"].tolist()
+    x: list[Any] = []
+    y: list[Any] = []
+    for piece in _pieces(line, over_releases):
+        x += [*every[piece], *every[piece][::-1], None]
+        y += [*high[piece], *low[piece][::-1], None]
     return {
         "type": "scatter",
-        "x": x + x[::-1],
-        "y": high + low[::-1],
+        "x": x[:-1],
+        "y": y[:-1],
         "fill": "toself",
         "fillcolor": faint(colour, _BAND),
         "line": {"width": 0},
         "mode": "lines",
         "hoverinfo": "skip",
         "showlegend": False,
-        "legendgroup": line.name,
+        "legendgroup": line.title,
+    }
+
+
+def _pieces(line: Line, over_releases: bool) -> list[slice]:
+    """Stretches that are joined: along releases all, in time those without a gap."""
+    return [slice(0, len(line.levels))] if over_releases else line.pieces
+
+
+def _parted(values: Sequence[Any], line: Line, over_releases: bool) -> list[Any]:
+    """Values with nothing between stretches, so that no line crosses a gap."""
+    pieces = _pieces(line, over_releases)
+    return [each for piece in pieces for each in (*values[piece], None)][:-1]
+
+
+def _gaps(line: Line, colour: str, metric: Metric, over_releases: bool) -> Iterator[dict[str, Any]]:
+    """Mark where runs are missing, at the height of the median before."""
+    pairs = list(pairwise(_pieces(line, over_releases)))
+    if not pairs:
+        return
+    before = line.levels.iloc[[old.stop - 1 for old, _ in pairs]]
+    after = line.levels.iloc[[new.start for _, new in pairs]]
+    middle = before["started_at"].to_numpy() + (
+        (after["started_at"].to_numpy() - before["started_at"].to_numpy()) / 2
+    )
+    yield {
+        "type": "scatter",
+        "x": _x(before.assign(started_at=pd.to_datetime(middle, utc=True)), over_releases),
+        "y": before["value"].tolist(),
+        "mode": "markers",
+        "marker": {"symbol": "x-thin", "size": 8, "line": {"color": colour, "width": 1.5}},
+        "text": [
+            f"{old} to {new}" for old, new in zip(_moments(before), _moments(after), strict=True)
+        ],
+        "customdata": [(run,) for run in before["run"]],
+        "hovertemplate": f"<b>no {metric.id}</b>, %{{text}}<extra></extra>",
+        "name": escaped(line.title),
+        "showlegend": False,
+        "legendgroup": line.title,
     }
 
 
 def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> dict[str, Any]:
     levels = line.levels
-    texts = zip(levels["build"], levels["n"], _bounds(levels, metric), strict=True)
+    sides = zip(levels["build"], levels["n"], _bounds(levels, metric), strict=True)
+    texts = [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in sides]
+    runs = list(zip(_moments(levels), levels["run"], strict=True))
+    parted = partial(_parted, line=line, over_releases=over_releases)
     return {
         "type": "scatter",
-        "x": _x(levels, over_releases),
-        "y": levels["value"].tolist(),
+        "x": parted(_x(levels, over_releases)),
+        "y": parted(levels["value"].tolist()),
         "mode": "lines+markers",
         "line": {"color": colour, "width": 1.8},
         "marker": {
@@ -112,10 +164,10 @@ def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> di
             "opacity": 1,
             "line": {"color": colour, "width": 2},
         },
-        "name": escaped(line.name),
-        "legendgroup": line.name,
-        "text": [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in texts],
-        "customdata": list(zip(_moments(levels), levels["run"], strict=True)),
+        "name": escaped(line.title),
+        "legendgroup": line.title,
+        "text": parted(texts),
+        "customdata": parted(runs),
         "hovertemplate": (
             f"<b>{HOVERS[metric.unit]}</b> %{{text}}<br>%{{customdata[0]}}<extra></extra>"
         ),
@@ -144,8 +196,8 @@ def _trials(
             "y": points["value"].tolist(),
             "mode": "markers",
             "marker": {"symbol": SYMBOLS[side], "size": 5, "color": faint(colour, _TRIAL)},
-            "name": escaped(line.name),
-            "legendgroup": line.name,
+            "name": escaped(line.title),
+            "legendgroup": line.title,
             "showlegend": False,
             "meta": escaped(testbed),
             "text": [_hover(*each, role) for each in texts],
@@ -188,14 +240,34 @@ def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[s
             "line": {"color": colours, "width": 2},
         },
         "text": [
-            f"{point.state.value}: {change_of(point, line, metric)}<br>{escaped(line.name)}"
+            f"{point.state.value}: {change_of(point, line, metric)}<br>{escaped(line.title)}"
             for point in found
         ],
         "customdata": [(run,) for run in at["run"]],
         "hovertemplate": "<b>change point</b>, %{text}<extra></extra>",
         "showlegend": False,
-        "legendgroup": line.name,
+        "legendgroup": line.title,
     }
+
+
+def _places(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[str, Any]]:
+    """Shade from the last run before a change may have been to the first behind it, and drifts."""
+    x, history = _x(line.levels, over_releases), line.history
+    spans = [(point.first - 1, point.last, point.effect) for point in history.points]
+    spans += [(max(drift.index - 1, 0), drift.end, drift.effect) for drift in history.drifts]
+    for start, end, effect in spans:
+        colour = _WORSE if metric.better.is_worse(effect) else _BETTER
+        yield {
+            "type": "rect",
+            "x0": x[start],
+            "x1": x[end],
+            "y0": 0,
+            "y1": 1,
+            "yref": "paper",
+            "fillcolor": faint(colour, _SHADE),
+            "line": {"width": 0},
+            "layer": "below",
+        }
 
 
 def _symbol(point: ChangePoint) -> str:
@@ -224,6 +296,7 @@ def _layout(
         "hovermode": "closest",
         "clickmode": "event+select",
         "dragmode": "pan",
+        "shapes": [shape for line in lines for shape in _places(line, metric, over_releases)],
         "annotations": list(labels(marks, *_edges(lines))) if marks else [],
         "xaxis": _axis(lines, over_releases),
         "yaxis": upright_axis(metric, _values(lines)),

@@ -10,6 +10,7 @@ from hybridwatch.figures.base import escaped
 
 MARK: Final = "#D9480F"
 """3:1 on white and on near-black."""
+_MACHINE: Final = "#7A7F87"
 _SHADE: Final = "rgba(217,72,15,0.12)"
 _ROOM: Final = 0.04
 _SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
@@ -25,6 +26,36 @@ def mark_moment(figure: go.Figure, moment: datetime) -> None:
     """Draw an upright line at a moment; the axis is widened to it, where it ends before."""
     _widen(figure, moment)
     mark_place(figure, _written(moment))
+
+
+def mark_machine(figure: go.Figure, moment: datetime, text: str, *, is_strong: bool) -> bool:
+    """Mark where the machine changed, with a text to be pointed at; gives whether it lies inside.
+
+    Args:
+        figure: Over time.
+        moment: When the first run after the change began.
+        text: What changed.
+        is_strong: Whether something moved; else there is a small mark at the foot alone.
+    """
+    axis: Any = figure.layout.xaxis
+    first, last = map(pd.Timestamp, axis.range)
+    if not first <= pd.Timestamp(moment.astimezone(UTC)).tz_localize(None) <= last:
+        return False
+    if is_strong:
+        rule = {"color": _MACHINE, "width": 1.5, "dash": "dash"}
+        x = _written(moment)
+        figure.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=rule)
+    figure.add_annotation(
+        x=_written(moment),
+        y=0,
+        yref="paper",
+        yanchor="bottom",
+        text="the machine changed" if is_strong else "\N{WHITE DIAMOND}",
+        hovertext=escaped(text),
+        showarrow=False,
+        font={"size": 11, "color": _MACHINE},
+    )
+    return True
 
 
 def mark_gap(figure: go.Figure, since: datetime, until: datetime, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Rules in a figure where a build's release or fixes changed, named as far as there is room."""
+"""Rules in a figure where an engine or a scenario's definition changed, named if there is room."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Final
 import pandas as pd
 
 from hybridwatch.figures.base import escaped
-from hybridwatch.history.lines import Line
+from hybridwatch.history.lines import Break, Line
 
 _NARROWEST: Final = 280
 """Pixels between the upright edges of a figure on a phone; a figure does not know its width."""
@@ -32,11 +32,11 @@ AXIS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment at which the engine of some line changed.
+    """A moment at which the engine of some line changed, or what it was asked.
 
     Attributes:
         at: When the first run of the new engine began.
-        label: The new release, or that fixes changed.
+        label: The new release, that fixes changed, or that a series begins.
         text: All that changed, a line for each build's change.
         run: The id of that run.
     """
@@ -48,14 +48,23 @@ class Mark:
 
 
 def marks_of(lines: Sequence[Line]) -> list[Mark]:
-    """List the moments at which the release or fixes of some line changed, oldest first."""
+    """List the moments at which a line got another engine or began anew, oldest first."""
     found: dict[pd.Timestamp, list[tuple[str, str, str]]] = {}
     for line in lines:
         started, runs = line.levels["started_at"], line.levels["run"]
         for step in line.steps:
+            if not (step.release or step.fixes):
+                continue  # another night's code of one release: every night has one
             change = (short(step.release) or "fixes", step.text, str(runs.iloc[step.at]))
             found.setdefault(started.iloc[step.at], []).append(change)
+        for one in line.breaks:
+            found.setdefault(one.at, []).append(("new series", break_text(one), one.run))
     return [_mark(at, found[at]) for at in sorted(found)]
+
+
+def break_text(found: Break) -> str:
+    """Say why a series ended."""
+    return f"new series: {found.reason}"
 
 
 def _mark(at: pd.Timestamp, changes: Sequence[tuple[str, str, str]]) -> Mark:

@@ -4,6 +4,7 @@ Each answer is a job like any other, on the host that keeps the series. So a sea
 that brought a change goes on from night to night, half of what is left each time.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ from sqlalchemy import func, or_, select
 from hybridwatch.database.schema import JOB
 from hybridwatch.fleet.job import Job, Purpose, State, job_of, key_of
 from hybridwatch.fleet.ledger import Ledger
+from hybridwatch.record.line import LONGEST_LINE
 from hybridwatch.store.layout import run_id_of
 from hybridwatch.triage import Alert, Status
 
@@ -105,8 +107,11 @@ def _next(
 
 
 def _again(job: Job, builds: tuple[str, ...], night: str, now: datetime) -> Job:
+    # A build from before is no news of the line that it once was the newest of.
+    line = job.wish.line if builds == job.builds else _own_line(builds[-1])
     return replace(
         job,
+        wish=replace(job.wish, line=line),
         key=key_of(job.scenario, builds, job.testbed, night),
         night=night,
         purpose=Purpose.CONFIRM,
@@ -114,3 +119,9 @@ def _again(job: Job, builds: tuple[str, ...], night: str, now: datetime) -> Job:
         planned_at=now,
         until=now + (job.until - job.planned_at),
     )
+
+
+def _own_line(label: str) -> str:
+    """Make a line of a label: switches keep one apart by themselves."""
+    name = re.split(r"[~+]", label, maxsplit=1)[0]
+    return re.sub(r"[^A-Za-z0-9._+-]", "-", name)[:LONGEST_LINE]

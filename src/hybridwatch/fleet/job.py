@@ -107,6 +107,7 @@ class Wish:
         commits: Builds that the host makes of its clone: by name, the commit.
         clone: Folder of that clone.
         base: The build over which it lays them.
+        line: The line of builds of the last one; empty where nobody states it.
     """
 
     minutes: float
@@ -117,6 +118,7 @@ class Wish:
     commits: Mapping[str, str] = field(default_factory=dict)
     clone: str = ""
     base: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.fitting import misfit
 from hybridwatch.errors import BuildError, FleetError, ScenarioError
 from hybridwatch.fleet.job import Job, Purpose, Testbed, Wish, key_of
+from hybridwatch.record.line import checked_line
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.part import Part, refuse
@@ -61,10 +62,11 @@ class _Measure(Part):
     minutes: _Minutes = 60.0
     trials: Annotated[int, Field(ge=7, le=1000)] | None = None
     stand_in: bool = False
+    line: Annotated[str, AfterValidator(checked_line)] | None = None
 
     @property
     def wish(self) -> Wish:
-        return Wish(self.minutes, self.stand_in, self.trials)
+        return Wish(self.minutes, self.stand_in, self.trials, line=self.line or "")
 
 
 class Confirm(Part):

@@ -41,6 +41,8 @@ def measurement_of(job: Job, host: str, machine: str) -> Measurement:
         words += ["--build", label]
     if job.wish.trials is not None:
         words += ["--trials", str(job.wish.trials)]
+    if job.wish.line:
+        words += ["--line", job.wish.line]
     if job.wish.phases:
         words += ["--phases", ",".join(job.wish.phases)]
     return Measurement(

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Final
 
+from hybridwatch.analysis.culprit import CommitRange
 from hybridwatch.bisect.answer_file import Culprit, SearchAnswer, Suspect
 from hybridwatch.bisect.question import Wanted
 from hybridwatch.report.escape import as_code, as_item, escape, fenced
 
 _NAMED: Final = 10
+_DIGITS: Final = 10
+"""Of a commit."""
 _WORDS: Final = {Wanted.REGRESSION: "worse", Wanted.FIX: "better"}
 
 
@@ -40,6 +43,9 @@ def suspicion_text(found: SearchAnswer, suspect: Suspect) -> str:
 
 def _facts(found: SearchAnswer, answer: Culprit) -> Iterator[str]:
     yield f"- before: {_end(answer.good)}"
+    if all(Suspect(name=end).is_commit for end in (answer.good, answer.bad)):
+        commits = CommitRange(answer.good[:_DIGITS], answer.bad[:_DIGITS], len(answer.suspects))
+        yield f"- commits that were left: {as_code(commits.text)}{commits.size}"
     if answer.certainty is not None:
         yield f"- how sure: {answer.certainty:.1%}, by all sessions of the search"
     if (sure := found.confirmation) is not None:
@@ -65,7 +71,7 @@ def _end(name: str) -> str:
 
 
 def _name(suspect: Suspect) -> str:
-    name = suspect.name[:10] if suspect.is_commit else suspect.name
+    name = suspect.name[:_DIGITS] if suspect.is_commit else suspect.name
     return f"{as_code(name)} {escape(suspect.title, 100)}".rstrip()
 
 

@@ -17,7 +17,17 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, Known, controls_among, known_in
 from hybridwatch.history.judged import judged_from
 from hybridwatch.record.role import Role
-from hybridwatch.triage import CONTROL, Alert, Judged, Question, Story, answered, stories_of
+from hybridwatch.triage import (
+    CONTROL,
+    Alert,
+    AlertGroup,
+    Judged,
+    Question,
+    Story,
+    answered,
+    group_alerts,
+    stories_of,
+)
 
 _VERDICTS: Final[Mapping[Sight | None, Verdict]] = {
     Sight.MISSED: Verdict.FAILED,
@@ -60,6 +70,21 @@ def find_alerts(
     return answered(find_stories(index, checkout).everything, decided, now)
 
 
+def find_groups(
+    results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
+) -> tuple[AlertGroup, ...]:
+    """Derive every alert as ``find_alerts`` does, those of one cause together."""
+    return group_alerts(find_alerts(results, index, checkout, now, triage), _builds(index))
+
+
+@lru_cache(maxsize=1)  # what an index says never changes
+def _builds(index: Index) -> Mapping[str, str]:
+    """What each run's contender was: a label may be the same for many commits."""
+    runs = index.runs()
+    last = runs[runs["side"] == runs["sides"] - 1]
+    return dict(zip(last["run"], last["build"] + " " + last["release"], strict=True))
+
+
 def find_stories(index: Index, checkout: Checkout) -> Stories:
     """Tell what the verdicts of a store say, whatever people decided."""
     return _stories(index, checkout.policy, known_in(checkout.scenarios))
@@ -85,5 +110,5 @@ def judged_controls(controls: Sequence[ControlRun]) -> Iterator[Judged]:
     for control in controls:
         verdict = _VERDICTS.get(control.sight)
         if control.role is Role.KNOWN_BAD and verdict is not None:
-            question = Question(control.scenario, CONTROL, "", *control.builds, control.testbed)
+            question = Question(control.scenario, CONTROL, "", *control.lines, control.testbed)
             yield Judged(question, verdict, None, control.run, control.started_at)

@@ -53,6 +53,7 @@ class _Side(NamedTuple):
     testbed: str
     started_at: pd.Timestamp
     role: str
+    line: str
     build: str
     release: str
     fixes: str
@@ -90,6 +91,7 @@ class ControlRun:
         scenario: Id.
         testbed: Id.
         builds: Labels, baseline first.
+        lines: The lines that they belong to.
         started_at: UTC.
         role: Known-bad or A/A.
         lost: The fixes that the contender lacks on purpose.
@@ -103,6 +105,7 @@ class ControlRun:
     scenario: str
     testbed: str
     builds: tuple[str, str]
+    lines: tuple[str, str]
     started_at: datetime
     role: Role
     lost: tuple[str, ...]
@@ -205,6 +208,7 @@ def _control(
         scenario=old.scenario,
         testbed=old.testbed,
         builds=(old.build, new.build),
+        lines=(old.line, new.line),
         started_at=old.started_at.to_pydatetime(),
         role=role,
         lost=lost,

@@ -4,13 +4,20 @@ import math
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.sight import kind_of
+from hybridwatch.analysis.start_luck import Sessions, lasting_reds
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
 from hybridwatch.history.controls import ON_PURPOSE
+from hybridwatch.history.definitions import ended_definitions
+from hybridwatch.metric import metric_of
+from hybridwatch.record.line import compares_releases
 from hybridwatch.record.role import Role
 from hybridwatch.triage import Judged, Question
 
@@ -18,22 +25,62 @@ _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
 _NEWS: Final = ["", *(role.value for role in Role if role not in ON_PURPOSE)]
 """Runs of one build have no role."""
 _TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
+_SIZES: Final = ["low", "high", "old"]
+_ALIKE: Final = ["testbed", "metric", "statistic"]
+"""What starts of an engine are expected to sway alike, whatever the scenario."""
+_TO_ERROR: Final = 2 * 1.96
+"""Width of a 95 % interval in standard errors."""
 
 
 def judged_from(index: Index) -> list[Judged]:
     """Give every verdict on every question that ever had bad news, oldest first.
 
-    Known-bad controls (``record.role``) are left out: they are bad on purpose.
+    Known-bad controls (``record.role``) are left out: they are bad on purpose. What was asked of a
+    definition that has ended is answered by the one that goes on in its place.
 
     Args:
         index: A whole store; other questions than these never had an alert.
     """
-    answers = index.verdicts(roles=_NEWS, ever=_BAD, only=_TOLD)
+    answers = index.verdicts(roles=_NEWS, ever=_BAD, only=[*_TOLD, *_SIZES])
+    ended = ended_definitions(index)
+    places = zip(answers["scenario"], answers["testbed"], answers["digest"], strict=True)
+    answers["digest"] = [ended.get(place, place[-1]) for place in places]
     # Column by column: row by row takes a second in a large store.
     *parts, verdicts, effects, runs, moments, gates = (answers[name].tolist() for name in _TOLD)
     questions = (_question(*values) for values in zip(*parts, strict=True))
-    rows = zip(questions, verdicts, effects, runs, moments, gates, strict=True)
+    lasting = _lasting(answers).tolist()
+    rows = zip(questions, verdicts, effects, runs, moments, gates, lasting, strict=True)
     return [_judged(*row) for row in rows]
+
+
+def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Say of each verdict whether it is more than what starts of an engine differ by."""
+    lasts = np.ones(len(answers), dtype=np.bool_)
+    for (_, name, _), alike in answers.reset_index(drop=True).groupby(_ALIKE, sort=False):
+        kind = kind_of(name)
+        is_red = (alike["verdict"] == Verdict.REGRESSION.value).any()
+        if kind is None or not kind.has_noise or not is_red:
+            continue
+        measured = alike[(alike[["effect", "low", "high"]] > -1).all(axis=1) & (alike["old"] > 0)]
+        found = [own for _, own in measured.groupby(list(STANDING), sort=False)]
+        sessions = [_sessions(own, str(name)) for own in found]
+        for rows, own in zip(found, sessions, strict=True):
+            if compares_releases(rows["baseline"].iloc[0], rows["contender"].iloc[0]):
+                continue  # measured once, and a finding for good: nobody is called for it
+            lasts[rows.index[own.reds]] = lasting_reds(own, sessions)[own.reds]
+    return lasts
+
+
+def _sessions(rows: pd.DataFrame, name: str) -> Sessions:
+    way = 1.0 if metric_of(name).better.is_worse(1.0) else -1.0
+    effects, low, high = (np.log1p(rows[part].to_numpy()) for part in ("effect", "low", "high"))
+    return Sessions(
+        moments=np.asarray(rows["started_at"].astype("int64"), dtype=np.int64),
+        effects=way * effects,
+        errors=(high - low) / _TO_ERROR,
+        baselines=way * np.log(rows["old"].to_numpy()),
+        reds=(rows["verdict"] == Verdict.REGRESSION.value).to_numpy(),
+    )
 
 
 @lru_cache(maxsize=2**14)  # each was asked in many runs
@@ -42,7 +89,13 @@ def _question(*parts: str) -> Question:
 
 
 def _judged(
-    question: Question, value: str, effect: float, run: str, moment: pd.Timestamp, gate: str
+    question: Question,
+    value: str,
+    effect: float,
+    run: str,
+    moment: pd.Timestamp,
+    gate: str,
+    lasts: bool,
 ) -> Judged:
     verdict = Verdict(value)
     return Judged(
@@ -53,4 +106,5 @@ def _judged(
         started_at=moment.to_pydatetime(),
         # The index asks a gate without a policy: it warns only of what Holm's control doubts.
         sure=not (verdict is Verdict.REGRESSION and gate == Action.WARN.value),
+        lasts=lasts,
     )

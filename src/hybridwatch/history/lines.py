@@ -1,11 +1,16 @@
-"""Lines of a history: one metric over runs, a line for each build, with what changed where."""
+"""Lines of a history: one metric over runs, a line for each line of builds, with what changed.
+
+Each definition of the scenario (its digest) makes lines of its own: nothing is compared across.
+"""
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from itertools import pairwise, product
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +18,20 @@ import pandas as pd
 from packaging.version import InvalidVersion, Version
 from scipy import special
 
-from hybridwatch.analysis.change_point import ChangePoint, History, examine
+from hybridwatch.analysis.change_point import (
+    ChangePoint,
+    History,
+    describe_drifts,
+    examine,
+    two_levels,
+)
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
+from hybridwatch.analysis.succession import change_text, successors
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series
 from hybridwatch.errors import HistoryError
 from hybridwatch.metric import Kind, Metric
+from hybridwatch.wording import numbers
 
 MOST_POINTS: Final = 120
 """Trials that a chart draws before it leaves some out: more hide each other, and drawing them is
@@ -26,28 +39,54 @@ most of what a browser does for a chart."""
 _FEWEST: Final = 2
 """Trials that say anything about a side: its lowest and its highest."""
 
+_LAST_NIGHT: Final = np.timedelta64(36, "h")
+_MISSED: Final = 1.5
+"""Usual times between runs from which on one is missing, if it is more than a night."""
+_LONG: Final = np.timedelta64(8, "D")
+"""Runs further apart are never joined."""
+
 _TAIL: Final = 0.025
 _NUMBER: Final = re.compile(r"\d+")
 _ANY_RELEASE: Final = "*"
+_NAMED: Final = 3
+"""Settings by which a definition is named."""
+_SHORT: Final = 8
+
+Settings: TypeAlias = Mapping[str, Mapping[str, str]]
+"""What definitions of a scenario ask for, by their digests, where that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One build's history of one metric.
+    """One history of one metric.
 
     Attributes:
-        name: The build's label; over releases, the label with ``*`` for the release.
+        name: The line of builds; over releases, with ``*`` for the release.
+        load: What sets the scenario's definition apart from others that are drawn; else empty.
         levels: A row for each side of each run, in order: as ``Series.levels``, and ``low``,
             ``high`` (where the median lies) and ``place`` (along the axis).
         points: The trials to be drawn, as ``Series.points``, and ``place``, ``median``, ``low``,
             ``high`` and ``n`` of their side.
         history: What was found in the medians.
+        breaks: Where it goes on from lines of a definition that has ended.
     """
 
     name: str
+    load: str
     levels: pd.DataFrame
     points: pd.DataFrame
     history: History
+    breaks: tuple["Break", ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Of the scenario's definition."""
+        return str(self.levels["digest"].iloc[0])
+
+    @property
+    def title(self) -> str:
+        """Its name among all that are drawn."""
+        return f"{self.name} ({self.load})" if self.load else self.name
 
     @property
     def is_long_enough(self) -> bool:
@@ -55,9 +94,35 @@ class Line:
         return len(self.levels) >= ENOUGH_POINTS or bool(self.history.points)
 
     @property
+    def pieces(self) -> list[slice]:
+        """Stretches of runs in time between which none is missing: what a line may join."""
+        moments = self.levels["started_at"].dt.tz_localize(None).to_numpy("datetime64[s]")
+        waits = np.diff(moments)
+        if not waits.size:
+            return [slice(0, len(moments))]
+        usual = max(_LAST_NIGHT, np.median(waits) * _MISSED)
+        edges = np.flatnonzero((waits > usual) | (waits > _LONG)) + 1
+        return [slice(a, b) for a, b in pairwise((0, *edges.tolist(), len(moments)))]
+
+    @property
     def steps(self) -> "Iterator[Step]":
         """What changed from one run to the next, oldest first."""
         return _steps(self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Where a changed definition of the scenario ended one series and began another.
+
+    Attributes:
+        at: Start of the first run of the new definition.
+        run: Its id.
+        reason: What changed.
+    """
+
+    at: pd.Timestamp
+    run: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +132,31 @@ class Step:
     Attributes:
         at: Which of the levels.
         release: The new one; empty when it is the same.
+        build: The label of a new build of the same release; else empty.
         fixes: What became of fixes, in words.
     """
 
     at: int
     release: str
+    build: str
     fixes: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """Both in one line."""
+        """All in one line."""
         release = f"release {self.release}" if self.release else ""
-        return ", ".join(filter(None, (release, *self.fixes)))
+        build = f"build {self.build}" if self.build else ""
+        return ", ".join(filter(None, (release, build, *self.fixes)))
 
 
 def lines_of(
-    series: Series, metric: Metric, *, newest: int, over_releases: bool, builds: Sequence[str] = ()
+    series: Series,
+    metric: Metric,
+    *,
+    newest: int,
+    over_releases: bool,
+    builds: Sequence[str] = (),
+    settings: Settings = MappingProxyType({}),
 ) -> list[Line]:
     """Lay out a series as lines.
 
@@ -92,45 +166,55 @@ def lines_of(
         newest: Runs of each line that are shown and examined, the last.
         over_releases: Whether builds that differ only in their release make one line, ordered by
             release and then by time; else a line is a build over time.
-        builds: Which lines, by name; none for all.
+        builds: Which lines of builds, by name; none for all.
+        settings: What definitions of the scenario ask for, by their digests.
 
     Returns:
-        In the order of ``builds``, else the last measured first.
+        In the order of ``builds``, else the last measured first; of each definition the last first.
     """
-    levels, points = _banded(series)
+    levels, points = _banded(_of_tonight(series))
     names = names_of(levels, over_releases=over_releases)
     wanted = builds or tuple(dict.fromkeys(reversed(names.tolist())))
     places = _places(levels, over_releases=over_releases)
-    chosen = []
-    for name in wanted:
-        rows = np.flatnonzero(names == name)
+    digests = levels["digest"].to_numpy()
+    chosen: list[tuple[str, npt.NDArray[np.int64]]] = []
+    for name, digest in product(wanted, dict.fromkeys(reversed(digests.tolist()))):
+        rows = np.flatnonzero((names == name) & (digests == digest))
         order = rows[np.lexsort((rows, places[rows]))][-newest:]
         if len(order):
             chosen.append((name, order))
     shown = [order for _, order in chosen]
     drawn = points[_drawn(levels, points, np.concatenate(shown))] if shown else points
     placed = levels.assign(place=places)
-    return [_line(name, order, placed, drawn, metric) for name, order in chosen]
+    count = levels["n"].to_numpy(np.int64)
+    trials = np.split(points["value"].to_numpy(), np.cumsum(count)[:-1])
+    lines = [
+        _line(name, order, placed, drawn, metric, [trials[at] for at in order])
+        for name, order in chosen
+    ]
+    return _told_apart(lines, levels, settings) if len(np.unique(digests)) > 1 else lines
 
 
 def medians_of(
     levels: pd.DataFrame, metric: Metric, name: str, newest: int, over_releases: bool
 ) -> Iterator[Line]:
-    """Give one line of a series' levels, without trials and bands, if there is such a line.
+    """Give the newest line of a name, without trials and bands, if there is such a line.
 
     The other arguments are those of ``lines_of``.
     """
+    levels = levels[_is_of_tonight(levels)]
     levels = levels[names_of(levels, over_releases=over_releases) == name]
     if levels.empty:
         return
+    levels = levels[levels["digest"] == levels["digest"].iloc[-1]]
     order = np.argsort(_places(levels, over_releases=over_releases), kind="stable")[-newest:]
     ordered = levels.iloc[order]
-    yield Line(name, ordered, pd.DataFrame(), _examined(ordered["value"], metric.kind))
+    yield Line(name, "", ordered, pd.DataFrame(), _examined(ordered["value"], metric.kind))
 
 
 def names_of(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.object_]:
-    """Name the line that each level or run belongs to; needs ``build`` and ``release``."""
-    builds = levels["build"].astype(object).to_numpy()
+    """Name the line that each level or run belongs to; needs ``line`` and ``release``."""
+    builds = levels["line"].astype(object).to_numpy()
     if not over_releases:
         return builds
     pairs = zip(builds, levels["release"], strict=True)
@@ -145,6 +229,18 @@ def releases_in_order(releases: Sequence[str]) -> list[str]:
 def verdict_of(point: ChangePoint, metric: Metric) -> Verdict:
     """Whose colour a confirmed change has."""
     return Verdict.REGRESSION if metric.better.is_worse(point.effect) else Verdict.IMPROVEMENT
+
+
+def _of_tonight(series: Series) -> Series:
+    kept = _is_of_tonight(series.levels)
+    points = series.points[np.repeat(kept, series.levels["n"])]
+    return Series(points.reset_index(drop=True), series.levels[kept].reset_index(drop=True))
+
+
+def _is_of_tonight(levels: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Leave out the last night's build where tonight's of the same line is held against it."""
+    both, same = (levels.duplicated(["run", name], keep=False) for name in ("line", "build"))
+    return np.asarray(~(both & ~same & (levels["side"] == 0)))
 
 
 def _banded(series: Series) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -208,35 +304,92 @@ def _line(
     levels: pd.DataFrame,
     points: pd.DataFrame,
     metric: Metric,
+    trials: Sequence[npt.NDArray[np.float64]],
 ) -> Line:
     own = levels.iloc[order].reset_index(drop=True)
     mine = points[np.isin(points["level"].to_numpy(), order)]
     at = mine["level"].to_numpy()
     sides = {name: levels[name].to_numpy()[at] for name in ("place", "low", "high", "n")}
     whole = mine.assign(**sides, median=levels["value"].to_numpy()[at])
-    return Line(name, own, whole, _examined(own["value"], metric.kind))
+    history = _examined(own["value"], metric.kind)
+    told = _told(own["started_at"], trials, history, metric)
+    return Line(name, "", own, whole, replace(history, doubts=(*told, *history.doubts)))
 
 
-def _examined(values: pd.Series, kind: Kind) -> History:
-    numbers = values.to_numpy()
+def _told(
+    moments: pd.Series,
+    trials: Sequence[npt.NDArray[np.float64]],
+    history: History,
+    metric: Metric,
+) -> Iterator[str]:
+    """Tell drifts, and whether runs or trials fall on one of two levels."""
+    is_ratio = metric.kind.has_noise and min(one.min() for one in trials) > 0
+    if history.drifts:
+        days = [f"{moment:%-d %b %Y}" for moment in moments]
+        yield from describe_drifts(history, days, is_ratio=is_ratio)
+    if is_ratio and len(trials) >= ENOUGH_POINTS:
+        two = two_levels(trials, history)
+        yield from [two.text(lambda value: numbers.value(value, metric))] if two else []
+
+
+def _examined(medians: pd.Series, kind: Kind) -> History:
+    values = medians.to_numpy()
     try:
-        found = examine(numbers, kind=kind)
+        found = examine(values, kind=kind)
     except HistoryError as error:
         return History(doubts=(str(error),))
     if kind is not Kind.EXACT:
         return found
     # How often a broken engine breaks a rule is up to its load; what changes is whether it does.
-    turns = [point for point in found.points if 0 in numbers[point.index - 1 : point.index + 1]]
+    turns = [point for point in found.points if 0 in values[point.index - 1 : point.index + 1]]
     return replace(found, points=tuple(turns))
 
 
+def _told_apart(lines: Sequence[Line], levels: pd.DataFrame, settings: Settings) -> list[Line]:
+    """Say which definition of the scenario each line is of, and where one goes on from another."""
+    ended = successors(zip(levels["digest"], levels["started_at"], strict=True))
+    versions = dict(zip(levels["digest"].tolist(), levels["version"].tolist(), strict=True))
+    loads = _loads(versions, settings)
+    drawn = {(line.name, line.digest) for line in lines}
+
+    def reasons(line: Line) -> Iterator[str]:
+        for old, new in ended.items():
+            if new == line.digest and (line.name, old) in drawn:
+                before, after = (settings.get(one, {}) for one in (old, new))
+                yield change_text(before, after, (versions[old], versions[new]))
+
+    def breaks(line: Line) -> Iterator[Break]:
+        first: Any = levels.iloc[int((levels["digest"] == line.digest).to_numpy().argmax())]
+        for reason in reasons(line):
+            yield Break(first["started_at"], first["run"], reason)
+
+    return [replace(one, load=loads[one.digest], breaks=tuple(breaks(one))) for one in lines]
+
+
+def _loads(versions: Mapping[str, int], settings: Settings) -> Mapping[str, str]:
+    """Name each definition by what it has of its own."""
+    known = {digest: settings.get(digest, {}) for digest in versions}
+    names = sorted({name for one in known.values() for name in one})
+    varied = [name for name in names if len({one.get(name) for one in known.values()}) > 1]
+    found = {
+        digest: ", ".join(f"{name} {one[name]}" for name in varied[:_NAMED] if name in one)
+        for digest, one in known.items()
+    }
+    if len(set(found.values())) < len(found):
+        found = {digest: f"version {version}" for digest, version in versions.items()}
+    if len(set(found.values())) < len(found):
+        found = {digest: f"definition {digest[:_SHORT]}" for digest in versions}
+    return found
+
+
 def _steps(levels: pd.DataFrame) -> Iterator[Step]:
-    releases, fixes = levels["release"].tolist(), levels["fixes"].tolist()
+    releases, fixes, builds = (levels[name].tolist() for name in ("release", "fixes", "build"))
     for at in range(1, len(releases)):
         release = releases[at] if releases[at] != releases[at - 1] else ""
+        build = builds[at] if not release and builds[at] != builds[at - 1] else ""
         moved = _moved(fixes[at - 1], fixes[at]) if fixes[at] != fixes[at - 1] else ()
-        if release or moved:
-            yield Step(at, release, moved)
+        if release or build or moved:
+            yield Step(at, release, build, moved)
 
 
 @lru_cache(maxsize=1024)

@@ -35,6 +35,7 @@ class VerdictRow(NamedTuple):
     """A verdict as the index has it."""
 
     scenario: str
+    digest: str
     baseline: str
     contender: str
     testbed: str
@@ -103,7 +104,7 @@ def current(latest: pd.DataFrame) -> pd.DataFrame:
     Args:
         latest: As ``Index.latest_verdicts`` gives it, chosen as one likes.
     """
-    pair = [*_PART, "baseline", "contender"]
+    pair = [*_PART, "digest", "baseline", "contender"]
     of_pair = latest.groupby(pair)["started_at"].transform("max")
     of_scenario = latest.groupby(_PART)["started_at"].transform("max")
     return latest[of_pair > of_scenario - _SAME_NIGHT]
@@ -182,8 +183,8 @@ def _loudness(standing: Standing) -> tuple[int, float]:
 
 @lru_cache(maxsize=1)  # what an index says never changes
 def _medians(index: Index, runs_back: int) -> Mapping[tuple[str, ...], list[float]]:
-    """The last medians of each question; of the newest version where there are several."""
-    lines = index.sparklines(runs_back).sort_values("version")
+    """The last medians of each question."""
+    lines = index.sparklines(runs_back)
     keys = zip(*(lines[name] for name in STANDING), strict=True)
     return dict(zip(keys, lines["medians"], strict=True))
 

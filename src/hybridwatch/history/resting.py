@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.history.lines import lines_of
 from hybridwatch.metric import metric_of
@@ -13,7 +14,6 @@ from hybridwatch.store import list_verdicts, read_baselines, read_examples, read
 from hybridwatch.store.retention import OldRun
 from hybridwatch.triage import Alert, Status
 
-_OVER: Final = frozenset({Status.CLOSED, Status.RESOLVED})
 _ALL: Final = 10**9
 """Runs of a line that are examined."""
 
@@ -23,7 +23,7 @@ def old_runs(index: Index) -> list[OldRun]:
     found: list[OldRun] = []
     for record, sides in index.runs().groupby("record", sort=False):
         first = sides.iloc[0]
-        like = (first["scenario"], str(first["version"]), first["testbed"], *sides["build"])
+        like = (first["scenario"], first["digest"], first["testbed"], *sides["line"])
         started_at: datetime = first["started_at"].to_pydatetime()
         found.append(OldRun(str(record), first["run"], like, started_at))
     return found
@@ -72,7 +72,7 @@ def _of_alerts(alerts: Iterable[Alert]) -> Iterator[tuple[str, str]]:
     for alert in alerts:
         for entry in alert.decisions.all:
             yield entry.seen.run_id, f"{entry.who} acted on an alert of it"
-        if alert.status not in _OVER:
+        if not (alert.status is Status.CLOSED or alert.status.is_over):
             for ruling in (alert.opened_by, alert.bad):
                 yield ruling.run_id, f"an alert rests on it: {alert.matter.scenario}"
 
@@ -86,14 +86,12 @@ def _of_verdicts(results: Path) -> Iterator[tuple[str, str]]:
 
 def _beside_changes(index: Index, say: Callable[[int, int], None]) -> Iterator[tuple[str, str]]:
     """Yield the last run before each change of a series, and the first one behind it."""
-    cells = index.cells()
+    cells = index.cells()[list(HISTORY)].drop_duplicates()
     for done, found in enumerate(cells.itertuples(), start=1):
         say(done, len(cells))
         cell: Any = found  # a named tuple of the frame's columns
         metric = metric_of(cell.metric)
-        series = index.series(
-            cell.scenario, cell.version, cell.testbed, cell.metric, cell.statistic
-        )
+        series = index.series(*cell[1:])
         for line in lines_of(series, metric, newest=_ALL, over_releases=False):
             runs = line.levels["run"].tolist()
             for point in line.history.points:

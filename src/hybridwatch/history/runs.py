@@ -23,6 +23,7 @@ _TAKEN: Final = (
     "started_at",
     "scenario",
     "version",
+    "digest",
     "testbed",
     "trouble",
     "sha256",
@@ -39,8 +40,10 @@ class Row:
         started_at: UTC.
         scenario: Id.
         version: Of the scenario.
+        digest: Of its definition.
         testbed: Id.
         builds: Labels, baseline first; one or two.
+        lines: The lines that they belong to.
         failures: Failed trials.
         verdict: The worst of its comparisons; ``None`` without a report.
         trouble: Why it has no report; empty with one.
@@ -53,8 +56,10 @@ class Row:
     started_at: datetime
     scenario: str
     version: int
+    digest: str
     testbed: str
     builds: tuple[str, ...]
+    lines: tuple[str, ...]
     failures: int
     verdict: Verdict | None
     trouble: str
@@ -76,15 +81,16 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row
     runs = index.runs(scenario)
     worst, bad = _worst(index.outcomes(scenario)), bad_on_purpose(index)
     found: dict[str, Row] = {}
-    sides: dict[str, list[str]] = {}
+    sides: dict[str, list[tuple[str, str]]] = {}
     failures: dict[str, int] = {}
-    for record, build, failed in zip(runs["record"], runs["build"], runs["failures"], strict=True):
-        sides.setdefault(record, []).append(build)
+    names = zip(runs["record"], runs["build"], runs["line"], runs["failures"], strict=True)
+    for record, build, line, failed in names:
+        sides.setdefault(record, []).append((build, line))
         failures[record] = failures.get(record, 0) + int(failed)
     first = runs[runs["side"] == 0].iloc[::-1]
     # Column by column: row by row takes a second in a large store.
     columns = (first[name].tolist() for name in _TAKEN)
-    for run, record, started_at, scenario_id, version, testbed, trouble, sha256 in zip(
+    for run, record, started_at, scenario_id, version, digest, testbed, trouble, sha256 in zip(
         *columns, strict=True
     ):
         found[run] = Row(
@@ -93,8 +99,10 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row
             started_at=started_at.to_pydatetime(),
             scenario=scenario_id,
             version=version,
+            digest=digest,
             testbed=testbed,
-            builds=tuple(sides[record]),
+            builds=tuple(build for build, _ in sides[record]),
+            lines=tuple(line for _, line in sides[record]),
             failures=failures[record],
             verdict=worst.get(record),
             trouble=_ALONE if len(sides[record]) == 1 else trouble,

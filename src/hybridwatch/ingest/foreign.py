@@ -6,9 +6,11 @@ names each of them.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
@@ -17,7 +19,12 @@ from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testb
 from hybridwatch.record.run import UNKNOWN, Run, Source, Trial
 
 _ID: Final = 8
+_SHORT: Final = 100
+"""Characters of a setting that is worth a word; a prompt is not."""
+_SETTINGS: Final = 100
 _ANY_NUMBER: Final = "asv_number."
+_SNAPSHOT: Final = re.compile(r"models--([\w.-]+)(?:/snapshots/(\w+))?")
+"""Where the hub's cache keeps a model: ``models--org--name/snapshots/COMMIT``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,7 @@ class Given:
     testbed: str | None = None
     build: str | None = None
     scenario: str | None = None
+    line: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,7 @@ class ForeignRun:
         started_at: When.
         finished_at: When the last trial ended.
         trials: Numbered anew; side 0.
+        model_revision: Commit of a model of the hub; else that of the snapshot in ``scenario``.
         build: Label of what was measured, where the file names it.
         release: Its version, where the file names it.
         revision: Commit of the tool, where the file names it.
@@ -57,6 +66,7 @@ class ForeignRun:
     started_at: datetime
     finished_at: datetime
     trials: Sequence[Trial]
+    model_revision: str | None = None
     build: str | None = None
     release: str | None = None
     revision: str | None = None
@@ -83,8 +93,9 @@ def run_of(document: Document, foreign_run: ForeignRun, given: Given) -> Run:
     if given.testbed is not None:
         testbed = replace(testbed, id=given.testbed)
     unknown += _untold(testbed)
-    scenario = given.scenario or foreign_run.scenario
-    digest = hashlib.sha256(_text(foreign_run.workload).encode()).hexdigest()
+    scenario = given.scenario or _on_hub(foreign_run.scenario)
+    workload = _on_hub(_text(foreign_run.workload))
+    digest = hashlib.sha256(workload.encode()).hexdigest()
     return Run(
         id=hashlib.sha256(
             _text([document.sha256, scenario, digest, build.label, testbed.id]).encode()
@@ -92,7 +103,7 @@ def run_of(document: Document, foreign_run: ForeignRun, given: Given) -> Run:
         started_at=foreign_run.started_at,
         finished_at=foreign_run.finished_at,
         harness=Harness(foreign_run.tool, foreign_run.revision),
-        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN),
+        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN, settings_of(json.loads(workload))),
         testbed=testbed,
         builds=(build,),
         trials=tuple(replace(trial, index=place) for place, trial in enumerate(foreign_run.trials)),
@@ -122,19 +133,46 @@ def _check_amounts(trials: Sequence[Trial]) -> None:
                 )
 
 
+def settings_of(workload: Any) -> dict[str, str]:
+    """Name what a workload consists of, part by part, as far as it is short."""
+    parts = dict(_parts(workload, "")) if isinstance(workload, dict) else {}
+    brief = (name for name, text in parts.items() if 0 < len(text) <= _SHORT and text.isprintable())
+    return {name: parts[name] for name in islice(brief, _SETTINGS)}
+
+
+def _parts(workload: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(workload, dict):
+        for key, part in workload.items():
+            yield from _parts(part, f"{place}.{key}" if place else str(key))
+    elif workload is not None:
+        yield place, workload if isinstance(workload, str) else _text(workload)
+
+
 def after(started: datetime, seconds: float) -> datetime:
     """Add seconds to a time."""
     return started + timedelta(seconds=seconds)
 
 
 def short(name: str) -> str:
-    """Leave of a model's name what is no folder of somebody's machine."""
+    """Leave of a model's name what is no folder of somebody's machine.
+
+    A snapshot of the hub stays one here: ``run_of`` makes of all of a model the same name.
+    """
+    if snapshot := _SNAPSHOT.search(name):
+        return snapshot[0]
     return name.rstrip("/").rpartition("/")[2] if name.startswith(("/", ".", "~")) else name
+
+
+def _on_hub(text: str) -> str:
+    """Call models in the cache of the hub what they are called there, whatever their snapshot."""
+    return _SNAPSHOT.sub(lambda found: found[1].replace("--", "/"), text)
 
 
 def _build(foreign_run: ForeignRun, given: Given) -> tuple[EngineBuild, list[str]]:
     label = given.build or foreign_run.build or UNKNOWN
     release = foreign_run.release or UNKNOWN
+    snapshot = _SNAPSHOT.search(foreign_run.scenario)
+    revision = foreign_run.model_revision or (snapshot[2] if snapshot else None)
     build = EngineBuild(
         label=label,
         name=label,
@@ -144,7 +182,8 @@ def _build(foreign_run: ForeignRun, given: Given) -> tuple[EngineBuild, list[str
         lock_digest=UNKNOWN,
         wheel_digest=UNKNOWN,
         fixes={},
-        flags={},
+        flags={"model_revision": revision} if revision else {},
+        line=given.line,
     )
     names = ("label", "release", "accelerator", "distribution", "lock_digest", "wheel_digest")
     unknown = [f"builds[0].{name}" for name in names if getattr(build, name) == UNKNOWN]

@@ -1,8 +1,9 @@
-"""Histories from a CSV: ``time,value`` or ``series,time,value``, columns in any order.
+"""Histories from a CSV: ``time,value`` or ``series,digest,time,value``, columns in any order.
 
-Several rows of one series at one time are repeats of one run: their median is the value, and what
-they differ by is its spread. Nothing is guessed, dropped or sorted: a row that could mean two
-things is an error that names its line.
+Numbers of one series under two digests, which are two definitions of what was measured, are two
+series. Several rows of one series at one time are repeats of one run: their median is the value,
+and what they differ by is its spread. Nothing is guessed, dropped or sorted: a row that could mean
+two things is an error that names its line.
 
 Times are compared exactly. As floats, nanoseconds since 1970 would look like repeats of each other.
 """
@@ -10,7 +11,8 @@ Times are compared exactly. As floats, nanoseconds since 1970 would look like re
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -21,8 +23,10 @@ from typing import Final
 from hybridwatch.errors import HistoryError
 
 _SERIES: Final = "series"
+_DIGEST: Final = "digest"
 _TIME: Final = "time"
 _VALUE: Final = "value"
+_DIGITS: Final = 8
 _SHOWN: Final = 40
 """How much of a wrong cell an error message repeats."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,17 +56,20 @@ class WrittenSeries:
     """One series as a file has it.
 
     Attributes:
-        name: From the column ``series``; ``None`` when the file has none.
+        name: From the column ``series``; ``None`` when the file has none. With the beginning of the
+            digest where a series has several.
         labels: Each time as written, strictly ascending.
         values: One per time, the median of its repeats.
         spreads: Standard error of each value, ``s / sqrt(repeats)``, with ``s`` from that time's
             own repeats; ``None`` unless every time has at least two.
+        repeats: The values of each time where there are ``spreads``, else none.
     """
 
     name: str | None
     labels: tuple[str, ...]
     values: tuple[float, ...]
     spreads: tuple[float, ...] | None
+    repeats: tuple[tuple[float, ...], ...] = ()
 
 
 def read_histories(lines: Iterable[str], source: str, limits: Limits) -> tuple[WrittenSeries, ...]:
@@ -149,7 +156,7 @@ class _Row:
 
 
 def _read(rows: Iterator[list[str]], source: str, limits: Limits) -> tuple[WrittenSeries, ...]:
-    growing: dict[str | None, _Growing] = {}
+    growing: dict[tuple[str | None, str], _Growing] = {}
     first: _Clock | None = None
     for row in _rows(rows, source):
         time, clock = row.time()
@@ -159,7 +166,8 @@ def _read(rows: Iterator[list[str]], source: str, limits: Limits) -> tuple[Writt
         value = row.number(_VALUE)
         if abs(value) > limits.size:
             raise row.wrong(_VALUE, f"a number from {-limits.size:g} to {limits.size:g}")
-        series = growing.setdefault(row.cells.get(_SERIES), _Growing())
+        named = row.cells.get(_SERIES), row.cells.get(_DIGEST, "")
+        series = growing.setdefault(named, _Growing())
         _add(row, series, time, value)
         if len(series.labels) > limits.points:
             raise HistoryError(
@@ -168,7 +176,17 @@ def _read(rows: Iterator[list[str]], source: str, limits: Limits) -> tuple[Writt
             )
     if not growing:
         raise HistoryError(f"{source}: expected rows below the header, found none")
-    return tuple(_finished(name, series) for name, series in growing.items())
+    return tuple(_finished(name, series) for name, series in _named(growing))
+
+
+def _named(
+    growing: Mapping[tuple[str | None, str], _Growing],
+) -> Iterator[tuple[str | None, _Growing]]:
+    """Name each series as the file does; with its digest where the name is not enough."""
+    many = Counter(name for name, _ in growing)
+    for (name, digest), series in growing.items():
+        alone = many[name] == 1
+        yield name if alone else f"{name or _VALUE} ({_DIGEST} {digest[:_DIGITS]})", series
 
 
 def _add(row: _Row, series: _Growing, time: _Time, value: float) -> None:
@@ -193,10 +211,12 @@ def _rows(rows: Iterator[list[str]], source: str) -> Iterator[_Row]:
                 f"{source}: line 1: expected a header with the columns time and value "
                 f"(and series where there are several), found {found!r}"
             )
-    for column in (_SERIES, _TIME, _VALUE):
+    for column in (_SERIES, _DIGEST, _TIME, _VALUE):
         if header.count(column) > 1:
             raise HistoryError(f"{source}: line 1: expected the column {column} once")
-    read = [(name, header.index(name)) for name in (_SERIES, _TIME, _VALUE) if name in header]
+    read = [
+        (name, header.index(name)) for name in (_SERIES, _DIGEST, _TIME, _VALUE) if name in header
+    ]
     for line, cells in enumerate(rows, start=2):
         if not cells:
             continue
@@ -220,14 +240,16 @@ def _number_in(text: str) -> float | None:
 
 def _finished(name: str | None, series: _Growing) -> WrittenSeries:
     spreads = None
+    repeats: tuple[tuple[float, ...], ...] = ()
     if len(series.repeats) == len(series.values):
-        ordered = (series.repeats[place] for place in range(len(series.values)))
-        spreads = tuple(stdev(values) / math.sqrt(len(values)) for values in ordered)
-    for place, repeats in series.repeats.items():
-        series.values[place] = median(repeats)
+        repeats = tuple(tuple(series.repeats[place]) for place in range(len(series.values)))
+        spreads = tuple(stdev(values) / math.sqrt(len(values)) for values in repeats)
+    for place, some in series.repeats.items():
+        series.values[place] = median(some)
     return WrittenSeries(
         name=name,
         labels=tuple(series.labels),
         values=tuple(series.values),
         spreads=spreads,
+        repeats=repeats,
     )

@@ -119,6 +119,7 @@ def _run(
         tool=f"lm-eval {version or UNKNOWN}",
         scenario=f"lm-eval/{model}",
         workload=_workload(root, model),
+        model_revision=str(_config(root).get("model_sha") or "") or None,
         started_at=started,
         finished_at=after(started, seconds),
         trials=(trial,),

@@ -303,6 +303,7 @@ class Bench:
             diff_digest=facts.get("diff_digest"),
             fixes={fix: FixState(state) for fix, state in facts["fixes"].items()},
             flags=self._flags(side, facts),
+            line=request.line,
         )
 
     def _flags(self, side: int, told: Mapping[str, Any]) -> dict[str, str]:

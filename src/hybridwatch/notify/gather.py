@@ -5,7 +5,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,26 +16,32 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import NotifyError
-from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.gaps import find_gaps
+from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.notify.message import Content, Shown
 from hybridwatch.notify.topic import Standing, Topic
 from hybridwatch.pages.address import address
-from hybridwatch.report.alert_text import CLOSED, alert_text, change_of, own_report
-from hybridwatch.triage import Alert, Seen, SeenPart, Since, Status, since
+from hybridwatch.report.alert_text import CLOSED, change_of, group_text, own_report, place_of
+from hybridwatch.triage import Alert, AlertGroup, Seen, SeenPart, Since, Status, since
+from hybridwatch.wording import numbers
 from hybridwatch.wording.labels import plural
 
 _STANDINGS: Final = {
     Status.OPEN: Standing.OPEN,
     Status.ACKNOWLEDGED: Standing.QUIET,
     Status.MUTED: Standing.QUIET,
+    Status.RELEASE: Standing.CLOSED,
     Status.CLOSED: Standing.CLOSED,
     Status.RESOLVED: Standing.OVER,
+    Status.NOT_REPEATED: Standing.NOT_REPEATED,
 }
 _GAP: Final = "gap"
+_MACHINE: Final = "machine"
+_NEWS: Final = timedelta(days=7)
 _KEY_DIGITS: Final = 32
 
 
@@ -59,7 +65,7 @@ class Place:
 
 
 def topics_of(place: Place, now: datetime) -> tuple[Topic, ...]:
-    """Say how every alert stands, the most urgent first, and which machines did not measure.
+    """Say how every alert stands, the most urgent first, and what became of machines.
 
     Args:
         place: What to look at.
@@ -74,12 +80,21 @@ def topics_of(place: Place, now: datetime) -> tuple[Topic, ...]:
         raise NotifyError(
             f"{place.results}: expected a results folder with records, found none that can be read"
         )
-    alerts = find_alerts(place.results, place.index, place.checkout, now, place.triage)
+    groups = find_groups(place.results, place.index, place.checkout, now, place.triage)
     found = find_gaps(place.results, place.index, place.checkout, now)
-    return (*(_alert_topic(alert, place) for alert in alerts), *_gap_topics(found, place))
+    machines = machine_changes(place.index)
+    return (
+        *(
+            _alert_topic(alert, group, place)
+            for group in groups
+            for alert in sorted(group.members, key=lambda one: one.matter.key != group.key)
+        ),
+        *_gap_topics(found, place),
+        *(_machine_topic(one, place, now) for one in machines if one.slower),
+    )
 
 
-def _alert_topic(alert: Alert, place: Place) -> Topic:
+def _alert_topic(alert: Alert, group: AlertGroup, place: Place) -> Topic:
     return Topic(
         key=alert.matter.key,
         standing=_STANDINGS[alert.status],
@@ -89,31 +104,44 @@ def _alert_topic(alert: Alert, place: Place) -> Topic:
         is_gap=False,
         seen=_seen_text(alert.seen),
         since=lambda seen: since(alert, _seen_of(seen)),
-        content=partial(_content_of, alert, place),
+        content=partial(_content_of, group, place),
+        cause=group.key,
     )
 
 
-def _content_of(alert: Alert, place: Place) -> Content:
-    matter, text = alert.matter, alert_text(alert, _report_of(alert, place))
-    parts = alert.cause.parts
+def _content_of(group: AlertGroup, place: Place) -> Content:
+    lead, text = group.lead, group_text(group, _report_of(group.lead, place))
+    matters = [alert.matter for alert in group.current]
+    many = len(matters) > 1
     return Content(
-        what=text.what,
+        what=f"{text.what} in {place_of(group)}" if many else text.what,
         detail=text.detail,
-        scenario=matter.scenario,
-        testbed=matter.testbed,
-        rank=alert.rank.value,
-        area=matter.area.value,
-        baseline=matter.baseline,
-        contender=matter.contender,
-        run=alert.bad.run_id,
-        since=_moment(alert.opened_by.started_at),
+        scenario=_only({matter.scenario for matter in matters}),
+        testbed=_only({matter.testbed for matter in matters}),
+        rank=group.rank.value,
+        area=lead.matter.area.value,
+        baseline=_only({matter.baseline for matter in matters}),
+        contender=lead.matter.contender,
+        run=lead.bad.run_id,
+        since=_moment(group.opened_by.started_at),
         metrics=tuple(
             Shown(one.metric, one.statistic, one.verdict.value, one.effect, change_of(one))
-            for one in parts
+            for one in lead.cause.parts
         ),
-        note=_closed_by(alert),
-        link=_link(place, alert=matter.key),
+        members=tuple(map(_member, group.current)) if many else (),
+        note=_closed_by(lead),
+        link=_link(place, alert=group.key),
     )
+
+
+def _only(names: set[str]) -> str:
+    return next(iter(names)) if len(names) == 1 else ""
+
+
+def _member(alert: Alert) -> str:
+    matter, change = alert.matter, change_of(alert.cause.lead)
+    where = f"{matter.scenario} on {matter.testbed} against {matter.baseline}"
+    return where if change == numbers.ABSENT else f"{where}: {alert.cause.lead.metric} {change}"
 
 
 def _report_of(alert: Alert, place: Place) -> Report | None:
@@ -128,6 +156,8 @@ def _report_of(alert: Alert, place: Place) -> Report | None:
 
 
 def _closed_by(alert: Alert) -> str:
+    if alert.status is Status.RELEASE:
+        return "a difference between two releases, which is listed with the builds"
     answer = alert.decisions.answer
     if alert.status is not Status.CLOSED or answer is None:
         return ""
@@ -173,6 +203,30 @@ def _gap_topics(found: Sequence[Gap], place: Place) -> Iterator[Topic]:
             since=_more_missing(missing),
             content=partial(_gap_content, gaps, testbed, place),
         )
+
+
+def _machine_topic(change: MachineChange, place: Place, now: datetime) -> Topic:
+    """Tell once that a machine changed: it is news for a week, and nothing that could recover."""
+    name = f"{_MACHINE} {change.testbed} {change.at.isoformat()}"
+    return Topic(
+        key=hashlib.sha256(name.encode()).hexdigest()[:_KEY_DIGITS],
+        standing=Standing.OPEN if now - change.at < _NEWS else Standing.QUIET,
+        rank=Action.WARN,
+        scenarios=(),
+        testbed=change.testbed,
+        is_gap=False,
+        seen="",
+        since=lambda _: Since.NOTHING,
+        content=lambda: Content(
+            what="The machine changed",
+            detail=f"{change.text}; no commit is to blame",
+            scenario="",
+            testbed=change.testbed,
+            rank=Action.WARN.value,
+            area=_MACHINE,
+            link=_link(place),
+        ),
+    )
 
 
 def _more_missing(missing: Sequence[str]) -> Callable[[str], Since]:

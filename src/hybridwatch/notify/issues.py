@@ -130,7 +130,7 @@ def wanted_of(message: Message) -> Wanted:
         title=message.headline[:_TITLE],
         body="\n\n".join([*_paragraphs(message), _KEEPER, marks]),
         is_open=not message.news.is_end,
-        is_done=message.news is not News.CLOSED,
+        is_done=message.news not in {News.CLOSED, News.NOT_REPEATED},
     )
 
 

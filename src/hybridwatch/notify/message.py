@@ -31,13 +31,15 @@ class News(Enum):
     CLOSED = "closed"
     """A person said that nothing is to be done."""
     RECOVERED = "recovered"
+    NOT_REPEATED = "not-repeated"
+    """One run alone was bad, and the next is not: nobody knows whether anything was wrong."""
     GONE = "gone"
     """Nothing says any more that it is bad: records or the policy changed."""
 
     @property
     def is_end(self) -> bool:
         """Whether nobody has to do anything any more."""
-        return self in {News.CLOSED, News.RECOVERED, News.GONE}
+        return self in {News.CLOSED, News.RECOVERED, News.NOT_REPEATED, News.GONE}
 
 
 _LEADS: Final[Mapping[News, str]] = {
@@ -47,9 +49,16 @@ _LEADS: Final[Mapping[News, str]] = {
     News.AGAIN: "Open again",
     News.CLOSED: "Closed",
     News.RECOVERED: "Recovered",
+    News.NOT_REPEATED: "Not repeated",
     News.GONE: "No longer counted",
 }
-_WHY_GONE: Final = "The records or the policy changed, and nothing says any more that it is bad."
+_WHICH: Final = frozenset({"Build", "Testbed"})
+_WHY: Final[Mapping[News, str]] = {
+    News.GONE: "The records or the policy changed, and nothing says any more that it is bad.",
+    News.NOT_REPEATED: "One run was bad and the next is not. Nobody mended anything that we know "
+    "of: it may have been the luck of that engine's start.",
+}
+"""What there is to say instead of by how much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +80,17 @@ class Content:
         what: What happened: ``Slower``.
         detail: By how much; may be empty.
         scenario: Where; empty for several.
-        testbed: On which machine; empty for no certain one.
+        testbed: On which machine; empty for several, or for no certain one.
         rank: What the gate does about it: ``block`` or ``warn``.
         area: What is affected (``analysis.cause.Area``); ``gap`` for what was not measured.
-        baseline: Label of the build that it was measured against; empty for a gap.
+        baseline: Label of the build that it was measured against; empty for several, or a gap.
         contender: Label of the build that shows it; empty for a gap.
         run: The newest run that was bad; empty for none.
         since: When the run began that opened it; empty where that is not known.
         metrics: What shows it, the one to name first.
         missing: Of a gap: each scenario with its reason.
+        members: Where else than in one place a cause shows: each place with its change; ``what``
+            then says in how many.
         note: Why somebody closed it.
         link: Address of its page of the dashboard; empty for none.
     """
@@ -96,6 +107,7 @@ class Content:
     since: str = ""
     metrics: tuple[Shown, ...] = ()
     missing: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
     note: str = ""
     link: str = ""
 
@@ -109,7 +121,8 @@ class Content:
         found = json.loads(text)
         metrics = tuple(Shown(**one) for one in found.pop("metrics"))
         missing = tuple(found.pop("missing"))
-        return cls(**found, metrics=metrics, missing=missing)
+        members = tuple(found.pop("members", ()))
+        return cls(**found, metrics=metrics, missing=missing, members=members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +155,28 @@ class Message:
         content = self.content
         place = content.scenario or content.testbed
         what = f"{content.what} in {place}" if content.scenario else f"{content.what} on {place}"
-        what = what if place else content.what
+        what = what if place and not content.members else content.what
         lead = _LEADS[self.news]
         return one_line(f"{lead}: {what[:1].lower()}{what[1:]}" if lead else what)
 
     @property
     def detail(self) -> str:
         """Say the rest in one line; may be empty."""
-        return one_line(_WHY_GONE if self.news is News.GONE else self.content.detail)
+        return one_line(_WHY.get(self.news, self.content.detail))
+
+    @property
+    def line(self) -> str:
+        """Say what happened, by how much, on which machine and of which build."""
+        lines = [f"{name.lower()} {value}" for name, value in self.facts() if name in _WHICH]
+        text = f"{self.headline}: {self.detail}" if self.detail else self.headline
+        return f"{text} ({', '.join(lines)})" if lines else text
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Give what else a reader wants to know, each with its name."""
         content = self.content
         if content.contender:
-            yield "Build", one_line(f"{content.contender} against {content.baseline}")
+            against = f" against {content.baseline}" if content.baseline else ""
+            yield "Build", one_line(f"{content.contender}{against}")
         if content.testbed:
             yield "Testbed", one_line(content.testbed)
         if not self.news.is_end:
@@ -168,9 +189,9 @@ class Message:
             yield "Newest bad run", one_line(content.run)
 
     def lines(self) -> list[str]:
-        """Name the metrics that show it, or what was not measured, a line each."""
+        """Name the places or metrics that show it, or what was not measured, a line each."""
         content = self.content
-        lines = [
+        lines = list(content.members) or [
             f"{one.metric} {one.statistic}: {one.verdict}, {one.change}" for one in content.metrics
         ]
         lines = [one_line(line).removesuffix(", -") for line in lines] + [

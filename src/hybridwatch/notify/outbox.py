@@ -6,9 +6,10 @@ until it is sent. One process at a time tells the news of a database.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from hybridwatch.database.schema import MESSAGE, TOLD
 from hybridwatch.errors import NotifyError
 from hybridwatch.notify.channels import Channel
 from hybridwatch.notify.message import Content, Message, News, id_of
-from hybridwatch.notify.topic import Standing, Told, Topic, news_of
+from hybridwatch.notify.topic import Standing, Told, Topic, news_of, news_of_cause
 
 _CLAIM: Final = "notify"
 _LOOK_AGAIN_S: Final = 0.2
@@ -86,13 +87,14 @@ class Outbox:
             now: When it was found out.
         """
         told = self._told(channel.name)
-        steps: list[Step] = []
+        causes: defaultdict[str, list[Topic]] = defaultdict(list)
         for topic in topics:
-            before = told.pop(topic.key, None)
-            if before is not None or channel.wants(topic.rank, topic.scenarios, topic.testbed):
-                if topic.is_gap and before is None and not channel.gaps:
-                    continue
-                steps += _step(channel.name, topic, before, now)
+            causes[topic.cause or topic.key].append(topic)
+        steps: list[Step] = []
+        for alike in causes.values():
+            before = {topic.key: told.pop(topic.key) for topic in alike if topic.key in told}
+            if before or any(_is_wanted(channel, topic) for topic in alike):
+                steps += _steps(channel.name, alike, before, now)
         steps += [
             _gone(channel.name, key, before, now)
             for key, before in told.items()
@@ -173,20 +175,39 @@ def _change(connection: Connection, message: Message, **change: Any) -> None:
     connection.execute(update(MESSAGE).where(MESSAGE.c.id == message.id).values(**change))
 
 
-def _step(channel: str, topic: Topic, before: Told | None, now: datetime) -> list[Step]:
-    news = news_of(topic, before)
-    if news is None and (before is None or before.standing is topic.standing):
-        return []
-    if news is None and before is not None:
-        # It grew quiet, or is over after it was closed: what the channel heard stays the measure.
-        after = Told(topic.standing, before.seen, before.content, before.messages)
-        return [Step(channel, topic.key, after, None)]
-    number = 1 if before is None else before.messages + 1
-    told = Told(topic.standing, topic.seen, topic.content(), number)
-    return [Step(channel, topic.key, told, _message(channel, topic.key, told, news, now))]
+def _is_wanted(channel: Channel, topic: Topic) -> bool:
+    heard = channel.gaps or not topic.is_gap
+    return heard and channel.wants(topic.rank, topic.scenarios, topic.testbed)
+
+
+def _steps(
+    channel: str, topics: Sequence[Topic], told: Mapping[str, Told], now: datetime
+) -> Iterator[Step]:
+    """Tell one cause under one of its topics: that of which there were messages, else the first."""
+    news = news_of_cause(topics, told)
+    heard = (topic.key for topic in topics if topic.key in told and told[topic.key].messages)
+    speaker = next(heard, topics[0].key)
+    for topic in topics:
+        key, before = topic.key, told.get(topic.key)
+        moved = news_of(topic, before) is not None
+        speaks = news is not None and key == speaker
+        if not speaks and not moved and (before is None or before.standing is topic.standing):
+            continue
+        messages = (0 if before is None else before.messages) + speaks
+        if before is None or moved:
+            after = Told(topic.standing, topic.seen, topic.content(), messages)
+        else:
+            # It grew quiet, or is over after it was closed: what was heard stays the measure.
+            content = topic.content() if speaks else before.content
+            after = Told(topic.standing, before.seen, content, messages)
+        yield Step(
+            channel, key, after, _message(channel, key, after, news if speaks else None, now)
+        )
 
 
 def _gone(channel: str, key: str, before: Told, now: datetime) -> Step:
+    if not before.messages:  # another topic of its cause spoke for it
+        return Step(channel, key, replace(before, standing=Standing.OVER), None)
     news = News.RECOVERED if before.content.area == "gap" else News.GONE
     told = Told(Standing.OVER, before.seen, before.content, before.messages + 1)
     return Step(channel, key, told, _message(channel, key, told, news, now))

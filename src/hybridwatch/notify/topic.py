@@ -1,11 +1,12 @@
 """What is news to a channel: how a topic stands, held against how it stood when it last heard.
 
-Pure. A topic is one alert, which has one cause, or everything that one machine did not measure. A
-channel hears when a topic opens, grows worse, comes back and ends; whoever heard of the beginning
-hears of the end. What somebody has acknowledged or muted is kept quiet, as the dashboard does.
+Pure. A topic is one alert, or everything that one machine did not measure; alerts of one cause are
+told in one message. A channel hears when a topic opens, grows worse, comes back and ends; whoever
+heard of the beginning hears of the end. What somebody has acknowledged or muted is kept quiet, as
+the dashboard does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -24,6 +25,8 @@ class Standing(Enum):
     """Somebody said that nothing is to be done."""
     OVER = "over"
     """Shown good, or no longer counted."""
+    NOT_REPEATED = "not repeated"
+    """One run alone was bad, and the next is not."""
 
     @property
     def is_bad(self) -> bool:
@@ -44,7 +47,8 @@ class Topic:
         is_gap: Whether it is something that was not measured.
         seen: What is to be seen of it now, as text that ``since`` takes.
         since: What became of it since ``seen`` was that.
-        content: Tells everything about it; may read a record.
+        content: Tells everything about its cause; may read a record.
+        cause: The same for all that is told in one message; empty for what stands alone.
     """
 
     key: str
@@ -56,6 +60,7 @@ class Topic:
     seen: str
     since: Callable[[str], Since]
     content: Callable[[], Content]
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,8 @@ class Told:
         standing: How it stood.
         seen: What was to be seen when the channel last heard.
         content: What it heard.
-        messages: How many messages there were about it.
+        messages: How many messages there were about it; none where those about another topic of
+            its cause told of it.
     """
 
     standing: Standing
@@ -97,5 +103,34 @@ def news_of(topic: Topic, told: Told | None) -> News | None:
             return News.CLOSED
         case Standing.OVER if told.standing.is_bad:
             return News.RECOVERED
+        case Standing.NOT_REPEATED if told.standing.is_bad:
+            return News.NOT_REPEATED
         case _:
             return None
+
+
+def news_of_cause(topics: Sequence[Topic], told: Mapping[str, Told]) -> News | None:
+    """Say what of the topics of one cause is news to a channel; of one topic as ``news_of``.
+
+    That another place shows it is no news, unless it blocks what only warned; and it ends when it
+    has ended everywhere.
+
+    Args:
+        topics: As they stand.
+        told: What the channel heard of each, by its key.
+    """
+    found = {topic.key: news_of(topic, told.get(topic.key)) for topic in topics}
+    standings = {topic.standing for topic in topics}
+    if Standing.OPEN not in standings:
+        ended = Standing.QUIET not in standings
+        return next((news for news in News if ended and news in found.values()), None)
+    known = [told[key] for key in found if key in told and told[key].standing.is_bad]
+    if not known:
+        return News.OPENED if News.OPENED in found.values() else News.BACK
+    joined = (topic for topic in topics if found[topic.key] is News.OPENED)
+    if any(one.rank is Action.BLOCK for one in joined) and not any(
+        one.content.rank == Action.BLOCK.value for one in known
+    ):
+        return News.WORSE
+    moved = (news for news in (News.BACK, News.WORSE, News.AGAIN) if news in found.values())
+    return next(moved, None)

@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.pages.document import Line, When
 from hybridwatch.report.alert_text import CLOSED
-from hybridwatch.triage import Alert, Deed, Entry, Status
+from hybridwatch.triage import Alert, AlertGroup, Deed, Entry, Status
 
 NOBODY: Final = "nobody"
 DONE: Final[Mapping[Deed, str]] = {
@@ -32,11 +32,11 @@ def entry_line(entry: Entry) -> str:
     return f"{entry.who} {DONE[act.deed]}{until}" + (f": {act.text}" if act.text else "")
 
 
-def status_line(alert: Alert) -> Line:
+def status_line(alert: Alert | AlertGroup) -> Line:
     """Say how an alert stands, and how it came to be closed."""
     if alert.muted_until is not None:
         return ("muted until ", When(alert.muted_until, f"{alert.muted_until:%Y-%m-%d}"))
     answer = alert.decisions.answer
     if alert.status is Status.CLOSED and answer is not None:
         return f"closed: {CLOSED[answer.act.deed]}"
-    return alert.status.value
+    return "between two releases" if alert.status is Status.RELEASE else alert.status.value

@@ -6,13 +6,30 @@ reader, and what the address leaves open is filled in.
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from types import MappingProxyType
 from typing import Final
 
+from hybridwatch.errors import MissingError
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Choice, Search
+from hybridwatch.pages.document import Choice, Line, Search
 
 _LONGEST: Final = 80
 """Characters of a refused value that are shown."""
+
+
+class NothingThereError(MissingError):
+    """A view that is about something which is not in the store.
+
+    Args:
+        label: What kind of thing.
+        wanted: What the address says.
+        instead: What there is, a line each.
+    """
+
+    def __init__(self, label: str, wanted: str, instead: tuple[Line, ...]) -> None:
+        super().__init__(_unknown(label, wanted))
+        self.title = f"No such {label.lower()}"
+        self.instead = instead
 
 
 class ViewQuery:
@@ -54,15 +71,47 @@ class ViewQuery:
         picked = (chosen,) if chosen in options else ()
         return Choice(label, parameter, options, picked, default=default)
 
-    def many(self, label: str, parameter: str, options: Mapping[str, str]) -> Choice:
+    def subject(
+        self,
+        label: str,
+        parameter: str,
+        options: Mapping[str, str],
+        instead: tuple[Line, ...],
+        default: str | None = None,
+    ) -> Choice:
+        """Read what the whole view is about, as ``one``: nothing else is shown in its place.
+
+        Args:
+            label: What the reader picks.
+            parameter: Its name in the address.
+            options: As for ``one``.
+            instead: What there is, for a reader who asked for something else.
+            default: As for ``one``.
+
+        Raises:
+            NothingThereError: The address asks for what is not among the options.
+        """
+        for wanted in self.address.values(parameter)[-1:]:
+            if options and wanted not in options:
+                raise NothingThereError(label, wanted, instead)
+        return self.one(label, parameter, options, default)
+
+    def many(
+        self,
+        label: str,
+        parameter: str,
+        options: Mapping[str, str],
+        also: Mapping[str, str] = MappingProxyType({}),
+    ) -> Choice:
         """Read a choice of any number; none asked for means all.
 
         Args:
             label: What the reader picks.
             parameter: Its name in the address, where it may stand several times.
             options: As for ``one``.
+            also: Other words for an option that a link may use.
         """
-        wanted = dict.fromkeys(self._all(parameter))
+        wanted = dict.fromkeys(also.get(word, word) for word in self._all(parameter))
         for each in wanted:
             if each not in options:
                 self._complain(label, each)
@@ -117,6 +166,13 @@ class ViewQuery:
         self._resolved.append((parameter, found.isoformat()))
         return datetime(found.year, found.month, found.day, tzinfo=UTC)
 
+    def expand(self, parameter: str, whole: str) -> None:
+        """Take a value that is asked for by its beginning as the whole one."""
+        kept = (
+            pair if pair[0] != parameter else (parameter, whole) for pair in self.address.parameters
+        )
+        self.address = Address(self.address.screen, tuple(kept))
+
     def forget(self, parameter: str) -> None:
         """Take a parameter as not asked for: another choice has taken its meaning away."""
         kept = tuple(pair for pair in self.address.parameters if pair[0] != parameter)
@@ -147,9 +203,11 @@ class ViewQuery:
         return self.address.values(parameter)
 
     def _complain(self, label: str, wanted: str) -> None:
-        self._complaints.append(
-            f"The link asks for {label.lower()} {_quoted(wanted)}, which is not in this store."
-        )
+        self._complaints.append(_unknown(label, wanted))
+
+
+def _unknown(label: str, wanted: str) -> str:
+    return f"The link asks for {label.lower()} {_quoted(wanted)}, which is not in this store."
 
 
 def _quoted(text: str) -> str:

@@ -41,12 +41,13 @@ footer { padding-bottom: 2rem; }
 _SCRIPT: Final = files("hybridwatch.pages").joinpath("saved_page.js").read_text(encoding="utf-8")
 
 
-def static_page(document: Document, now: datetime, base: str | None = None) -> str:
+def static_page(document: Document, now: datetime | None = None, base: str | None = None) -> str:
     """Write a view as a whole HTML page.
 
     Args:
         document: What it says.
-        now: When it is written; aware.
+        now: When it is written; aware. ``None`` for what is no file, and needs no command that
+            writes it again.
         base: Where the dashboard is to be found, with its last slash; links to other views lead
             there, and are no links without.
     """
@@ -56,7 +57,7 @@ def static_page(document: Document, now: datetime, base: str | None = None) -> s
         {
             "context": HtmlContext(href=_links_to(base)),
             "document": document,
-            "foot": _foot(document, now),
+            "foot": _foot(document, now) if now else (),
             "policy": _policy(scripts),
             "scripts": [Markup(script) for script in scripts],  # noqa: S704 (plotly's and our own)
             "style": Markup(_GROUND + STYLE),  # noqa: S704 (our own)

@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 class _Build(BaseModel):
     label: str
+    line: str | None = None
 
 
 class _Scenario(BaseModel):

@@ -4,7 +4,7 @@ Everything here is read off the running engine and machine, never taken from the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -46,6 +46,8 @@ class EngineBuild:
         revision: Git commit of the tree that the Python files are from; ``None`` where they are
             not kept in git.
         diff_digest: SHA-256 of what differs from that commit; ``None`` where nothing does.
+        line: The line of builds that it belongs to, such as ``nightly``, as whoever measured states
+            it; ``None`` where nobody did (``record.line`` then derives one).
     """
 
     label: str
@@ -61,6 +63,7 @@ class EngineBuild:
     changed_files: tuple[str, ...] | None = None
     revision: str | None = None
     diff_digest: str | None = None
+    line: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +110,15 @@ class ScenarioRef:
         digest: SHA-256 over the work that the engine gets; layout, expectations and how often a
             thing is measured do not count.
         fix: The fix whose removal is the scenario's known-bad control.
+        settings: What ``digest`` is over, by name, as far as it is short: it tells what changed
+            where the digest did. Empty where that is not kept.
     """
 
     id: str
     version: int
     digest: str
     fix: str
+    settings: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,15 @@ from hybridwatch.record.run import (
 from hybridwatch.record.wire_completion import WireCompletion
 from hybridwatch.record.wire_curve import WireCurve, with_results
 from hybridwatch.record.wire_sample import KnownMetric, WireSample
-from hybridwatch.record.wire_types import FEW, Ascending, FileName, WireTime, is_absent, is_empty
+from hybridwatch.record.wire_types import (
+    FEW,
+    Ascending,
+    BuildLine,
+    FileName,
+    WireTime,
+    is_absent,
+    is_empty,
+)
 
 
 class _Wire(BaseModel):
@@ -83,6 +91,7 @@ class _Scenario(_Wire):
     version: Whole
     digest: Name
     fix: Name
+    settings: Annotated[dict[Name, Name], FEW] = Field(default_factory=dict, exclude_if=is_empty)
 
 
 class _Expected(_Wire):
@@ -119,6 +128,7 @@ class _Build(_Wire):
     )
     revision: Name | None = Field(default=None, exclude_if=is_absent)
     diff_digest: Digest | None = Field(default=None, exclude_if=is_absent)
+    line: BuildLine | None = Field(default=None, exclude_if=is_absent)
 
 
 class _Failure(_Wire):
@@ -210,7 +220,7 @@ class _Trial(_Wire):
     surroundings: _Surroundings | None = Field(default=None, exclude_if=is_absent)
     host_work: _HostWork | None = Field(default=None, exclude_if=is_absent)
     unsupported: Annotated[dict[KnownMetric, Text], FEW] = Field(
-        default_factory=dict, exclude_if=lambda reasons: not reasons
+        default_factory=dict, exclude_if=is_empty
     )
     curve: WireCurve | None = Field(default=None, exclude_if=is_absent)
 

@@ -1,6 +1,7 @@
 """Values of a record as the file form writes them: times, names of files, rising numbers."""
 
 import re
+from collections.abc import Sized
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Annotated, Final, TypeAlias
@@ -8,6 +9,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from hybridwatch.record.bounds import MOST_ITEMS, Count, Name, in_years
+from hybridwatch.record.line import checked_line
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
@@ -43,7 +45,7 @@ def is_absent(value: object) -> bool:
     return value is None
 
 
-def is_empty(value: tuple[object, ...]) -> bool:
+def is_empty(value: Sized) -> bool:
     """Keep a key out of the file, as above."""
     return not value
 
@@ -57,5 +59,6 @@ def _ascending(value: tuple[int, ...]) -> tuple[int, ...]:
 Ascending: TypeAlias = Annotated[
     tuple[Count, ...], Field(max_length=MOST_ITEMS), AfterValidator(_ascending)
 ]
+BuildLine: TypeAlias = Annotated[Name, AfterValidator(checked_line)]
 FileName: TypeAlias = Annotated[Name, AfterValidator(_plain_file_name)]
 FEW: Final = Field(max_length=MOST_ITEMS)

@@ -3,7 +3,8 @@
 Plain text from records; whoever shows it as Markdown or HTML escapes it.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -11,9 +12,10 @@ from hybridwatch.analysis.cause import Part
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.triage import CONTROL, Alert, Deed, Story
+from hybridwatch.triage import CONTROL, Alert, AlertGroup, Deed, Story
 from hybridwatch.wording import numbers
-from hybridwatch.wording.cause_text import CauseText, cause_text
+from hybridwatch.wording.cause_text import CauseText, cause_text, name_of_part
+from hybridwatch.wording.labels import plural
 
 CLOSED: Final[Mapping[Deed, str]] = {
     Deed.ACCEPT: "expected",
@@ -32,6 +34,40 @@ def alert_text(alert: Alert | Story, report: Report | None = None) -> CauseText:
         report: Of its newest bad run; without it no reason of a failure is known.
     """
     return _NOT_CAUGHT if is_control(alert) else cause_text(alert.cause, report)
+
+
+def group_text(group: AlertGroup, report: Report | None = None) -> CauseText:
+    """Put into words what the alerts of one cause are about; of one alert, as ``alert_text``."""
+    text = alert_text(group.lead, report)
+    sizes = _sizes(group) if len(group.current) > 1 else ""
+    return CauseText(text.what, sizes or text.detail)
+
+
+def place_of(group: AlertGroup) -> str:
+    """Say where a cause shows: ``4 scenarios on 3 testbeds``; of one testbed without its name."""
+    matters = [alert.matter for alert in group.current]
+    place = common((matter.scenario for matter in matters), "scenario")
+    testbeds = {matter.testbed for matter in matters}
+    return f"{place} on {plural(len(testbeds), 'testbed')}" if len(testbeds) > 1 else place
+
+
+def common(names: Iterable[str], noun: str) -> str:
+    """Give the one name that all have, or say how many there are."""
+    found = set(names)
+    return found.pop() if len(found) == 1 else plural(len(found), noun)
+
+
+def _sizes(group: AlertGroup) -> str:
+    """Say from where to where the leading changes go: ``ttft +6.0 to +9.1 %``; may be empty."""
+    leads = [alert.cause.lead for alert in group.current]
+    sized = [one for one in leads if one.effect and change_of(one) != numbers.ABSENT]
+    if not sized:
+        return ""
+    sized.sort(key=lambda part: abs(part.effect or 0.0))
+    least, most = change_of(sized[0]), change_of(sized[-1])
+    span = most if least == most else f"{least.partition(' ')[0]} to {most}"
+    names = {name_of_part(one) for one in sized}
+    return f"{names.pop()} {span}" if len(names) == 1 else f"by {re.sub('[+-]', '', span)}"
 
 
 def is_control(alert: Alert | Story) -> bool:
@@ -54,6 +90,6 @@ def change_of(part: Part) -> str:
     return numbers.effect(part.effect, kind) if kind else numbers.ABSENT
 
 
-def rank_of(alert: Alert) -> str:
+def rank_of(alert: Alert | AlertGroup) -> str:
     """Say what the gate's policy makes of it."""
     return "blocks" if alert.rank is Action.BLOCK else "warns"

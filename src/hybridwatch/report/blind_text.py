@@ -1,17 +1,13 @@
 """What a measurement could not have seen, in words, and what would settle it."""
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from hybridwatch.analysis.blindness import Blindness, BlindSpot
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.wording import numbers
-from hybridwatch.wording.labels import name_of, plural
-
-MOST_TRIALS: Final = 1000
-"""The most that one run makes."""
-
+from hybridwatch.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
 
 PlaceOf: TypeAlias = Callable[[Report], str]
 
@@ -38,6 +34,8 @@ def settling(blindness: Blindness) -> str:
         return f"at least {ENOUGH} trials a side, and a quiet machine"
     if needed > MOST_TRIALS:
         return "a quieter machine: no practical number of trials settles it on this one"
+    if needed > WORTHWHILE_TRIALS:
+        return f"a quieter machine; on this one it takes about {needed} trials a side, hours"
     return f"about {needed} trials a side, or a quieter machine"
 
 

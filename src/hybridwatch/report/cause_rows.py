@@ -11,6 +11,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, Cause
 from hybridwatch.analysis.change_review import ChangeReview, Found
+from hybridwatch.analysis.culprit import commits_of
 from hybridwatch.analysis.death import Death, death_of, deaths_in
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
@@ -28,6 +29,7 @@ LOG_LINES: Final = 20
 _LONGEST_NAME: Final = 100
 _NAMED: Final = 5
 _SENTENCES: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
+_STOPS, _WARNS, _LEFT_OUT, _BETTER = range(4)
 _ACTIONS: Final = {Action.BLOCK: "stops", Action.WARN: "warns", Action.WATCH: ""}
 
 
@@ -67,7 +69,7 @@ def grouped(findings: ChangeReview) -> tuple[tuple[Found, ...], ...]:
 
 
 def rows_of(findings: ChangeReview) -> tuple[Row, ...]:
-    """List everything that there is to tell, the bad first.
+    """List everything there is to tell: what stops, what warns, what was left out, what is better.
 
     Of each group comes the first before any second, so that no group hides another.
     """
@@ -79,14 +81,25 @@ def rows_of(findings: ChangeReview) -> tuple[Row, ...]:
             Row(f"{findings.name_of(report)}: {headline(report)}")
             for report in findings.incomparable
         ],
-        [Row(f"{one.place}: left out: {one.reason}") for one in findings.left_out],
     ]
     numbered = [
-        (row.is_better, at, place, row)
+        (_urgency(row), at, place, row)
         for place, rows in enumerate(groups)
         for at, row in enumerate(rows)
     ]
+    numbered += [
+        (_LEFT_OUT, at, 0, Row(f"{one.place}: left out: {one.reason}"))
+        for at, one in enumerate(findings.left_out)
+    ]
     return tuple(row for *_, row in sorted(numbered, key=lambda item: item[:3]))
+
+
+def _urgency(row: Row) -> int:
+    if row.found is None:
+        return _STOPS
+    if row.is_better:
+        return _BETTER
+    return _STOPS if row.found.cause.action is Action.BLOCK else _WARNS
 
 
 def render_rows(findings: ChangeReview) -> str:
@@ -112,6 +125,19 @@ def render_log(death: Death, place: str = "") -> str:
     where = in_html(f"{place}, {death.trial.place}" if place else death.trial.place)
     summary = f"<summary>The end of the engine's log ({where})</summary>"
     return f"<details>{summary}\n\n{fenced_lines(death.trial.log_tail, LOG_LINES)}\n\n</details>"
+
+
+def render_differences(report: Report) -> list[str]:
+    """Write what differs between the sides as items of a list, the range of commits first."""
+    commits = commits_of(report.baseline.build, report.contender.build)
+    items = list(map(as_item, report.differences))
+    if commits is None:
+        return items
+    name = code(commits.text)
+    return [
+        f"- commits: {f'[{name}]({commits.url})' if commits.url else name}{commits.size}",
+        *items,
+    ]
 
 
 def code(text: str) -> str:

@@ -9,7 +9,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from hybridwatch.analysis.change_point import ChangePoint, History, State
+from hybridwatch.analysis.change_point import (
+    ChangePoint,
+    Drift,
+    History,
+    State,
+    describe_drifts,
+)
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction, Kind
@@ -34,9 +40,11 @@ class Detection:
 
     @property
     def worse(self) -> bool:
-        """Whether its last confirmed change is for the worse, so that it is worse still."""
-        confirmed = [point for point in self.history.points if point.state is State.CONFIRMED]
-        return bool(confirmed) and self.better.is_worse(confirmed[-1].effect)
+        """Whether its last confirmed change or drift is for the worse, so that it still is."""
+        sure = [point for point in self.history.points if point.state is State.CONFIRMED]
+        found = [(point.index, point.effect) for point in sure]
+        found += [(drift.index, drift.effect) for drift in self.history.drifts]
+        return bool(found) and self.better.is_worse(max(found)[1])
 
 
 def print_detections(detections: Sequence[Detection], console: Console) -> None:
@@ -46,8 +54,8 @@ def print_detections(detections: Sequence[Detection], console: Console) -> None:
         detections: In the order of the file; those without a change are only counted.
         console: Lines are wrapped to its width, never cut.
     """
-    changed = [detection for detection in detections if detection.history.points]
-    if changed:
+    changed = [one for one in detections if one.history.points or one.history.drifts]
+    if any(detection.history.points for detection in changed):
         console.print(_table(changed))
         console.print()
     for doubt in _doubts(detections):
@@ -61,11 +69,21 @@ def _doubts(detections: Sequence[Detection]) -> Iterator[str]:
     """Say each doubt once, with the series that it is about."""
     doubtful: dict[str, list[str]] = {}
     for detection in detections:
-        for line in detection.history.doubts:
+        for line in (*_placing(detection), *detection.history.doubts):
             doubtful.setdefault(line, []).append(_name(detection.series))
     for line, names in doubtful.items():
         who = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         yield f"{who}: {line}"
+
+
+def _placing(detection: Detection) -> Iterator[str]:
+    """Say where a change may have been instead, and what is no change at one place."""
+    labels = detection.series.labels
+    for point in detection.history.points:
+        if point.first < point.last:
+            at, first, last = (labels[one] for one in (point.index, point.first, point.last))
+            yield f"The change at {at} came from {first} to {last} (95 %)."
+    yield from describe_drifts(detection.history, labels, is_ratio=_is_relative(detection))
 
 
 def detections_to_json(detections: Sequence[Detection]) -> dict[str, Any]:
@@ -79,22 +97,42 @@ def detections_to_json(detections: Sequence[Detection]) -> dict[str, Any]:
 
 def _to_json(detection: Detection) -> dict[str, Any]:
     history = detection.history
+    goes_on = [one for one in history.drifts if one.end == len(detection.series.values) - 1]
     return {
         "series": detection.series.name,
         "n": len(detection.series.values),
         "worse": detection.worse,
         "points": [
             {
-                "index": point.index,
-                "time": detection.series.labels[point.index],
-                "effect": point.effect,
+                **_placed(detection.series, point),
                 "interval": asdict(point.interval),
                 "state": point.state.value,
             }
             for point in history.points
         ],
-        "drift": history.drift,
+        "drift": goes_on[0].effect if goes_on else None,
+        "drifts": [
+            {
+                **_placed(detection.series, drift),
+                "end": drift.end,
+                "end_time": detection.series.labels[drift.end],
+                "per_point": drift.per_point,
+            }
+            for drift in history.drifts
+        ],
         "doubts": list(history.doubts),
+    }
+
+
+def _placed(series: WrittenSeries, found: ChangePoint | Drift) -> dict[str, Any]:
+    return {
+        "index": found.index,
+        "time": series.labels[found.index],
+        "first": found.first,
+        "first_time": series.labels[found.first],
+        "last": found.last,
+        "last_time": series.labels[found.last],
+        "effect": found.effect,
     }
 
 

@@ -13,8 +13,8 @@ from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sight import KnownBad
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.report.alert_text import alert_text
-from hybridwatch.triage import Alert
+from hybridwatch.report.alert_text import group_text
+from hybridwatch.triage import Alert, AlertGroup
 from hybridwatch.wording.report_json import (
     REPORT_SCHEMA,
     comparison_to_json,
@@ -69,20 +69,22 @@ def findings_to_json(result: GateResult, findings: ChangeReview) -> dict[str, An
     }
 
 
-def alert_to_json(alert: Alert) -> dict[str, Any]:
-    """Turn an alert and what people did about it into plain values."""
-    text = alert_text(alert)
+def alert_to_json(alert: AlertGroup) -> dict[str, Any]:
+    """Turn an alert and what people did about it into plain values; its first member leads."""
+    text, lead = group_text(alert), alert.lead
     return {
-        **fields(alert.matter, "key", "scenario", "area", "testbed", "baseline", "contender"),
+        "key": alert.key,
+        **fields(lead.matter, "scenario", "area", "testbed", "baseline", "contender"),
         "status": alert.status.value,
         "action": alert.rank.value,
         **fields(text, "what", "detail"),
-        "parts": [part_to_json(part) for part in alert.cause.parts],
-        "run_id": alert.bad.run_id,
+        "parts": [part_to_json(part) for part in lead.cause.parts],
+        "members": [_member(one) for one in alert.members],
+        "run_id": lead.bad.run_id,
         "newest_run_id": alert.newest.run_id,
         "opened_at": plain_value(alert.opened_by.started_at),
         "muted_until": plain_value(alert.muted_until),
-        "version": alert.decisions.version,
+        "version": alert.version,
         "decisions": [
             {
                 **fields(entry, "number", "at", "who"),
@@ -90,6 +92,15 @@ def alert_to_json(alert: Alert) -> dict[str, Any]:
             }
             for entry in alert.decisions.all
         ],
+    }
+
+
+def _member(alert: Alert) -> dict[str, Any]:
+    return {
+        **fields(alert.matter, "key", "scenario", "testbed", "baseline", "contender"),
+        "status": alert.status.value,
+        "effect": alert.cause.lead.effect,
+        "run_id": alert.bad.run_id,
     }
 
 

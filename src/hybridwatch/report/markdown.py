@@ -3,7 +3,7 @@
 Every text that comes from a record passes through ``escape``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from typing import Final
 
@@ -11,7 +11,7 @@ from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.record.side_names import side_names
 from hybridwatch.report import sentence
-from hybridwatch.report.cause_rows import cell, render_log
+from hybridwatch.report.cause_rows import cell, render_differences, render_log
 from hybridwatch.report.escape import as_code, as_item, escape, fenced, in_html
 from hybridwatch.report.tradeoff_text import tradeoff_lines
 from hybridwatch.wording import numbers
@@ -64,9 +64,9 @@ def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     yield from _flips(report)
     yield _folded("Not settled", _bullets(sentence.open_questions(report)))
     yield _folded("How it was judged", _bullets(sentence.rules(report)))
-    yield _titled("Doubts", tuple(_doubts(report)))
-    yield _titled("Differences between the sides", report.differences)
-    yield "**Next:** measure both again, interleaved:"
+    yield _titled("Doubts", _bullets(_doubts(report)))
+    yield _titled("Differences between the sides", _listed(render_differences(report)))
+    yield f"**Next:** measure both again{sentence.place_to_repeat([report])}, interleaved:"
     yield fenced(sentence.repeat_command(report))
     yield _footer(report)
 
@@ -131,15 +131,17 @@ def _folded(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def _titled(title: str, lines: tuple[str, ...]) -> str:
-    return f"**{title}**\n\n{_bullets(lines)}" if lines else ""
+def _titled(title: str, items: str) -> str:
+    return f"**{title}**\n\n{items}" if items else ""
 
 
 def _bullets(lines: Iterable[str]) -> str:
-    every = list(lines)
-    shown = [as_item(line) for line in every[:_SHOWN_LINES]]
-    more = len(every) - _SHOWN_LINES
-    return "\n".join([*shown, f"- and {more} more"] if more > 0 else shown)
+    return _listed(list(map(as_item, lines)))
+
+
+def _listed(items: Sequence[str]) -> str:
+    more = len(items) - _SHOWN_LINES
+    return "\n".join([*items[:_SHOWN_LINES], *([f"- and {more} more"] if more > 0 else [])])
 
 
 def _footer(report: Report) -> str:

@@ -10,19 +10,27 @@ the comment brought, so that its successor can say whether that is over.
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from importlib.metadata import version
 from typing import Final
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview, Found, GatedComparison
-from hybridwatch.analysis.verdict import Report, Side, Verdict
+from hybridwatch.analysis.power import ENOUGH
+from hybridwatch.analysis.verdict import Comparison, Report, Side, Verdict
 from hybridwatch.history.severity import ORDER
 from hybridwatch.report import sentence
 from hybridwatch.report.blind_text import blind_sentence, settling
 from hybridwatch.report.caught import bugs_caught
-from hybridwatch.report.cause_rows import code, first_death, grouped, render_log, render_rows
-from hybridwatch.report.escape import as_item, escape, fenced, in_html, one_line
+from hybridwatch.report.cause_rows import (
+    code,
+    first_death,
+    grouped,
+    render_differences,
+    render_log,
+    render_rows,
+)
+from hybridwatch.report.escape import escape, fenced, in_html, one_line
 from hybridwatch.report.length_limit import Page, Part, page_of
 from hybridwatch.report.markdown import render_comment
 from hybridwatch.wording.cause_text import cause_text
@@ -256,7 +264,8 @@ def _folded(report: Report, place: str, *, with_log: bool) -> Part:
 def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:
     bad = {id(one.report) for one in findings.gated if one.is_bad}
     bad |= set(map(id, findings.incomparable))
-    blind = {id(spot.report) for spot in findings.blindness.spots}
+    blind = _trials_to_see(findings)
+    trials: Mapping[int, int] = {}
     unsettled = {id(one.report) for one in _unsettled(findings)}
     if first_death(findings) is not None:
         again = bad
@@ -267,21 +276,34 @@ def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:
     elif findings.only_controls:
         return ""
     elif blind:
-        again = blind
+        again, trials = set(blind), blind
         hint = f"what would settle it: {settling(findings.blindness)}. Measure again, interleaved:"
     elif unsettled:
         again = unsettled
+        place = sentence.place_to_repeat(one for one in findings.reports if id(one) in unsettled)
         hint = (
             f"nothing stops this; {len(_unsettled(findings))} of {_gated(findings)} not settled. "
-            "To measure again, interleaved:"
+            f"To measure again{place}, interleaved:"
         )
     else:
         again = set(map(id, findings.reports))
         hint = "nothing has to be done. To see it again, interleaved:"
     commands = [_first_run(one, findings.reports) for one in findings.absent if one.scenario]
-    commands += [sentence.repeat_command(report) for report in ranked if id(report) in again]
+    commands += [
+        sentence.repeat_command(report, trials.get(id(report), 0))
+        for report in ranked
+        if id(report) in again
+    ]
     shown = map(fenced, commands[:_COMMANDS])
     return "\n\n".join([f"**Next:** {hint}", *shown, *_more(commands, _COMMANDS)])
+
+
+def _trials_to_see(findings: ChangeReview) -> dict[int, int]:
+    """Trials a side that ``settling`` speaks of, by the ids of the reports that need them."""
+    blind: dict[int, list[Comparison]] = {}
+    for spot in findings.blindness.spots:
+        blind.setdefault(id(spot.report), []).append(spot.comparison)
+    return {key: sentence.trials_worth(found) or ENOUGH for key, found in blind.items()}
 
 
 def _unsettled(findings: ChangeReview) -> list[GatedComparison]:
@@ -304,8 +326,9 @@ def _more(items: Sequence[object], shown: int) -> list[str]:
 def _measured(reports: Sequence[Report], *, many: bool) -> str:
     groups: dict[tuple[str, ...], list[str]] = {}
     for report in reports:
-        lines = (_sides(report), *map(as_item, report.differences[:_LINES]))
-        more = (f"- {rest}" for rest in _more(report.differences, _LINES))
+        differences = render_differences(report)
+        lines = (_sides(report), *differences[:_LINES])
+        more = (f"- {rest}" for rest in _more(differences, _LINES))
         groups.setdefault((*lines, *more), []).append(report.scenario.id)
     paragraphs = []
     for (sides, *differences), scenarios in groups.items():

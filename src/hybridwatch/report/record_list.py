@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hybridwatch.history.runs import Row
+from hybridwatch.record.line import line_of
 from hybridwatch.record.role import role_of
 from hybridwatch.record.run import Run
 from hybridwatch.store import Stored
@@ -20,7 +21,7 @@ class RunFilter:
 
     Attributes:
         scenario: Id or group.
-        build: Label of a side, or its beginning.
+        build: Label or line of a side's build, or its beginning.
         testbed: Id, or its beginning.
         role: What the run is for (``Role``), or ``alone``.
     """
@@ -31,7 +32,7 @@ class RunFilter:
     role: str = ""
 
     def fits(self, scenario: str, testbed: str, builds: Sequence[str], role: str) -> bool:
-        """Whether a run of this scenario, testbed, labels of builds and role is wanted."""
+        """Whether a run of this scenario, testbed, builds (labels and lines) and role is wanted."""
         return (
             (self.scenario in {"", scenario} or scenario.startswith(f"{self.scenario}/"))
             and testbed.startswith(self.testbed)
@@ -41,8 +42,8 @@ class RunFilter:
 
     def fits_run(self, run: Run) -> bool:
         """Whether a run is wanted."""
-        labels = [build.label for build in run.builds]
-        return self.fits(run.scenario.id, run.testbed.id, labels, _role(run))
+        names = [name for build in run.builds for name in (build.label, line_of(build))]
+        return self.fits(run.scenario.id, run.testbed.id, names, _role(run))
 
 
 def records_to_json(
@@ -67,6 +68,7 @@ def record_to_json(stored: Stored) -> dict[str, Any]:
         "scenario": run.scenario.id,
         "testbed": run.testbed.id,
         "builds": [build.label for build in run.builds],
+        "lines": [line_of(build) for build in run.builds],
         "role": _role(run),
         "failed_trials": sum(trial.failure is not None for trial in run.trials),
         "sha256": run.sha256,
@@ -82,6 +84,7 @@ def row_to_json(row: Row, role: str) -> dict[str, Any]:
         "scenario": row.scenario,
         "testbed": row.testbed,
         "builds": list(row.builds),
+        "lines": list(row.lines),
         "role": role,
         "failed_trials": row.failures,
         "sha256": row.sha256 or None,

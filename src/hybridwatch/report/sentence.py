@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.cause import causes_in
@@ -13,6 +13,7 @@ from hybridwatch.analysis.gate import (
     is_worse_between_unknown_runs,
     stands,
 )
+from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
@@ -21,6 +22,8 @@ from hybridwatch.record.lasting import lasting_label
 from hybridwatch.record.run import Looks, Phase
 from hybridwatch.wording import numbers
 from hybridwatch.wording.cause_text import cause_sentence
+from hybridwatch.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS
+from hybridwatch.wording.labels import basis_of as basis_of
 from hybridwatch.wording.labels import centers_of as centers_of
 from hybridwatch.wording.labels import change_of as change_of
 from hybridwatch.wording.labels import name_of as name_of
@@ -50,12 +53,6 @@ _FACTORS: Final[Mapping[str, tuple[str, str, str]]] = {
     "batch_occupancy": ("batch occupancy", "fewer requests per step", "more requests per step"),
 }
 """A factor's name in prose, and what it means that it fell or rose."""
-
-_PRACTICAL_TRIALS: Final = 1000
-"""The most that one run makes."""
-
-_MOST_TRIALS: Final = 30
-"""A suggestion beyond this would take hours; the open questions tell the true number."""
 
 
 def headline(report: Report) -> str:
@@ -185,20 +182,39 @@ def unsure(report: Report) -> str:
     return " ".join(parts)
 
 
-def repeat_command(report: Report) -> str:
-    """Give the command line that measures both builds again, as they were, tomorrow too."""
-    needed = [
-        comparison.trials_needed
-        for comparison in report.comparisons
-        if comparison.trials_needed and comparison.metric.kind.has_noise
-    ]
+def trials_worth(comparisons: Iterable[Comparison]) -> int:
+    """Say how many trials a side to make of what is not settled.
+
+    Returns:
+        As many as settle what can be settled in reasonable time; for the rest, which takes a
+        quieter machine, the least that tells anything there. 0 where nothing is open.
+    """
+    needed = [c.trials_needed for c in comparisons if c.trials_needed and c.metric.kind.has_noise]
+    return max((n if n <= WORTHWHILE_TRIALS else ENOUGH for n in needed), default=0)
+
+
+def place_to_repeat(reports: Iterable[Report]) -> str:
+    """Say where to measure again: `` on a quieter machine`` where trials alone take hours."""
+    found = (c for report in reports for c in report.comparisons if c.metric.kind.has_noise)
+    hopeless = any((c.trials_needed or 0) > WORTHWHILE_TRIALS for c in found)
+    return " on a quieter machine" if hopeless else ""
+
+
+def repeat_command(report: Report, trials: int = 0) -> str:
+    """Give the command line that measures both builds again, as they were, tomorrow too.
+
+    Args:
+        report: Of both.
+        trials: A side; 0 for those of ``trials_worth``.
+    """
+    trials = trials or trials_worth(report.comparisons)
     words = ["hybridwatch", "run", report.scenario.id]
     for side in (report.baseline, report.contender):
         words += ["--build", lasting_label(side.build)]
     if {phase_of(comparison.metric) for comparison in report.comparisons} == {Phase.DUET}:
         words += ["--phases", Phase.DUET.value]
-    if needed:
-        words += ["--trials", str(min(max(needed), _MOST_TRIALS))]
+    if trials:
+        words += ["--trials", str(trials)]
     return shlex.join(" ".join(word.split()) for word in words)
 
 
@@ -233,9 +249,12 @@ def _open_question(comparison: Comparison) -> str:
 def _what_it_takes(needed: int, kind: Kind) -> str:
     if kind is Kind.PROPORTION:
         return f"about {needed} documents would settle it"
-    if needed > _PRACTICAL_TRIALS:
+    if needed > MOST_TRIALS:
         return "too noisy here for any practical number of trials: quieten the machine first"
-    return f"about {needed} trials a side would settle it"
+    settles = f"about {needed} trials a side would settle it"
+    if needed > WORTHWHILE_TRIALS:
+        return f"{settles}, which takes hours: quieten the machine first"
+    return settles
 
 
 def _counts(verdicts: Sequence[Verdict]) -> str:

@@ -176,7 +176,8 @@ def _wide_cells(comparison: Comparison) -> Iterator[str]:
 
 def _narrow_cells(comparison: Comparison) -> Iterator[str]:
     yield "\n".join(sentence.centers_of(comparison))
-    yield f"{numbers.change(comparison)}\n{numbers.interval(comparison)}".rstrip()
+    parts = (numbers.change, sentence.basis_of, numbers.interval)
+    yield "\n".join(filter(None, (part(comparison) for part in parts)))
     yield f"{numbers.p_value(comparison.p_adjusted)}\n{numbers.n(comparison)}"
 
 

@@ -50,8 +50,8 @@ class OldRun:
     Attributes:
         record: Path below the results folder.
         run: Its id.
-        like: What makes two runs repetitions of each other: scenario and its version, machine,
-            builds.
+        like: What makes two runs repetitions of each other: scenario and its definition, machine,
+            lines of builds.
         started_at: When it began; with a time zone.
     """
 

@@ -2,8 +2,8 @@
 
 ``matter`` says what verdicts and alerts are about, ``story`` derives from verdicts what went bad
 and when, ``act`` says what a person can do about it, ``decisions`` what follows from that,
-``alerts`` how each alert stands now, and ``database`` keeps what people did. Importing this package
-loads no database library; ``database`` does.
+``alerts`` how each alert stands now, ``alert_group`` which of them have one cause, and ``database``
+keeps what people did. Importing this package loads no database library; ``database`` does.
 """
 
 from hybridwatch.triage.act import (
@@ -20,6 +20,7 @@ from hybridwatch.triage.act import (
     reopen,
     unmute,
 )
+from hybridwatch.triage.alert_group import AlertGroup, group_alerts
 from hybridwatch.triage.alert_key import CONTROL, Judged, Matter, Question
 from hybridwatch.triage.alerts import Alert, Since, Status, alerts_of, answered, since
 from hybridwatch.triage.decisions import (
@@ -30,13 +31,15 @@ from hybridwatch.triage.decisions import (
     SeenPart,
     TriageConflict,
 )
-from hybridwatch.triage.story import Change, Ruling, Story, Turn, stories_of
+from hybridwatch.triage.story import ENDS, Change, Ruling, Story, Turn, stories_of
 
 __all__ = [
     "CONTROL",
+    "ENDS",
     "UNDECIDED",
     "Act",
     "Alert",
+    "AlertGroup",
     "Change",
     "Decisions",
     "Deed",
@@ -58,6 +61,7 @@ __all__ = [
     "answered",
     "assign",
     "duplicate",
+    "group_alerts",
     "invalid",
     "link",
     "mute",

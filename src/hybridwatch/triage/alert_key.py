@@ -14,6 +14,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, area_of
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.record.line import compares_releases
 
 CONTROL: Final = "known-bad control"
 """Stands where a metric stands in what a control says that was, or was not, caught."""
@@ -23,7 +24,17 @@ _KEY: Final = 32
 
 @dataclass(frozen=True, slots=True, order=True)
 class Question:
-    """The same things compared, whichever runs measured them."""
+    """The same things compared, whichever runs measured them.
+
+    Attributes:
+        scenario: Its id.
+        metric: Its id, or ``CONTROL``.
+        statistic: What each trial was reduced to.
+        baseline: A line of builds.
+        contender: The line that is held against it.
+        testbed: Id of the machine.
+        digest: Of the scenario's definition: one load may be bad and another be good.
+    """
 
     scenario: str
     metric: str
@@ -31,16 +42,19 @@ class Question:
     baseline: str
     contender: str
     testbed: str
+    digest: str = ""
 
     @property
     def key(self) -> str:
         """The key of the alert that this had when every metric had one of its own."""
-        return _key(_json(asdict(self)))
+        facts = asdict(self)
+        del facts["digest"]
+        return _key(_json(facts))
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """What an alert is about."""
+    """What an alert is about; ``baseline`` and ``contender`` are lines of builds."""
 
     scenario: str
     area: Area
@@ -52,6 +66,11 @@ class Matter:
     def key(self) -> str:
         """A name for addresses and tables; equal for equal matters, on every machine."""
         return _key(_json(self.facts()))
+
+    @property
+    def compares_releases(self) -> bool:
+        """Whether it is about two releases."""
+        return compares_releases(self.baseline, self.contender)
 
     def facts(self) -> dict[str, str]:
         """Give each part by its name, as texts."""
@@ -69,6 +88,7 @@ class Judged:
         run_id: The contender's run.
         started_at: When that run started, with a time zone.
         sure: Whether it stands under Holm's control (``gate.stands``).
+        lasts: Whether it is more than what starts of an engine differ by (``start_luck``).
     """
 
     question: Question
@@ -77,6 +97,7 @@ class Judged:
     run_id: str
     started_at: datetime
     sure: bool = True
+    lasts: bool = True
 
     @property
     def area(self) -> Area:

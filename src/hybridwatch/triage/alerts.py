@@ -28,9 +28,18 @@ class Status(Enum):
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
     MUTED = "muted"
+    RELEASE = "release"
+    """Of two releases, and unanswered: known for good, so nobody has to be called for it."""
     CLOSED = "closed"
     """Somebody said that nothing is to be done: accepted, invalid or a duplicate."""
     RESOLVED = "resolved"
+    NOT_REPEATED = "not repeated"
+    """One run alone was bad, and the next is not: luck, or mended; nobody knows."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the verdicts say that nothing is bad any more."""
+        return self in {Status.RESOLVED, Status.NOT_REPEATED}
 
 
 class Since(Enum):
@@ -140,7 +149,7 @@ def answered(
         now: With a time zone.
 
     Returns:
-        Open ones first, then acknowledged, muted, closed and resolved; within these what blocks
+        Open ones first, then the others as ``Status`` has them; within these what blocks
         before what warns, the most severe area first, the newest before older ones.
     """
     alerts = (_alert(story, _decisions(story, decided), now) for story in stories)
@@ -150,15 +159,15 @@ def answered(
 def _decisions(story: Story, decided: Mapping[str, Decisions]) -> Decisions:
     if not decided:
         return UNDECIDED
-    earlier = tuple(_of_metrics(story, decided))
     own = decided.get(story.matter.key, UNDECIDED)
-    return replace(own, earlier=earlier) if earlier else own
+    earlier = tuple(_of_metrics(story, decided))
+    return replace(own, earlier=own.earlier + earlier) if earlier else own
 
 
 def _of_metrics(story: Story, decided: Mapping[str, Decisions]) -> Iterator[Entry]:
     """Yield what was decided about the metrics of an alert when each had one of its own."""
     for question in story.questions:
-        for entry in decided.get(question.key, UNDECIDED).entries:
+        for entry in decided.get(question.key, UNDECIDED).all:
             if area_for(question.metric, entry.seen.verdict) is story.matter.area:
                 part = SeenPart(question.metric, question.statistic, entry.seen.effect)
                 yield replace(entry, seen=replace(entry.seen, parts=(part,)))
@@ -166,7 +175,8 @@ def _of_metrics(story: Story, decided: Mapping[str, Decisions]) -> Iterator[Entr
 
 def _alert(story: Story, decisions: Decisions, now: datetime) -> Alert:
     if story.is_over and not _is_doubted(story, decisions):
-        return Alert(story, Status.RESOLVED, decisions)
+        status = Status.NOT_REPEATED if story.is_not_repeated else Status.RESOLVED
+        return Alert(story, status, decisions)
     stopping = [part for part in story.cause.parts if part.action is Action.BLOCK]
     needed = stopping or story.cause.parts
     answers = {_answer(part, story, decisions) for part in needed}
@@ -176,8 +186,11 @@ def _alert(story: Story, decisions: Decisions, now: datetime) -> Alert:
     ends = [until for until in silences if until is not None]
     if len(ends) == len(silences):
         return Alert(story, Status.MUTED, decisions, min(ends))
-    status = Status.OPEN if None in answers else Status.ACKNOWLEDGED
-    return Alert(story, status, decisions)
+    if None not in answers:
+        return Alert(story, Status.ACKNOWLEDGED, decisions)
+    asked_for = decisions.answer is not None and decisions.answer.act.deed is Deed.REOPEN
+    is_known = story.matter.compares_releases and not asked_for
+    return Alert(story, Status.RELEASE if is_known else Status.OPEN, decisions)
 
 
 def _answer(part: Part, story: Story, decisions: Decisions) -> Deed | None:

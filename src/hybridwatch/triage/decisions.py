@@ -71,8 +71,8 @@ class Decisions:
 
     Attributes:
         entries: Acts on the alert.
-        earlier: Acts on single metrics of it, from when each had an alert of its own; each has
-            seen the one metric that it is about.
+        earlier: Acts on parts of it, from when each had an alert of its own: on single metrics, and
+            on single builds of a line.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -85,7 +85,7 @@ class Decisions:
 
     @property
     def all(self) -> tuple[Entry, ...]:
-        """Every act, those on single metrics too, oldest first."""
+        """Every act, those on parts of it too, oldest first."""
         return (*sorted(self.earlier, key=lambda entry: entry.at), *self.entries)
 
     @property

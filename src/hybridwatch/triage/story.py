@@ -15,6 +15,10 @@ every other        a regression, as the policy     equivalent or improved
 
 A matter is over when every metric that was bad since it opened has been shown good. What shows
 nothing (inconclusive, not comparable, not in the run) leaves it as it was.
+
+A regression that may be the luck of a start is not bad by itself. A time, rate or count that was
+bad in one run alone, and is not in the next, was *not repeated*: that is no recovery, since nobody
+knows whether anything was wrong.
 """
 
 from collections import defaultdict
@@ -29,6 +33,7 @@ from typing import Final, TypeAlias
 from hybridwatch.analysis.cause import Area, Cause, Part, causes_of
 from hybridwatch.analysis.gate import outcome
 from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.triage.alert_key import CONTROL, Judged, Matter, Question, area_for
 
@@ -37,6 +42,8 @@ _UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING, Verdict.NOT_COM
 _GOOD: Final = frozenset({Verdict.EQUIVALENT, Verdict.IMPROVEMENT})
 _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
 """Areas in which measuring anything at all is the good news."""
+_THERE: Final = 0.5
+"""Of the effect that was bad: less in an inconclusive run means that it is not there."""
 _PLACE: Final = attrgetter("started_at", "run_id")
 """Where a run stands in time among those of the same builds."""
 
@@ -82,7 +89,13 @@ class Change(Enum):
 
     OPENED = "opened"
     RESOLVED = "resolved"
+    NOT_REPEATED = "not repeated"
+    """One run alone was bad, and the next is not."""
     REOPENED = "reopened"
+
+
+ENDS: Final = frozenset({Change.RESOLVED, Change.NOT_REPEATED})
+"""After these nothing is bad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +130,13 @@ class Story:
         return next(one for one in reversed(self.rulings) if one.cause is not None)
 
     @property
+    def shown_by(self) -> Ruling:
+        """The newest run that said what the cause says of its leading metric."""
+        lead = self.cause.lead
+        said = (one for one in reversed(self.rulings) if one.cause and lead in one.cause.parts)
+        return next(said, self.bad)
+
+    @property
     def newest(self) -> Ruling:
         """The newest run."""
         return self.rulings[-1]
@@ -124,12 +144,17 @@ class Story:
     @property
     def is_over(self) -> bool:
         """Whether the verdicts say that all is well again."""
-        return self.turns[-1].change is Change.RESOLVED
+        return self.turns[-1].change in ENDS
+
+    @property
+    def is_not_repeated(self) -> bool:
+        """Whether it is over without that anybody knows whether it was anything."""
+        return self.turns[-1].change is Change.NOT_REPEATED
 
     @property
     def opened_by(self) -> Ruling:
         """The run that opened it last."""
-        opening = (turn for turn in reversed(self.turns) if turn.change is not Change.RESOLVED)
+        opening = (turn for turn in reversed(self.turns) if turn.change not in ENDS)
         return next(opening).by
 
 
@@ -163,7 +188,11 @@ def _stories(
     metrics = {one.question.metric for one in judged}
     actions = {metric: policy.rule_for(scenario, metric).action for metric in metrics}
     bad: list[list[_Bad]] = [
-        [(one, rank) for one in run if (rank := _rank(one, actions)) is not Action.WATCH]
+        [
+            (one, rank)
+            for one in run
+            if one.lasts and (rank := _rank(one, actions)) is not Action.WATCH
+        ]
         for run in runs
     ]
     for area in dict.fromkeys(one.area for run in bad for one, _ in run):
@@ -182,22 +211,44 @@ def _story(matter: Matter, runs: Iterable[tuple[list[Judged], list[_Bad]]]) -> S
     ever: dict[Question, None] = {}
     rulings: list[Ruling] = []
     turns: list[Turn] = []
+    times = 0
     for run, bad in runs:
         worse = {one.question: _part(one, rank) for one, rank in bad}
         good = {one.question for one in run if _is_good(one, matter.area)}
-        left = {question: part for question, part in left.items() if question not in good} | worse
+        over = good | (_gone(run, left) if times == 1 and not bad else set())
+        left = {question: part for question, part in left.items() if question not in over} | worse
         last = left or last
         ever |= dict.fromkeys(worse)
         cause = _cause(worse.values(), matter.area) if bad else None
         ruling = Ruling(run[0].run_id, run[0].started_at, cause, bool(good) and not bad, not left)
         rulings.append(ruling)
-        is_open = bool(turns) and turns[-1].change is not Change.RESOLVED
+        is_open = bool(turns) and turns[-1].change not in ENDS
         if left and not is_open:
             turns.append(Turn(Change.REOPENED if turns else Change.OPENED, ruling))
         elif is_open and not left:
-            turns.append(Turn(Change.RESOLVED, ruling))
+            once = times == 1 and all(map(_has_luck, last, last.values()))
+            turns.append(Turn(Change.NOT_REPEATED if once else Change.RESOLVED, ruling))
+        times = times + bool(bad) if left else 0
     cause = _cause(last.values(), matter.area)
     return Story(matter, tuple(rulings), tuple(turns), cause, tuple(ever))
+
+
+def _gone(run: Iterable[Judged], left: Mapping[Question, Part]) -> set[Question]:
+    """Find what was bad once and is not there any more, though this run alone proves nothing."""
+    found = set()
+    for one in run:
+        before = left.get(one.question)
+        if one.verdict is not Verdict.INCONCLUSIVE or one.effect is None or before is None:
+            continue
+        if _has_luck(one.question, before) and one.effect / (before.effect or 1.0) < _THERE:
+            found.add(one.question)
+    return found
+
+
+def _has_luck(question: Question, part: Part) -> bool:
+    """Whether it may have been bad by chance."""
+    kind = kind_of(question.metric)
+    return part.verdict is Verdict.REGRESSION and kind is not None and kind.has_noise
 
 
 def _part(one: Judged, rank: Action) -> Part:

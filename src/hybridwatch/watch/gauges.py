@@ -19,7 +19,7 @@ from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.fleet.overview import Overview, read_overview
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.comparisons import comparisons_of
+from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.gaps import find_gaps
 from hybridwatch.triage import Alert
 
@@ -75,7 +75,7 @@ def to_openmetrics(
 
 
 def _verdicts(index: Index) -> _Values:
-    latest = comparisons_of(index).latest
+    latest = latest_comparisons(index)
     rows = latest.loc[~latest["stale"], list(_OF_PAIR)].itertuples(index=False)
     return Counter(tuple(map(str, row)) for row in rows)
 

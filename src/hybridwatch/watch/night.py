@@ -33,7 +33,7 @@ from hybridwatch.report.sentence import plural
 from hybridwatch.store import read_run
 from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.watch.judging import save
-from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, CONSOLE_VARIABLE
+from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, CONSOLE_VARIABLE, LINE_VARIABLE
 from hybridwatch.watch.suite_session import RECEIPT_VARIABLE
 
 NIGHTS: Final = "nights"
@@ -68,6 +68,7 @@ class Plan:
         config: asv's configuration.
         folder: Where asv is called.
         seconds: After so long nothing more is measured.
+        line: The line of builds of what is watched, if somebody states it.
     """
 
     scenarios: Sequence[str]
@@ -80,6 +81,7 @@ class Plan:
     config: Path
     folder: Path
     seconds: float
+    line: str | None = None
 
 
 def hold(plan: Plan, today: date, say: Say) -> tuple[Path, ChangeReview]:
@@ -195,6 +197,7 @@ class _Night:
         return {
             BUILD_VARIABLE: self.plan.build,
             BASELINE_VARIABLE: self.plan.baseline,
+            **({LINE_VARIABLE: self.plan.line} if self.plan.line else {}),
             RESULTS_VARIABLE: str(self.plan.results.resolve()),
             RECEIPT_VARIABLE: str(self._receipt(scenario)),
             CONSOLE_VARIABLE: f"/proc/{os.getpid()}/fd/1",

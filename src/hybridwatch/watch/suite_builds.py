@@ -4,10 +4,13 @@ import os
 from typing import Final
 
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
+from hybridwatch.errors import BuildError
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
+from hybridwatch.record.line import checked_line
 from hybridwatch.scenario.scenario import Scenario
 
 BASELINE_VARIABLE: Final = "HYBRIDWATCH_BASELINE"
+LINE_VARIABLE: Final = "HYBRIDWATCH_LINE"
 CONSOLE_VARIABLE: Final = "HYBRIDWATCH_CONSOLE"
 
 
@@ -27,6 +30,19 @@ def contender() -> BuildRequest:
 
 def _contender() -> str:
     return os.environ.get(BUILD_VARIABLE) or DEFAULT_BUILD
+
+
+def stated_line() -> str | None:
+    """Give the line of builds that the contender is stated to belong to.
+
+    Raises:
+        BuildError: It is none.
+    """
+    text = os.environ.get(LINE_VARIABLE) or None
+    try:
+        return None if text is None else checked_line(text)
+    except ValueError as error:
+        raise BuildError(f"{LINE_VARIABLE}: {error}, found {text!r}") from None
 
 
 def can_run(scenario: Scenario) -> bool:

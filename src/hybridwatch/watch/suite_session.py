@@ -21,7 +21,7 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.database.heads import read_alike
-from hybridwatch.engine.builds import BuildRequest, parse_label
+from hybridwatch.engine.builds import BuildRequest, on_line, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import equipped_label
 from hybridwatch.errors import HybridwatchError, MeasurementError
@@ -35,7 +35,7 @@ from hybridwatch.record.run import Run
 from hybridwatch.scenario.scenario import MIN_PERFORMANCE_TRIALS, Scenario
 from hybridwatch.store import check_writable, read_run, results_folder, write_run
 from hybridwatch.store.address import RESULTS_VARIABLE
-from hybridwatch.watch.suite_builds import CONSOLE_VARIABLE, labels
+from hybridwatch.watch.suite_builds import CONSOLE_VARIABLE, labels, stated_line
 
 RECEIPT_VARIABLE: Final = "HYBRIDWATCH_RECEIPT"
 
@@ -95,7 +95,7 @@ def _kept(receipt: Path) -> Run | None:
 def _measure(scenario: Scenario, receipt: Path | None) -> Run:
     results = _results()
     check_writable(results)
-    sides = tuple(_sides(scenario))
+    sides = on_line(_sides(scenario), stated_line())
     make_ready(scenario, sides, home() / "models")
     request = SessionRequest(
         enough_trials(scenario), sides, home() / "models", _tell, missing=blocks_missing

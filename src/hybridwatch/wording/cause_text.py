@@ -11,7 +11,7 @@ from hybridwatch.analysis.death import Death, death_of
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.wording import numbers
-from hybridwatch.wording.labels import centers_of, plural
+from hybridwatch.wording.labels import basis_of, centers_of, plural
 
 _WHAT: Final = {
     Area.ENGINE: ("The engine failed", "The engine works again"),
@@ -120,7 +120,9 @@ def _lead(part: Part) -> str:
         return f"{name} {both}".rstrip()
     if compared is not None and kind is Kind.PROPORTION:
         return f"{name} {change}{_flipped(compared)}"
-    return f"{name} {change} ({both})" if both and kind is Kind.COUNT else f"{name} {change}"
+    if compared is None or not both or kind is not Kind.COUNT:
+        return f"{name} {change}"
+    return f"{name} {f'{change} {basis_of(compared)}'.rstrip()} ({both})"
 
 
 def _parting(compared: Comparison | None) -> str:

@@ -1,7 +1,21 @@
 """How a comparison is named and its numbers are written, for every sentence and every table."""
 
+from typing import Final
+
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.wording import numbers
+
+WORTHWHILE_TRIALS: Final = 100
+"""A side, the most that are worth recommending: ten of a smoke scenario take some four minutes, so
+this is most of an hour, and beyond it a quieter machine settles more than patience."""
+MOST_TRIALS: Final = 1000
+"""A side, the most that one run makes."""
+PAIRED: Final = "pair by pair"
+"""Stands behind a change that is not that of the two medians beside it."""
+_ROUNDING: Final = 0.005
+"""What is lost of a number that is written with three digits, as a fraction."""
+_ALIKE: Final = 0.2
+"""Two sizes that differ by less, of the larger, tell a reader the same."""
 
 
 def name_of(comparison: Comparison) -> str:
@@ -10,10 +24,29 @@ def name_of(comparison: Comparison) -> str:
 
 
 def change_of(comparison: Comparison) -> str:
-    """Write the change with its interval: ``+20.1 % (+15.0 to +25.3)``."""
-    change = numbers.change(comparison)
+    """Write the change with its interval: ``+20.1 % (+15.0 to +25.3)``, and ``basis_of`` it."""
+    change = f"{numbers.change(comparison)} {basis_of(comparison)}".rstrip()
     interval = numbers.interval(comparison)
     return f"{change} ({interval})" if interval else change
+
+
+def basis_of(comparison: Comparison) -> str:
+    """Say what a change is of, where the centers of both sides tell another story.
+
+    Of paired trials the change is the typical one within a pair. A machine that drifts can move
+    the medians of all trials by another amount, or the other way.
+
+    Returns:
+        ``PAIRED`` where the centers differ in the other direction, or by quite another amount;
+        else empty.
+    """
+    old, new, effect = comparison.baseline, comparison.contender, comparison.effect
+    if not comparison.ratios or old is None or new is None or effect is None or not old.center:
+        return ""
+    shown = new.center / old.center - 1
+    signs = {number > 0 for number in (round(shown, 3), round(effect, 3)) if number}
+    far = abs(shown - effect) > max(_ROUNDING, _ALIKE * max(abs(shown), abs(effect)))
+    return PAIRED if len(signs) > 1 or far else ""
 
 
 def plural(number: int, noun: str) -> str:

@@ -110,7 +110,7 @@ def _testbed(testbed: Testbed) -> dict[str, Any]:
 
 def _build(build: EngineBuild) -> dict[str, Any]:
     # Left out where it is not known: verdicts stored before are to be had again to the letter.
-    late = ("code_digest", "changed_files", "revision", "diff_digest")
+    late = ("code_digest", "changed_files", "revision", "diff_digest", "line")
     known = [name for name in late if getattr(build, name)]
     names = ("label", "name", "release", "accelerator", "distribution", "lock_digest")
     return {

@@ -40,8 +40,8 @@ def address(results: Path) -> Iterator[str]:
 
 def alert_in(results: Path) -> Alert:
     source = Source(results, open_index(results), datetime.now(UTC))
-    (alert,) = alerts_here(source)
-    return alert
+    (group,) = alerts_here(source)
+    return group.lead
 
 
 def found_by(page: Page, address: str) -> Page:

@@ -204,7 +204,8 @@ def test_wrong_links_are_told_of(regressed: str, page: Page) -> None:
     told = page.get_by_role("alert").get_by_text("'00000000', which is not in this store")
     expect(told).to_be_visible()
     page.goto(f"{regressed}/nowhere")
-    expect(page.get_by_text("Page not found")).to_be_visible()
+    expect(page.get_by_text("The address asks for /nowhere")).to_be_visible()
+    expect(page).to_have_url(re.compile("/nowhere$"))
     expect(told).to_have_count(0)
 
 

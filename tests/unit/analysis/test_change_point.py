@@ -1,5 +1,6 @@
 """The history detector: what it finds, what it leaves in peace, and what it refuses."""
 
+import importlib
 import itertools
 import math
 
@@ -7,10 +8,13 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.change_point import State, change_points, examine, modes, noise, scan
+from hybridwatch.analysis.change_point.place import Place
 from hybridwatch.errors import HistoryError
 from hybridwatch.metric import Kind
 
 LEVEL = 100.0
+EXAMINE = importlib.import_module("hybridwatch.analysis.change_point.examine")
+"""The module, whose name its function has taken."""
 
 
 def random(seed=7):
@@ -82,14 +86,109 @@ def test_slow_drift_is_reported_as_drift_and_a_step_within_it_as_a_step():
     slope = np.linspace(1, 1.1, 100)
     drifting = examine(noisy(100) * slope)
     assert drifting.points == ()
-    assert drifting.drift == pytest.approx(0.1, abs=0.02)
-    assert "drifts (+" in drifting.doubts[0]
+    (drift,) = drifting.drifts
+    assert drift.effect == pytest.approx(0.1, abs=0.02)
     assert places(with_step(noisy(100) * slope, 50, 0.1)) == [50]
 
 
 def test_a_drift_is_a_step_to_who_knows_no_slope(monkeypatch):
     monkeypatch.setattr("hybridwatch.analysis.change_point.slope.FEWEST", 10**9)
+    monkeypatch.setattr("hybridwatch.analysis.change_point.ramp.SHORTEST", 10**9)
     assert places(noisy(100) * np.linspace(1, 1.1, 100)) != []
+
+
+def placed(at, seeds=40, size=0.06):
+    """By how many points each of so many steps is placed too late."""
+    found = [change_points(with_step(noisy(90, seed=seed), at, size)) for seed in range(seeds)]
+    return [min((point.index - at for point in each), key=abs) for each in found]
+
+
+@pytest.mark.parametrize("at", [8, 45, 84])
+def test_a_step_is_placed_neither_early_nor_late_wherever_it_is(at):
+    late = placed(at)
+    assert sum(map(bool, late)) <= 1
+
+
+def test_the_search_alone_places_young_steps_early(monkeypatch):
+    # What weighing the places is for; without it the test above would not tell.
+    monkeypatch.setattr(EXAMINE, "place_of", lambda _values, _unit, cut: Place(cut, cut, cut))
+    late = placed(84)
+    assert sum(at < 0 for at in late) >= 2
+    assert sum(at > 0 for at in late) == 0
+
+
+KINDS = {
+    "normal": lambda draw, n: draw.normal(0, 0.02, n),
+    "heavy tails": lambda draw, n: 0.012 * draw.standard_t(3, n),
+    "two modes": lambda draw, n: 0.02 * draw.choice((-0.9, 0.9), n) + draw.normal(0, 0.009, n),
+    "alike": lambda draw, n: alike(n, 0.5, int(draw.integers(2**32))) / LEVEL - 1,
+}
+
+
+def held(kind, seeds=40):
+    """How many of the ranges hold the true place of a step of 5 %."""
+    found = 0, 0
+    for seed in range(seeds):
+        draw = random(seed)
+        at = int(draw.integers(8, 82))
+        series = with_step(LEVEL * (1 + KINDS[kind](draw, 90)), at)
+        near = [point for point in change_points(series) if abs(point.index - at) <= 10]
+        assert all(point.first <= point.index <= point.last for point in near)
+        holds = sum(point.first <= at <= point.last for point in near)
+        found = found[0] + len(near), found[1] + holds
+    return found[1] / found[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_range_of_places_holds_the_true_one(kind):
+    assert held(kind) >= 0.93
+
+
+def test_the_likeliest_place_alone_is_too_few(monkeypatch):
+    monkeypatch.setattr("hybridwatch.analysis.change_point.place.CONFIDENCE", 0.0)
+    assert held("normal") < 0.93
+
+
+def test_what_has_no_noise_changes_at_one_place():
+    ranges = [
+        (point.first, point.last)
+        for values, kind in (([3.0] * 40 + [3.3] * 5, None), ([0, 0, 2], "exact"))
+        for point in change_points(values, kind=kind)
+    ]
+    assert ranges == [(40, 40), (2, 2)]
+
+
+def with_drift(before, nights, behind, size, seed):
+    level = 1 + size * np.clip((np.arange(before + nights + behind) - before + 1) / nights, 0, 1)
+    return noisy(before + nights + behind, seed=seed) * level
+
+
+def told_drifts(before, behind, size=0.08, seeds=12):
+    """Drifts of so many series of which nothing else is told."""
+    found = [examine(with_drift(before, 40, behind, size, seed)) for seed in range(seeds)]
+    return [each.drifts[0] for each in found if len(each.drifts) == 1 and not each.points]
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "size"), [(50, 0, 0.08), (30, 20, -0.08), (0, 40, 0.08)]
+)
+def test_a_slow_drift_is_no_step_and_its_beginning_is_known(before, behind, size):
+    drifts = told_drifts(before, behind, size)
+    assert len(drifts) >= 11
+    assert sum(drift.first <= max(before, 1) <= drift.last for drift in drifts) >= 11
+    assert np.mean([drift.per_point for drift in drifts]) == pytest.approx(size / 40, rel=0.15)
+
+
+def test_the_check_of_drifts_can_fail(monkeypatch):
+    monkeypatch.setattr(EXAMINE, "ramp_instead", lambda *_: None)
+    assert len(told_drifts(50, 0)) < 4
+
+
+def test_two_steps_in_one_direction_are_no_drift():
+    found = [
+        examine(with_step(with_step(noisy(90, seed=seed), 30), 60)).drifts for seed in range(20)
+    ]
+    assert sum(map(len, found)) <= 1
 
 
 def alarms_in_alike_noise():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.culprit import commits_between, culprit_between
+from hybridwatch.analysis.culprit import commits_between, commits_of, culprit_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.record.identity import EngineBuild, FixState
 from tests.builders import TESTBED, a_build, a_run
@@ -63,3 +63,28 @@ def test_what_differs_is_named_and_what_is_the_same_is_not() -> None:
 def test_a_build_of_another_project_has_no_commits_of_this_one() -> None:
     other = replace(BAD, distribution="sglang")
     assert culprit_between(side(GOOD), side(other)).commits is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "count"),
+    [
+        ("0.28.1.dev53+g1a2b3c4d5", "0.28.1.dev60+gffff00001", 7),
+        ("0.28.1.dev60+g1a2b3c4d5", "0.28.1.dev53+gffff00001", None),  # backwards
+        ("0.28.1.dev53+g1a2b3c4d5", "0.29.1.dev3+gffff00001", None),  # counted from another tag
+        ("0.28.0", "0.28.1.dev53+g1a2b3c4d5", None),  # a tag may lie on a branch of its own
+    ],
+)
+def test_versions_after_one_tag_tell_how_many_commits_lie_between(old, new, count) -> None:
+    found = commits_between(old, new)
+    assert found
+    assert found.count == count
+    assert found.size == ("" if count is None else f", {count} of them")
+
+
+def test_a_checkout_is_at_its_own_commit_and_nobody_knows_where_that_can_be_read() -> None:
+    own = replace(BAD, revision="c" * 40)
+    found = commits_of(GOOD, own)
+    assert found
+    assert (found.text, found.url) == (f"1a2b3c4d5...{'c' * 40}", "")
+    assert commits_of(GOOD, replace(own, distribution="sglang")) is None
+    assert commits_of(GOOD, BAD) == commits_between(GOOD.release, BAD.release)

@@ -14,7 +14,7 @@ from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.store import write_run
 from hybridwatch.triage.act import acknowledge
-from tests.builders import BASELINE, NEWER, a_run
+from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.unit.api.serving import app_over, serving
 from tests.unit.database.stores import add
 
@@ -27,8 +27,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four comparisons, of which the last is slower, and a run of one build."""
     results: Path = tmp_path_factory.mktemp("store")
     for number in range(1, 4):
-        add(results, number, builds=(BASELINE, NEWER))
-    add(results, 4, slower=1.3, builds=(BASELINE, NEWER))
+        add(results, number, builds=(BASELINE, NIGHTLY))
+    add(results, 4, slower=1.3, builds=(BASELINE, NIGHTLY))
     write_run(results, replace(a_run({"output_throughput": (10.0, 11.0)}), id=ALONE))
     alerts = find_alerts(results, open_index(results), Checkout(), NOW)
     with open_triage(results) as triage:

@@ -20,7 +20,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.triage.act import acknowledge
-from tests.builders import BASELINE, NEWER
+from tests.builders import BASELINE, NIGHTLY
 from tests.unit.api.conftest import ALONE, NOW
 from tests.unit.api.serving import app_over, serving
 from tests.unit.database.stores import add
@@ -72,7 +72,7 @@ def test_runs_are_those_of_records(client, store) -> None:
     [
         ({"role": "alone"}, ["--role", "alone"]),
         ({"role": "comparison"}, ["--role", "comparison"]),
-        ({"build": "cpu-0.28"}, ["--build", "cpu-0.28"]),
+        ({"build": "night"}, ["--build", "night"]),
         ({"scenario": "smoke"}, ["--scenario", "smoke"]),
         ({"testbed": "epyc"}, ["--testbed", "epyc"]),
     ],
@@ -109,7 +109,7 @@ def test_a_series_has_the_medians_of_each_side(client) -> None:
 def test_a_series_can_be_that_of_one_build(client) -> None:
     (one,) = get(client, "series", metric="ttft", statistic="median")["items"]
     points = get(client, f"series/{one['id']}")["items"]
-    newer = get(client, f"series/{one['id']}", build="cpu-0.28")["items"]
+    newer = get(client, f"series/{one['id']}", build="night")["items"]
     assert newer == [point for point in points if point["side"] == 1]
     assert 0 < len(newer) < len(points)
 
@@ -146,7 +146,7 @@ def test_a_decision_changes_the_tag_of_alerts_alone(tmp_path, monkeypatch) -> No
     monkeypatch.setattr("hybridwatch.api.view._LOOK_S", 0.0)
     monkeypatch.setattr("hybridwatch.api.aging._MOST_SHARE", math.inf)
     for number in range(1, 3):
-        add(tmp_path, number, slower=1.3, builds=(BASELINE, NEWER))
+        add(tmp_path, number, slower=1.3, builds=(BASELINE, NIGHTLY))
     with serving(app_over(tmp_path)) as client:
         before = {path: client.get(path).headers["etag"] for path in ("/v1/alerts", "/v1/runs")}
         (alert, *_) = find_alerts(tmp_path, open_index(tmp_path), Checkout(), NOW)

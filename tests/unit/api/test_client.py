@@ -18,7 +18,7 @@ from hybridwatch.errors import ApiError
 from hybridwatch.record.codec import encode
 from hybridwatch.store import list_records, read_run, write_run
 from hybridwatch.triage import Deed
-from tests.builders import BASELINE, NEWER, a_run
+from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.unit.api.serving import app_over, serving, token_for
 from tests.unit.api.test_answers import said
 from tests.unit.database.stores import add
@@ -39,7 +39,7 @@ def speaking(results: Path, *scopes: Scope, **how: Any) -> Iterator[Client]:
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     for number in range(1, 4):
-        add(tmp_path, number, slower=1.3 if number == 3 else 1.0, builds=(BASELINE, NEWER))
+        add(tmp_path, number, slower=1.3 if number == 3 else 1.0, builds=(BASELINE, NIGHTLY))
     return tmp_path
 
 

@@ -16,8 +16,8 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.tokens import Scope
 from hybridwatch.record.codec import Encoded, encode
 from hybridwatch.record.run import Run
-from hybridwatch.store import list_records, read_run
-from tests.builders import BASELINE, NEWER, a_run
+from hybridwatch.store import list_records, read_run, write_run
+from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.unit.api.serving import app_over, serving, token_for
 from tests.unit.database.stores import add
 
@@ -34,8 +34,8 @@ def young(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    add(tmp_path, 1, builds=(BASELINE, NEWER))
-    add(tmp_path, 2, slower=1.3, builds=(BASELINE, NEWER))
+    add(tmp_path, 1, builds=(BASELINE, NIGHTLY))
+    add(tmp_path, 2, slower=1.3, builds=(BASELINE, NIGHTLY))
     return tmp_path
 
 
@@ -257,7 +257,7 @@ def test_whoever_was_overtaken_is_told(robot, results) -> None:
     answer(robot, alert, deed="note", text="first")
     late = answer(robot, alert, deed="note", text="second")
     assert (late.status_code, late.json()["field"]) == (409, "version")
-    add(results, 3, slower=2.0, builds=(BASELINE, NEWER))
+    add(results, 3, slower=2.0, builds=(BASELINE, NIGHTLY))
     late = answer(robot, alert | {"version": 1}, deed="acknowledge", text="as I saw it")
     assert (late.status_code, late.json()["field"]) == (409, "newest_run_id")
     assert answer(robot, the_alert(robot), deed="note", text="third").status_code == 201
@@ -267,3 +267,18 @@ def test_no_alert_of_this_key(robot) -> None:
     alert = the_alert(robot) | {"key": "nobody"}
     assert answer(robot, alert, deed="note", text="x").status_code == 404
     assert robot.get("/v1/alerts/nobody").status_code == 404
+
+
+def test_an_answer_to_a_cause_is_kept_with_each_of_its_members(robot, results) -> None:
+    run = read_run(list_records(results)[-1])
+    there = replace(run, id=NEW, testbed=replace(run.testbed, id="h100"), sha256=None)
+    write_run(results, there)
+    alert = the_alert(robot)
+    assert [one["testbed"] for one in alert["members"]] == [run.testbed.id, "h100"]
+    after = answer(robot, alert, deed="acknowledge", text="known").json()
+    assert [one["status"] for one in after["members"]] == ["acknowledged"] * 2
+    assert (after["version"], len(after["decisions"])) == (2, 1)
+    for member in after["members"]:
+        assert robot.get(f"/v1/alerts/{member['key']}").json() == after
+    again = answer(robot, alert, deed="note", text="too late")
+    assert again.status_code == 409

@@ -11,7 +11,7 @@ from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.record.codec import encode
 from hybridwatch.triage import Deed
-from tests.builders import BASELINE, NEWER, a_run
+from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.postgres import MISSING, running, schema_of
 from tests.unit.api.serving import app_over, serving, token_for
 from tests.unit.database.stores import add
@@ -25,8 +25,8 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             pytest.skip(MISSING)
         with schema_of(server) as url:
             monkeypatch.setenv(DATABASE_VARIABLE, url)
-            add(tmp_path, 1, builds=(BASELINE, NEWER))
-            add(tmp_path, 2, slower=1.3, builds=(BASELINE, NEWER))
+            add(tmp_path, 1, builds=(BASELINE, NIGHTLY))
+            add(tmp_path, 2, slower=1.3, builds=(BASELINE, NIGHTLY))
             yield tmp_path
             assert not (tmp_path / DATABASE_FILE).exists()
 

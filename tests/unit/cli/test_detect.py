@@ -2,12 +2,16 @@
 
 import json
 import random
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from click.testing import CliRunner
 
 from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS
 from hybridwatch.cli.main import cli
+from hybridwatch.store import write_run
+from tests.builders import SCENARIO, STARTED, a_build, a_run, noisy
 
 CHANGED_AT = 40
 
@@ -53,6 +57,50 @@ def test_the_same_change_is_good_news_where_higher_is_better(detect) -> None:
     answer = detect("time,value", a_csv(1.1), "--better", "higher")
     assert answer.exit_code == 0, answer.output
     assert "confirmed, better" in answer.output
+
+
+def test_a_drift_is_told_with_its_rate_and_blames_no_commit(detect) -> None:
+    rows = [row.split(",") for row in a_csv(1.0, 90)]
+    drifting = [
+        f"{time},{float(value) * (1 + 0.08 * max(0, int(time) - 49) / 40)!r}"
+        for time, value in rows
+    ]
+    answer = detect("time,value", drifting)
+    assert answer.exit_code == 1, answer.output
+    words = " ".join(answer.output.split())
+    assert "The level drifts by +0.2" in words
+    assert "no single commit is to blame" in words
+    assert "confirmed" not in words.replace("last confirmed", "")
+    told = json.loads(detect("time,value", drifting, "--json").stdout)["series"][0]
+    (drift,) = told["drifts"]
+    assert told["points"] == []
+    assert told["drift"] == drift["effect"] == pytest.approx(0.08, abs=0.02)
+    assert drift["first"] <= 50 <= drift["last"]
+    assert (drift["end"], drift["end_time"]) == (89, "89")
+
+
+def test_an_unsure_place_is_told_as_a_range_of_times(detect) -> None:
+    rng = random.Random(5)
+    rows = [f"{at},{rng.gauss(10, 0.3) + (at >= 40) * 0.5!r}" for at in range(80)]
+    [point] = json.loads(detect("time,value", rows, "--json").stdout)["series"][0]["points"]
+    assert point["first"] < point["last"]
+    assert point["first"] <= 40 <= point["last"]
+    assert (point["first_time"], point["last_time"]) == (str(point["first"]), str(point["last"]))
+    words = " ".join(detect("time,value", rows).output.split())
+    assert f"came from {point['first']} to {point['last']} (95 %)" in words
+
+
+def test_two_levels_of_starts_are_told_with_both(detect) -> None:
+    rng = random.Random(3)
+    levels = [rng.choice((0.04, 0.05)) for _ in range(60)]
+    rows = [
+        f"{at},{level * rng.lognormvariate(0, 0.01)!r}"
+        for at, level in enumerate(levels)
+        for _ in range(5)
+    ]
+    words = " ".join(detect("time,value", rows).output.split())
+    assert "Runs fall on one of two levels, 0.04" in words
+    assert "and 0.05" in words or "and 0.049" in words
 
 
 def test_what_went_back_is_no_bad_news(detect) -> None:
@@ -170,3 +218,31 @@ def test_a_million_times_are_searched(detect) -> None:
     answer = detect("time,value", list(rows))
     assert answer.exit_code == 1
     assert "1000000000000700000" in answer.output
+
+
+def test_what_is_exported_of_two_loads_is_two_series(detect, tmp_path) -> None:
+    for number in range(80):
+        load = 64 if number % 2 else 1
+        write_run(
+            tmp_path / "results",
+            a_run(
+                {"ttft": noisy(0.9 if number % 2 else 0.1, 9, 0.01, seed=number)},
+                builds=(a_build(f"nightly-{STARTED + timedelta(days=number):%Y%m%d}"),),
+                id=f"{number:08x}",
+                scenario=replace(SCENARIO, digest=f"{load:064d}"[::-1]),
+                started_at=STARTED + timedelta(days=number),
+            ),
+        )
+    words = ["export", "--results", str(tmp_path / "results"), "--to", "csv", "--metric", "ttft"]
+    exported = CliRunner().invoke(cli, words)
+    assert exported.exit_code == 0, exported.output
+    header, *rows = exported.stdout.splitlines()
+    told = json.loads(detect(header, rows, "--json").stdout)
+    named = [one["series"] for one in told["series"] if one["series"].split()[2] == "nightly"]
+    assert sum("ttft_median" in name for name in named) == 2
+    assert not any(one["points"] for one in told["series"])
+    # Without the column that tells them apart the loads would be one restless series.
+    at = header.split(",").index("digest")
+    without = [",".join(cell for n, cell in enumerate(row.split(",")) if n != at) for row in rows]
+    mixed = json.loads(detect(header.replace(",digest", ""), without, "--json").stdout)
+    assert len(mixed["series"]) < len(told["series"])

@@ -106,14 +106,14 @@ def test_what_the_policy_does_not_expect_may_grow_old_in_silence(store, judge) -
 
 
 def test_a_build_that_is_no_longer_measured_beside_others_is_a_warning(store, judge) -> None:
-    old = store(4, new=a_build("cpu-0.28.0"))
+    old = store(4, new=a_build("pr-12"))
     store(0.2)
     result = judge().gate
     assert result.passed
     place, _, said = result.warnings[0].partition(": ")
     assert place == f"smoke/padded-graph-rows on {HERE}"
     since = f"since 2026-11-18 (4 days): {old.id}"
-    assert said == f"cpu-0.28.0 against cpu-0.27.1 was not measured {since}"
+    assert said == f"pr-12 against cpu-0.27.1 was not measured {since}"
 
 
 def test_a_control_makes_up_for_no_comparison_that_went_silent(store, judge) -> None:

@@ -14,6 +14,7 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.cli import measuring as verb
 from hybridwatch.cli.main import cli
+from hybridwatch.engine.builds import on_line
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
 from hybridwatch.measure import gpus, machine_state, session
 from hybridwatch.measure.phase import Measured
@@ -465,3 +466,24 @@ def test_a_run_until_decided_goes_on_with_its_contracts_alone(checkout, monkeypa
     (whole,) = [run for run in runs if run.id != stopped.id]
     assert whole.looks is not None
     assert is_decided(report_of(whole))
+
+
+def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_told(checkout, monkeypatch):
+    asked = []
+
+    class Asked(MadeUpBench):
+        def __init__(self, scenario, sides, *rest) -> None:
+            super().__init__(scenario, *rest)
+            asked.extend(sides)
+
+    monkeypatch.setattr(session, "Bench", Asked)
+    brief = ("--phases", "contract", *TWO)
+    result = call(checkout, Machine(), *brief, "--line", "nightly", monkeypatch=monkeypatch)
+    assert result.exit_code == 0, result.output
+    assert [side.line for side in asked] == ["nightly", "nightly"], "two sides of one build"
+    other = replace(asked[0], spec=replace(asked[0].spec, name="other"), line=None)
+    assert [side.line for side in on_line([other, asked[1]], "pr-1")] == [None, "pr-1"]
+    result = call(checkout, Machine(), *brief, "--line", "two words", monkeypatch=monkeypatch)
+    assert result.exit_code == 2
+    assert "expected 1 to 64 letters" in result.output
+    assert "found 'two words'" in result.output

@@ -18,13 +18,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
-from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
@@ -84,13 +83,11 @@ def measure(results: Path, *, build: bool = False) -> list[Step]:
 
 def _questions(index: Index) -> list[tuple[str, Callable[[], object]]]:
     cells = index.cells()
-    cell = cells.sort_values("runs")[list(CELL)].iloc[-1].tolist()
-    newest = cells["newest"].max()
+    cell = cells.sort_values("runs")[list(HISTORY)].iloc[-1].tolist()
     return [
         ("is_current", index.is_current),
         ("runs", index.runs),
         ("latest_verdicts", index.latest_verdicts),
-        ("changed_since", lambda: index.changed_since(newest - timedelta(days=1))),
         ("cells", index.cells),
         ("sparklines", lambda: index.sparklines(12)),
         ("series", lambda: index.series(*cell)),

@@ -359,8 +359,9 @@ def old(tmp_path: Path) -> Path:
 
 
 def of_metrics(*metrics: str, verdict: Verdict = BAD) -> list[Judged]:
+    asked = replace(QUESTION, contender="cpu-0.28.0")  # as in the database of then
     return [
-        one for metric in metrics for one in nights(verdict, about=replace(QUESTION, metric=metric))
+        one for metric in metrics for one in nights(verdict, about=replace(asked, metric=metric))
     ]
 
 
@@ -387,7 +388,7 @@ def test_an_old_answer_covers_its_metric_and_no_other(old) -> None:
         decided = triage.decisions()
     (alone,) = alerts_of(of_metrics("output_throughput"), decided, noon(0))
     (both,) = alerts_of(of_metrics("output_throughput", "tpot"), decided, noon(0))
-    assert (alone.status, both.status) == (Status.ACKNOWLEDGED, Status.OPEN)
+    assert (alone.status, both.status) == (Status.ACKNOWLEDGED, Status.RELEASE)
 
 
 @pytest.mark.parametrize("others_first", [False, True])
@@ -405,6 +406,32 @@ def test_acting_on_an_old_database_loses_nothing_and_is_read_back(old, others_fi
     for file, kept in ((DATABASE_FILE, 6), (EARLIER_FILE, 5)):
         with closing(sqlite3.connect(old / file)) as plain:
             assert plain.execute("SELECT count(*) FROM triage_act").fetchone() == (kept,)
+
+
+def test_what_was_decided_about_single_nights_belongs_to_their_line(triage) -> None:
+    """As it was kept when every night's label made an alert of its own."""
+    for number, label in enumerate(("mine@1a2b3c4d", "mine@2b3c4d5e", "other@1a2b3c4d")):
+        (alert,) = alerts_of(nights(BAD, about=replace(QUESTION, contender=label)), {}, noon(0))
+        triage.decide(alert, assign(f"Person {number}"), "Ann", noon(number))
+        triage.decide(
+            replace(alert, decisions=triage.decisions()[alert.matter.key]),
+            acknowledge(f"known on {label}"),
+            "Ann",
+            noon(number),
+        )
+    judged = nights(BAD, BAD, BAD, about=replace(QUESTION, contender="mine"))
+    (mine,) = alerts_of(judged, triage.decisions(), noon(3))
+    assert mine.status is Status.ACKNOWLEDGED
+    assert mine.decisions.assignee == "Person 1"
+    answer = mine.decisions.answer
+    assert answer is not None
+    assert answer.act.text == "known on mine@2b3c4d5e"
+    assert (len(mine.decisions.earlier), mine.decisions.version) == (4, 0)
+    triage.decide(mine, reopen("it is worse"), "Ben", noon(3))
+    (mine,) = alerts_of(judged, triage.decisions(), noon(3))
+    assert (mine.status, len(mine.decisions.all)) == (Status.OPEN, 5)
+    another = nights(BAD, about=replace(QUESTION, contender="third"))
+    assert alerts_of(another, triage.decisions(), noon(3))[0].status is Status.OPEN
 
 
 def test_one_answer_for_many_is_kept_where_nobody_was_faster(triage) -> None:

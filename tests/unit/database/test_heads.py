@@ -78,7 +78,7 @@ def test_of_every_scenario_the_newest_run_is_read_and_no_older_one(tmp_path, mon
 
 def test_a_record_laid_out_by_others_or_of_another_version_is_read_too(tmp_path: Path) -> None:
     compact = as_version_1(write_run(tmp_path, of("smoke/a", 1)))
-    older = of("smoke/a", 0)
+    older = of("smoke/a", -30)
     write_run(tmp_path, replace(older, scenario=replace(older.scenario, digest="e" * 64)))
     # A word that looks like the name of a scenario that has been seen hides nothing.
     named = json.dumps(asdict(older.scenario))
@@ -89,6 +89,15 @@ def test_a_record_laid_out_by_others_or_of_another_version_is_read_too(tmp_path:
         "smoke/a",
     ]
     assert read_newest(tmp_path).runs[1].path == compact
+
+
+def test_a_definition_is_read_until_another_has_been_in_its_place_for_a_night(tmp_path) -> None:
+    older = of("smoke/a", 0)
+    before = write_run(tmp_path, replace(older, scenario=replace(older.scenario, digest="e" * 64)))
+    after = write_run(tmp_path, of("smoke/a", 1))
+    assert [stored.path for stored in read_newest(tmp_path).runs] == [before, after]
+    last = write_run(tmp_path, of("smoke/a", 30))
+    assert [stored.path for stored in read_newest(tmp_path).runs] == [last]
 
 
 def test_the_newest_run_is_read_for_each_testbed_and_pair_of_builds(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import verdict_of
@@ -110,7 +110,7 @@ def test_every_value_and_median_is_that_of_its_run(index, entries):
     seen = 0
     for entry in entries:
         run = entry.run
-        cell = run.scenario.id, run.scenario.version, run.testbed.id
+        cell = run.scenario.id, run.testbed.id
         for trials in trials_of(entry):
             found = series(*cell, trials.metric.id, trials.statistic)
             points = found.points[found.points["run"] == run.id]
@@ -128,7 +128,7 @@ def test_every_value_and_median_is_that_of_its_run(index, entries):
 
 def test_runs_of_a_series_are_in_order_of_time(index):
     for cell in index.cells().itertuples(index=False):
-        points = index.series(*(getattr(cell, name) for name in CELL)).points
+        points = index.series(*(getattr(cell, name) for name in HISTORY)).points
         runs = points.drop_duplicates("run")
         assert runs["started_at"].is_monotonic_increasing
         assert runs["position"].tolist() == list(range(len(runs)))

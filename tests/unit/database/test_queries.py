@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.level_statements import CELL, HISTORY
 from hybridwatch.database.points import Point
 from hybridwatch.database.statements import STANDING
 from hybridwatch.record.identity import ScenarioRef
@@ -19,7 +19,7 @@ from tests.unit.database.stores import add, opened
 
 pytestmark = pytest.mark.usefixtures("place")
 
-TTFT = (SCENARIO.id, SCENARIO.version, TESTBED.id, "ttft", "median")
+TTFT = (SCENARIO.id, TESTBED.id, "ttft", "median")
 OTHER = ScenarioRef("curated/other", 1, "e" * 64, "padded-rows-prefilling")
 
 
@@ -43,9 +43,11 @@ def test_series_is_in_order_of_time_whatever_came_first(tmp_path):
 def test_series_never_mixes_versions_testbeds_or_scenarios(tmp_path):
     add(tmp_path, 1)
     add(tmp_path, 2, scenario=OTHER)
-    add(tmp_path, 3, scenario=ScenarioRef(SCENARIO.id, 2, SCENARIO.digest, SCENARIO.fix))
+    add(tmp_path, 3, scenario=ScenarioRef(SCENARIO.id, 2, "f" * 64, SCENARIO.fix))
     index = opened(tmp_path).index
-    assert set(index.series(*TTFT).points["run"]) == {"00000001"}
+    levels = index.series(*TTFT).levels.drop_duplicates("run")
+    apart = zip(levels["run"], levels["version"], levels["digest"], strict=True)
+    assert set(apart) == {("00000001", 1, SCENARIO.digest), ("00000003", 2, "f" * 64)}
     assert set(index.cells()["scenario"]) == {SCENARIO.id, OTHER.id}
     assert len(index.cells()) == 3 * 4
     assert set(index.cells()["runs"]) == {1}
@@ -59,7 +61,7 @@ def test_level_of_an_even_number_of_trials_is_between_the_middle_two(tmp_path):
 
 def test_share_of_right_answers_is_one_value_a_trial(tmp_path):
     add(tmp_path, 1)
-    found = opened(tmp_path).index.series(*TTFT[:3], "accuracy.recall", "mean")
+    found = opened(tmp_path).index.series(*TTFT[:2], "accuracy.recall", "mean")
     assert found.points["value"].tolist() == [0.75, 1.0]
 
 
@@ -114,25 +116,6 @@ def test_metric_that_the_newest_run_no_longer_has_is_stale(tmp_path):
     stale = latest[latest["stale"]]
     assert set(stale["metric"]) == {"accuracy.recall", "contract.padded_rows_prefilling"}
     assert set(latest["metric"]) - set(stale["metric"]) == {"ttft"}
-
-
-def test_changes_are_against_what_held_before(tmp_path):
-    add(tmp_path, 1)
-    add(tmp_path, 2, slower=2.0)
-    add(tmp_path, 3, slower=2.0)
-    add(tmp_path, 3 + 16, scenario=OTHER)
-    index = opened(tmp_path).index
-
-    def changed(day: int) -> dict[tuple[str, str], tuple[str, str]]:
-        frame = ttft(index.changed_since(STARTED + timedelta(days=day)))
-        keys = zip(frame["scenario"], frame["run"], strict=True)
-        return dict(zip(keys, zip(frame["before"], frame["verdict"], strict=True), strict=True))
-
-    before = ttft(index.verdicts())["verdict"].iloc[0]
-    new = {(OTHER.id, "00000013"): ("", before)}
-    assert changed(3) == new
-    assert changed(2) == {(SCENARIO.id, "00000003"): (before, "regression")} | new
-    assert changed(20) == {}
 
 
 def test_verdict_holds_since_the_run_that_turned_it(tmp_path):
@@ -197,15 +180,13 @@ def test_levels_of_a_scenario_are_those_of_its_series(tmp_path):
         add(tmp_path, number)
     index = opened(tmp_path).index
     cells = index.cells()
-    ((scenario, version, testbed),) = set(
-        zip(cells["scenario"], cells["version"], cells["testbed"], strict=True)
-    )
-    levels = index.levels(scenario, version, testbed)
+    ((scenario, testbed),) = set(zip(cells["scenario"], cells["testbed"], strict=True))
+    levels = index.levels(scenario, testbed)
     assert set(levels) == set(zip(cells["metric"], cells["statistic"], strict=True))
     for (metric, statistic), found in levels.items():
-        expected = index.series(scenario, version, testbed, metric, statistic).levels
+        expected = index.series(scenario, testbed, metric, statistic).levels
         pd.testing.assert_frame_equal(found, expected)
-    assert index.levels("smoke/none", 1, testbed) == {}
+    assert index.levels("smoke/none", testbed) == {}
 
 
 def test_points_of_a_series_are_its_levels(tmp_path):
@@ -213,12 +194,13 @@ def test_points_of_a_series_are_its_levels(tmp_path):
         add(tmp_path, number)
     index = opened(tmp_path).index
     for cell in index.cells()[list(CELL)].itertuples(index=False, name=None):
-        levels = index.series(*cell).levels.rename(columns={"run": "run_id"})
+        history = (one for name, one in zip(CELL, cell, strict=True) if name in HISTORY)
+        levels = index.series(*history).levels.rename(columns={"run": "run_id"})
         points = index.points(*cell)
         expected = levels[list(Point._fields)].itertuples(index=False, name=None)
         assert [tuple(point) for point in points] == list(expected)
         assert points
-    assert index.points("smoke/none", 1, TESTBED.id, "ttft", "median") == []
+    assert index.points("smoke/none", 1, "d", TESTBED.id, "ttft", "median") == []
 
 
 def test_report_is_that_of_the_record(tmp_path):

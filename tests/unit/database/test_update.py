@@ -11,7 +11,7 @@ import pytest
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.database import judging, reading, rules, update
-from hybridwatch.database.level_statements import CELL
+from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.schema import ROWS_VERSION
 from hybridwatch.errors import DatabaseError
 from tests.unit.database.stores import add, opened
@@ -28,7 +28,7 @@ def answers_of(index) -> dict[str, str]:
     """Everything that an index says, as of now: it must not be asked again after a change."""
     frames = {ask: getattr(index, ask)() for ask in ANSWERS}
     frames["points"] = pd.concat(
-        [index.series(*cell).points for cell in frames["cells"][list(CELL)].to_numpy().tolist()]
+        [index.series(*cell).points for cell in frames["cells"][list(HISTORY)].to_numpy().tolist()]
         or [pd.DataFrame()]
     )
     return {ask: frame.to_csv() for ask, frame in frames.items()}
@@ -48,7 +48,7 @@ def test_empty_store_answers_every_question(tmp_path):
     index = opened(tmp_path).index
     assert all(getattr(index, ask)().empty for ask in ANSWERS)
     assert index.sparklines(5).empty
-    series = index.series("smoke/x", 1, "epyc", "ttft", "median")
+    series = index.series("smoke/x", "epyc", "ttft", "median")
     assert series.points.empty
     assert series.levels.empty
     assert index.is_current()

@@ -59,6 +59,16 @@ def test_of_a_confirmed_change_the_middle_is_next() -> None:
     assert builds([alert("second")], again("v5", "second"), again("v3", "")) == []
 
 
+def test_a_build_from_before_is_no_news_of_the_line_that_is_watched() -> None:
+    job = replace(JOB, wish=replace(JOB.wish, line="nightly"))
+    (pair,) = asked([alert("first")], [Known(job, "first")], ORDER, NOW)
+    assert pair.wish.line == "nightly"
+    order = ["v1", "mine@1a2b3c4d~conv-anchor", "v5"]
+    known = [replace(one, job=replace(one.job, wish=job.wish)) for one in (again("v5", "second"),)]
+    (middle,) = asked([alert("second")], [Known(job, "first"), *known], order, NOW)
+    assert (middle.builds[-1], middle.wish.line) == (order[1], "mine-1a2b3c4d")
+
+
 def test_the_half_with_the_change_is_searched() -> None:
     confirmed = again("v5", "second")
     good = again("v3", "third")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hybridwatch.analysis.succession import change_text
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import parse
 from hybridwatch.ingest.foreign import Given
@@ -586,3 +587,55 @@ def test_times_of_sessions_in_milliseconds_are_refused(tmp_path) -> None:
 
     with pytest.raises(IngestError, match=r"mean_e2el: expected seconds, found 31000, which is 41"):
         changed(tmp_path, SESSIONS, in_milliseconds)
+
+
+@pytest.mark.parametrize(
+    "folder", ["", "/root/.cache/huggingface/hub/", "~/hub/"], ids=["bare", "absolute", "home"]
+)
+def test_snapshots_of_a_hub_model_are_one_model(tmp_path, folder) -> None:
+    name = "vllm-bench/serving-0.6.json"
+    (plain,) = changed(tmp_path, name, put(model_id="org/one-model"))
+    assert plain.builds[0].flags == {}
+    for commit in ("c0ffee", "decade"):
+        place = f"{folder}models--org--one-model/snapshots/{commit}"
+        (run,) = changed(tmp_path, name, put(model_id=place))
+        assert run.scenario == plain.scenario
+        assert run.scenario.id == "vllm-bench-serve/org/one-model"
+        assert run.scenario.settings["model"] == "org/one-model"
+        assert run.builds[0].flags == {"model_revision": commit}
+    (other,) = changed(tmp_path, name, put(model_id=f"{folder}models--org--two/snapshots/c0ffee"))
+    assert other.scenario.id == "vllm-bench-serve/org/two"
+    assert other.scenario.digest != plain.scenario.digest
+
+
+def test_a_load_is_told_by_its_settings(tmp_path) -> None:
+    name = "vllm-bench/serving-0.6.json"
+    one_at_once, many = (
+        changed(tmp_path, name, put(max_concurrency=number))[0].scenario for number in (1, 64)
+    )
+    assert one_at_once.digest != many.digest
+    assert change_text(one_at_once.settings, many.settings, (1, 1)) == "max_concurrency 1 → 64"
+
+
+def test_another_version_of_a_benchmark_of_asv_is_another_definition(tmp_path) -> None:
+    (file,) = (MADE_UP.parent / "asv/lab-1").glob("d4ad43a0*.json")
+    told = json.loads(file.read_text())
+    at = told["result_columns"].index("version")
+    benchmark = next(iter(told["results"]))
+    found = []
+    for version in ("2", "3"):
+        told["results"][benchmark][at] = version
+        path = tmp_path / f"{version}.json"
+        path.write_text(json.dumps(told))
+        found.append({run.scenario.id: run.scenario for run in read(path)})
+    scenario = f"asv/{benchmark.rpartition('.')[0]}"
+    before, after = (one[scenario] for one in found)
+    assert before.digest != after.digest
+    assert change_text(before.settings, after.settings, (1, 1)) == f"{benchmark} 2 → 3"
+
+
+def test_whoever_ingests_states_the_line(tmp_path) -> None:
+    path = MADE_UP / "vllm-bench/serving-0.6.json"
+    (run,) = read_foreign(parse(path, path.read_bytes()), Given(build="x", line="nightly"))
+    assert (run.builds[0].label, run.builds[0].line) == ("x", "nightly")
+    assert run.id == read_foreign(parse(path, path.read_bytes()), Given(build="x"))[0].id

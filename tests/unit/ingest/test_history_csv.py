@@ -131,3 +131,11 @@ def test_wrong_input_is_one_line_that_names_the_place(text, told) -> None:
     assert message.startswith("h.csv: ")
     assert told in message
     assert "\n" not in message
+
+
+def test_numbers_of_two_digests_are_two_series() -> None:
+    lines = ["series,digest,time,value", "a,1111111100,1,1", "a,22222222,2,9", "b,11111111,1,1"]
+    found = read_histories(lines, "x.csv", Limits(points=9, size=99))
+    assert [one.name for one in found] == ["a (digest 11111111)", "a (digest 22222222)", "b"]
+    (alone,) = read_histories(["digest,time,value", "1,1,5"], "x.csv", Limits(points=9, size=99))
+    assert alone.name is None

@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.builds import on_line, parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.record.identity import FixState
+from hybridwatch.record.line import line_of
 from hybridwatch.scenario.load import load_scenario
 
 
@@ -106,7 +107,8 @@ def test_a_fault_is_planted_for_its_side_alone_and_stands_in_the_record(
     live = LiveEngine(server, control, native)  # type: ignore[arg-type]
     monkeypatch.setattr(Bench, "engine", lambda *_: live)
     monkeypatch.setattr(Bench, "running", lambda *_: live)
-    sides = parse_label("cpu-0.27.1"), parse_label("cpu-0.27.1+slow-step")
+    asked = parse_label("cpu-0.27.1"), parse_label("cpu-0.27.1+slow-step")
+    sides = on_line(asked, "nightly")
     with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
         assert bench.client(0) is bench.client(1), "one live engine for both"
         healthy, slowed, again = (bench.identify(side) for side in (0, 1, 0))
@@ -114,6 +116,7 @@ def test_a_fault_is_planted_for_its_side_alone_and_stands_in_the_record(
         assert control.planted == [], "what is right is not asked of a slowed engine"
     assert (slowed.label, slowed.flags["planted"]) == ("cpu-0.27.1+slow-step", "slow-step")
     assert "planted" not in healthy.flags
+    assert [line_of(one) for one in (healthy, slowed)] == ["nightly", "nightly+slow-step"]
     assert healthy == again
 
 

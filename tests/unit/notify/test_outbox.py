@@ -1,11 +1,13 @@
 """The outbox, in both databases: news kept with what was heard, each once."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import inspect
 from sqlalchemy.exc import IntegrityError
 
+from hybridwatch.analysis.policy import Action
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import NEWEST, version_of
 from hybridwatch.database.schema import METADATA
@@ -14,7 +16,7 @@ from hybridwatch.errors import NotifyError
 from hybridwatch.notify.channels import Slack
 from hybridwatch.notify.message import Content, News
 from hybridwatch.notify.outbox import Outbox
-from hybridwatch.notify.topic import Standing
+from hybridwatch.notify.topic import Standing, Topic
 from hybridwatch.triage import Since
 from tests.unit.notify.pretended import CONTENT, NOW, a_topic
 
@@ -174,3 +176,81 @@ def test_who_waits_comes_in_when_the_other_ends(outbox, place) -> None:
     with second.alone(5, lambda _: claim.__exit__(None, None, None)):
         entered = True
     assert entered
+
+
+def places(*standings: Standing, **changes) -> list[Topic]:
+    """What one cause does in several places; of the first one others are told."""
+    return [
+        a_topic(one, key=f"{number:032x}", cause="0" * 32, **changes)
+        for number, one in enumerate(standings)
+    ]
+
+
+OPEN, QUIET, CLOSED, OVER, NOT_REPEATED = Standing
+
+
+def test_one_cause_is_one_message_from_its_beginning_to_its_end(outbox) -> None:
+    story = [
+        (places(OPEN, OPEN), News.OPENED),
+        (places(OPEN, OPEN, OPEN), None),  # another machine shows it
+        (places(OVER, OPEN, OPEN), None),
+        (places(OVER, QUIET, OPEN), None),
+        (places(OVER, QUIET, QUIET), None),
+        (places(OVER, OPEN, QUIET), News.AGAIN),
+        (places(OVER, OVER, OVER), News.RECOVERED),
+        (places(OVER, OVER, OVER), None),
+    ]
+    for topics, news in story:
+        assert find(outbox, *topics) == ([news] if news else []), topics
+    waiting = outbox.waiting("team")
+    assert {one.topic for one in waiting} == {"0" * 32}, "one issue for one cause"
+    assert [one.number for one in waiting] == [1, 2, 3]
+
+
+def test_a_cause_is_not_repeated_where_every_place_is(outbox) -> None:
+    find(outbox, *places(OPEN, OPEN))
+    assert find(outbox, *places(NOT_REPEATED, OPEN)) == []
+    assert find(outbox, *places(NOT_REPEATED, NOT_REPEATED)) == [News.NOT_REPEATED]
+    find(outbox, *places(OPEN, OPEN))
+    assert find(outbox, *places(NOT_REPEATED, OVER)) == [News.RECOVERED]
+
+
+def test_two_causes_are_two_messages(outbox) -> None:
+    other = a_topic(key="f" * 32, cause="f" * 32)
+    assert find(outbox, *places(OPEN, OPEN), other) == [News.OPENED, News.OPENED]
+
+
+def test_what_joins_and_stops_the_gate_is_news_where_the_others_only_warned(outbox) -> None:
+    warns = {"rank": Action.WARN, "content": lambda: replace(CONTENT, rank="warn")}
+    one, two = places(OPEN, OPEN, **warns)
+    assert find(outbox, one) == [News.OPENED]
+    assert find(outbox, one, two) == []
+    assert find(outbox, one, two, a_topic(key="2" * 32, cause="0" * 32)) == [News.WORSE]
+
+
+def test_of_what_was_told_place_by_place_before_nothing_is_told_again(outbox) -> None:
+    alone = [replace(topic, cause="") for topic in places(OPEN, OPEN)]
+    assert find(outbox, *alone) == [News.OPENED, News.OPENED]
+    assert find(outbox, *places(OPEN, OPEN)) == []
+    assert find(outbox, *places(OVER, OVER)) == [News.RECOVERED]
+
+
+def test_a_cause_that_nothing_speaks_of_any_more_is_gone_once(outbox) -> None:
+    find(outbox, *places(OPEN, OPEN))
+    assert find(outbox) == [News.GONE]
+    assert find(outbox) == []
+
+
+def test_what_comes_back_in_one_place_is_news_of_its_own(outbox) -> None:
+    find(outbox, *places(OPEN, OPEN))
+    first, second = places(OPEN, OPEN)
+    assert find(outbox, replace(second, cause=second.key), first) == []
+    find(outbox, *places(OVER, OVER))
+    assert find(outbox, replace(second, cause=second.key), places(OVER)[0]) == [News.BACK]
+
+
+def test_who_wants_one_place_hears_of_the_cause(outbox) -> None:
+    there = Slack(name="team", url_from="X", testbeds=["h100*"])
+    first, second = places(OPEN, OPEN)
+    assert find(outbox, first, second, channel=there) == []
+    assert find(outbox, first, replace(second, testbed="h100-1"), channel=there) == [News.OPENED]

@@ -12,7 +12,7 @@ from hybridwatch.triage import Since, alerts_of, since
 from tests.unit.notify.pretended import a_topic, told
 from tests.unit.triage.builders import QUESTION, nights, noon
 
-OPEN, QUIET, CLOSED, OVER = Standing
+OPEN, QUIET, CLOSED, OVER, ONCE = Standing
 BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 
 
@@ -39,6 +39,11 @@ BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCON
         (OVER, QUIET, None),
         (OVER, CLOSED, None),
         (OVER, OVER, None),
+        (None, ONCE, None),
+        (OPEN, ONCE, News.NOT_REPEATED),
+        (QUIET, ONCE, News.NOT_REPEATED),
+        (CLOSED, ONCE, None),
+        (ONCE, OPEN, News.BACK),
     ],
 )
 def test_news_by_what_was_heard_and_what_is(before, now, news) -> None:

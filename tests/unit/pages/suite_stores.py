@@ -1,6 +1,5 @@
 """Stores of controls and comparisons, and what a screen says of them."""
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,12 @@ from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.store import write_run
 from hybridwatch.triage import Act, Alert
-from tests.builders import BASELINE, CONTENDER, SCENARIO, STARTED, a_build, a_run, noisy
+from tests.builders import BASELINE, CONTENDER, NIGHTLY, SCENARIO, STARTED, a_run, noisy
 from tests.dashboard.parity import blocks_of
 
 NOW = STARTED + timedelta(days=30, hours=3)
 FIX = "padded-rows-prefilling"
-UPGRADE = (BASELINE, replace(a_build("cpu-0.28.0"), release="0.28.0"))
+UPGRADE = (BASELINE, NIGHTLY)
 KNOWN_BAD = (BASELINE, CONTENDER)
 EQUAL = (BASELINE, BASELINE)
 RIGHT, WRONG = "1" * 30, "0" * 30
@@ -80,8 +79,9 @@ def act(results: Path, alert: Alert, what: Act, who: str, hours_ago: float = 1.0
 
 
 def alerts(results: Path, checkout: Checkout | None = None) -> tuple[Alert, ...]:
-    """Every alert of a store."""
-    return alerts_here(source_of(results, checkout))
+    """Every alert of a store, member by member."""
+    groups = alerts_here(source_of(results, checkout))
+    return tuple(one for group in groups for one in group.members)
 
 
 def all_blocks(document: Document) -> list[Block]:

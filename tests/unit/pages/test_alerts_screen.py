@@ -10,7 +10,8 @@ from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.pages.document import Kind, Link, cell_of
+from hybridwatch.pages.document import Kind, Link, Paragraph, cell_of, plain
+from hybridwatch.pages.screens.alerts import listed
 from hybridwatch.record.identity import FixState
 from hybridwatch.triage import CONTROL, Status, acknowledge, assign, link, mute, note
 from tests.builders import a_build
@@ -27,6 +28,7 @@ from tests.unit.pages.suite_stores import (
     notices,
     put,
     rows,
+    source_of,
     table,
     view,
 )
@@ -68,7 +70,7 @@ def test_worst_comes_first_with_its_change_its_run_and_its_builds(tmp_path: Path
         f"smoke/padded-graph-rows|{CONTROL.capitalize()} not caught",
     ]
     assert [row[2] for row in listed] == ["-100.0 points", "+7", "+54.1 %", "-"]
-    assert listed[2][3] == "cpu-0.28.0|against cpu-0.27.1, epyc-4c"
+    assert listed[2][3] == "nightly|against cpu-0.27.1, epyc-4c"
     assert listed[2][4] == "28 d ago|run\N{NO-BREAK SPACE}00000002 of 0.28.0"
     assert listed[2][5] == "open|blocks"
     assert listed[2][6] == "nobody yet"
@@ -176,7 +178,7 @@ def test_one_alert_tells_its_whole_story_and_leads_back(tmp_path: Path) -> None:
     assert [row[1].split(":")[0] for row in happened] == [
         "Ada linked an issue",
         "came back by run\N{NO-BREAK SPACE}00000004 of 0.28.0",
-        "resolved by run\N{NO-BREAK SPACE}00000003 of 0.28.0",
+        "closed as not repeated by run\N{NO-BREAK SPACE}00000003 of 0.28.0",
         "opened by run\N{NO-BREAK SPACE}00000002 of 0.28.0",
     ]
     links = {
@@ -215,11 +217,15 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
     assert cell.content.text == HOSTILE
 
 
-def test_an_alert_that_is_gone_is_told_and_the_list_shown(tmp_path: Path) -> None:
+def test_an_alert_that_is_gone_is_told_with_the_way_to_the_list(tmp_path: Path) -> None:
     put(tmp_path, 2, broken=1.0, builds=UPGRADE)
     document = view(tmp_path, "alerts", alert="0" * 32)
+    assert document.title == "No such alert"
     assert "which is not in this store" in document.complaints[0]
-    assert len(rows(document, "Alerts")) == 1
+    (way,) = document.blocks
+    assert isinstance(way, Paragraph)
+    assert plain(way.line) == "See 1 alert of this store."
+    assert listed(source_of(tmp_path), document.address) == (), "nothing is answered unseen"
 
 
 def test_decisions_that_cannot_be_read_are_told(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_builds_without_a_run_are_listed_after_the_measured(tmp_path: Path) -> N
     put(tmp_path, 1, builds=UPGRADE)
     document = view(tmp_path, "builds", checkout(**{"cpu-0_27_1": "0.27.1", "cpu-9_0": "9.0"}))
     assert [(row[0], row[3]) for row in rows(document, "Builds")] == [
-        ("cpu-0.28.0", "1"),
+        ("nightly", "1"),
         ("cpu-0.27.1", "1"),
         ("cpu-9.0", "0"),
     ]

@@ -195,8 +195,9 @@ def test_another_scenario_lets_go_of_the_sides_of_the_one_before(tmp_path):
 def test_a_side_that_is_not_there_is_told(tmp_path, asked):
     write_run(tmp_path, run(WORSE))
     document = view(tmp_path, contender=asked)
-    assert len(document.complaints) == 1
-    assert every(document, Chart)
+    assert (document.title, len(document.complaints)) == ("No such contender", 1)
+    assert not every(document, Chart), "of no other side"
+    assert document.address.values("contender") == (asked,)
 
 
 def test_changed_answers_stand_side_by_side_and_text_stays_text(tmp_path):

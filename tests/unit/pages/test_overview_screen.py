@@ -109,7 +109,7 @@ def test_empty_store_says_what_to_do(tmp_path: Path) -> None:
     assert captions(document) == []
 
 
-def test_a_regression_stands_in_the_grid_with_a_link_to_its_history(tmp_path: Path) -> None:
+def test_a_regression_stands_in_the_grid_with_links_to_its_run_and_history(tmp_path: Path) -> None:
     write_run(tmp_path, candidate(SLOW))
     grid = table(opened(tmp_path), "Where everything stands")
     row = grid.rows[0]
@@ -121,13 +121,14 @@ def test_a_regression_stands_in_the_grid_with_a_link_to_its_history(tmp_path: Pa
     assert "%" in plain(slow.content)
     builds = ["cpu-0.27.1", "cpu-0.27.1-candidate"]
     assert links(slow) == [
+        address("run", run=candidate(SLOW).id, metric="output_throughput"),
         address(
             "scenario",
             scenario="smoke/padded-graph-rows",
             testbed="epyc-9654-2c-linux",
             metric="output_throughput",
             build=builds,
-        )
+        ),
     ]
     assert verdicts([row[names.index("contracts")]]) == [Verdict.EQUIVALENT]
 

@@ -38,7 +38,7 @@ NIGHTS = 24
 STEP_AT = 12
 SMALL = Plan(documents=4, performance_trials=2)
 NOW = STARTED + timedelta(days=NIGHTS, hours=3)
-CELL = ("smoke/padded-graph-rows", 1, "epyc-9654-2c-linux")
+CELL = ("smoke/padded-graph-rows", "epyc-9654-2c-linux")
 
 
 def night(at: int, *, slowdown: float, release: str = "0.27.1") -> Plan:
@@ -247,10 +247,17 @@ def test_a_control_is_no_verdict_among_the_runs(tmp_path: Path) -> None:
 
 
 def test_wrong_values_are_told_and_something_valid_is_shown(stepped: Path) -> None:
-    query = "scenario=x&testbed=y&version=9&metric=z&build=w&along=v&runs=1&page=2"
+    query = "testbed=y&version=9&metric=z&build=w&along=v&runs=1&page=2"
     document = opened(stepped, query)
-    assert len(document.complaints) == 8
+    assert len(document.complaints) == 6  # all but the version, which has no page of its own
     assert of_kind(document, Chart)
+
+
+def test_no_other_scenario_is_shown_for_one_that_is_not_there(stepped: Path) -> None:
+    document = opened(stepped, "scenario=smoke/gone")
+    assert document.title == "No such scenario"
+    assert document.address.values("scenario") == ("smoke/gone",)
+    assert not of_kind(document, Chart)
 
 
 def test_what_is_drawn_by_default_is_shown_as_chosen_but_not_pinned(stepped: Path) -> None:
@@ -344,3 +351,40 @@ def test_many_trials_are_thinned_but_extremes_and_medians_stay(tmp_path: Path) -
         assert each.points["value"].min() == whole.min()
         assert each.points["value"].max() == whole.max()
     assert np.isfinite(found[0].levels["low"]).all()
+
+
+@pytest.fixture(scope="module")
+def redefined(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scenario that asks for more from half-way on, and a nightly under dated labels."""
+    results = tmp_path_factory.mktemp("redefined")
+    for at in range(NIGHTS):
+        made = run(night(at, slowdown=1.4 if at >= STEP_AT else 1.0))
+        label = f"nightly-{made.started_at:%Y%m%d}"
+        nightly = replace(build(), label=label, name=label)
+        asked = replace(made.scenario, version=2, digest="2" * 64)
+        scenario = asked if at >= STEP_AT else made.scenario
+        write_run(results, replace(made, builds=(made.builds[0], nightly), scenario=scenario))
+    return results
+
+
+def test_a_changed_definition_is_a_break_and_no_change_point(redefined: Path) -> None:
+    document = opened(redefined, "metric=output_throughput")
+    assert "Change points" not in [table.caption for table in of_kind(document, Table)]
+    said = [plain(each.line) for each in of_kind(document, Paragraph)]
+    breaks = [text for text in said if text.startswith("New series since")]
+    assert len(breaks) == 1
+    assert breaks[0].endswith(": version 1 \u2192 2. Nothing is compared across.")
+    (chart,) = of_kind(document, Chart)
+    assert [word in chart.description for word in ("nightly (version 1)", "nightly (version 2)")]
+    lines = [each for each in chart.figure.data if str(each.name).startswith("nightly (version")]
+    drawn = [each for each in lines if "lines" in each.mode]
+    assert sorted(len(each.x) for each in drawn) == [STEP_AT, NIGHTS - STEP_AT]
+    rules = [each.text for each in chart.figure.data if each.yaxis == "y2"]
+    assert any("new series: version 1 \u2192 2" in text for texts in rules for text in texts)
+
+
+def test_a_link_to_one_night_of_a_line_opens_the_line(redefined: Path) -> None:
+    last = f"nightly-{STARTED + timedelta(days=NIGHTS - 1):%Y%m%d}"
+    document = opened(redefined, f"metric=output_throughput&build={last}&version=2")
+    assert document.complaints == ()
+    assert document.address.values("build") == ("nightly",)

@@ -9,6 +9,7 @@ import pytest
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
+from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
@@ -27,6 +28,7 @@ from hybridwatch.pages.document import (
     pieces,
     plain,
 )
+from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.store import write_run
 from tests.dashboard.parity import blocks_of
@@ -145,6 +147,44 @@ def test_long_lists_have_pages_that_keep_the_filter(
     second = view(store, "runs", scenario=wanted, page=2)
     assert column(of_kind(second, Table)[0], "scenario, builds") == ["smoke/b"]
     assert view(store, "runs", page=9).complaints
+
+
+def ids(store: Path) -> list[str]:
+    return sorted(runs_by_id(open_index(store)))
+
+
+def test_no_other_run_is_shown_for_one_that_is_not_there(store: Path) -> None:
+    document = view(store, "run", run="no-such-run", metric="ttft p99")
+    assert document.title == "No such run"
+    assert document.complaints == (
+        "The link asks for run 'no-such-run', which is not in this store.",
+    )
+    assert document.address == address("run", run="no-such-run", metric="ttft p99")
+    (way,) = document.blocks
+    assert isinstance(way, Paragraph)
+    assert plain(way.line) == "See 3 runs of this store."
+    page = static_page(document, NOW)
+    assert "No such run" in page
+    assert "no-such-run" in page
+
+
+def test_the_beginning_of_an_id_is_enough_where_one_run_has_it(store: Path) -> None:
+    for run_id in ids(store):
+        document = view(store, "run", run=run_id[:-1])
+        assert document.complaints == ()
+        assert document.address.values("run") == (run_id,)
+
+
+def test_runs_whose_ids_begin_alike_are_all_named(store: Path) -> None:
+    first = run(REGRESSED)
+    twin = replace(first, id=f"{first.id[:4]}0000", started_at=STARTED - timedelta(days=1))
+    write_run(store, twin)
+    document = view(store, "run", run=first.id[:4])
+    assert document.title == "No such run"
+    lines = [block.line for block in document.blocks if isinstance(block, Paragraph)]
+    assert plain(lines[0]) == "2 runs have an id that begins so:"
+    named = [line.to for line in lines if isinstance(line, Link)]
+    assert named == [address("run", run=one) for one in (first.id, twin.id)]
 
 
 def test_a_run_opens_on_its_worst_metric_and_can_show_all(store: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from hybridwatch.analysis.change_point import ChangePoint, History, State
+from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control, ControlKind
 from hybridwatch.analysis.gate import gate
@@ -56,6 +56,7 @@ from hybridwatch.search.exact import Answer, Place
 from hybridwatch.store import Intake, Stored
 from hybridwatch.store.integrity import StoreCheck
 from hybridwatch.store.retention import Plan, Removal, What
+from hybridwatch.triage import AlertGroup
 from hybridwatch.wording.report_json import to_json
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
@@ -68,10 +69,11 @@ from tests.unit.triage.builders import alert_of
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
 REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
-CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED)
+CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED, 1, 1)
+DRIFT = Drift(0, 0, 1, 1, 0.1)
 DETECTED = Detection(
     WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), None),
-    History((CHANGE,)),
+    History((CHANGE,), (DRIFT,)),
     None,
     Direction.LOWER,
 )
@@ -164,7 +166,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(search_to_json("smoke/x", a_search(), "hybridwatch bisect", 1.5)))
     fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
     fields |= set(keys_of(a_fleet().to_json())) | set(keys_of(job_json(a_job())))
-    fields |= set(keys_of(alert_to_json(alert_of(Verdict.REGRESSION))))
+    fields |= set(keys_of(alert_to_json(AlertGroup((alert_of(Verdict.REGRESSION),)))))
     fields |= set(keys_of(listed_tokens(tmp_path)))
     fields |= set(keys_of(notify_to_json([Sent("team", "slack", sent=[a_message()])])))
     text = DOCUMENT.read_text(encoding="utf-8")

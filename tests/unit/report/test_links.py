@@ -113,9 +113,11 @@ def test_no_field_of_a_record_makes_a_link_in_the_comment() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_no_comment_has_a_link(case) -> None:
+def test_no_comment_has_a_link_but_to_the_commits_between_two_versions(case) -> None:
     shown = Shown(CASES[case]().page().text)
-    assert (shown.links, shown.references) == ([], [])
+    commits = "https://github.com/vllm-project/vllm/compare/1a2b3c4d5...ffff00001"
+    assert set(shown.links) == ({commits} if case == "nightly" else set())
+    assert shown.references == []
 
 
 def test_a_link_would_be_seen(monkeypatch) -> None:

@@ -19,7 +19,7 @@ from tests.findings import CASES, named
 from tests.situations import HOSTILE, SITUATIONS
 
 OURS = {
-    "code", "details", "h2", "li", "ol", "p", "pre", "strong", "sub", "summary",
+    "a", "code", "details", "h2", "li", "ol", "p", "pre", "strong", "sub", "summary",
     "table", "tbody", "td", "th", "thead", "tr", "ul", "wbr",
 }  # fmt: skip
 
@@ -31,12 +31,14 @@ class Elements(HTMLParser):
         super().__init__()
         self.found: list[tuple[str, tuple[str, ...]]] = []
         self.open: list[str] = []
+        self.links: list[str] = []
         self.text = ""
         self.crossed = False
         self.feed(MarkdownIt("commonmark", {"html": True}).enable(["table"]).render(markdown))
 
     def handle_starttag(self, tag, attrs) -> None:
         self.found.append((tag, tuple(name for name, _ in attrs)))
+        self.links += [value for name, value in attrs if name == "href"]
         if tag != "wbr":  # has no end
             self.open.append(tag)
 
@@ -61,7 +63,10 @@ def test_the_comment_reads_as_reviewed(case, golden) -> None:
 def test_nothing_but_our_own_elements_comes_out(case) -> None:
     page = Elements(CASES[case]().page().text)
     assert {tag for tag, _ in page.found} <= OURS
-    assert {name for tag, names in page.found for name in names} <= {"style"}, "of table cells"
+    names = {name for tag, names in page.found for name in names}
+    assert names <= {"style", "href"}, "of table cells, and of commits"
+    commits = "https://github.com/vllm-project/vllm/compare/1a2b3c4d5...ffff00001"
+    assert set(page.links) == ({commits} if case == "nightly" else set())
     assert not page.crossed
     assert page.open == []
 
@@ -236,7 +241,25 @@ def test_what_could_not_be_seen_names_the_metric_the_worst_and_what_settles_it()
         r"nothing can be told of 3 of 3 comparisons that can stop a change\.",
         text.replace("\\", ""),
     )
-    assert re.search(r"what would settle it: about \d+ trials a side, or a quieter machine", text)
+    assert re.search(r"it: a quieter machine; on this one it takes about \d+ trials a side", text)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_command_makes_the_trials_that_the_sentence_speaks_of(case) -> None:
+    """Of trials that are worth it the command makes as many; else the sentence says what helps."""
+    next_steps = CASES[case]().page().text.rpartition("**Next:**")[2]
+    made = set(map(int, re.findall(r"--trials (\d+)", next_steps)))
+    for told in map(int, re.findall(r"about (\d+) trials a side", next_steps)):
+        if "a quieter machine; on this one" in next_steps:
+            assert max(made) < told
+        else:
+            assert max(made) == told
+
+
+def test_the_range_of_commits_is_told_with_its_size_and_a_link() -> None:
+    text = CASES["nightly"]().page().text
+    link = "(https://github.com/vllm-project/vllm/compare/1a2b3c4d5...ffff00001), 7 of them"
+    assert text.count(link) == 2, "in the comment, and in the report that is folded away"
 
 
 @pytest.mark.parametrize("log", [HOSTILE * 40, "```\n# x\n````\n</details>", "\x1b[31m@x"])

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Verdict
+from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Report, Verdict
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.metric.catalogue import EXPLAINING, METRICS
 from hybridwatch.report import sentence
@@ -22,6 +22,7 @@ from hybridwatch.report.jsonform import gate_to_json
 from hybridwatch.report.markdown import render_comment
 from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenario.load import find
+from hybridwatch.wording.labels import PAIRED
 from hybridwatch.wording.report_json import to_json
 from tests.builders import BASELINE, Trials, a_comparison, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
@@ -249,3 +250,61 @@ def test_a_duet_is_repeated_as_a_duet():
     assert "--phases duet" in sentence.repeat_command(duet)
     other = report_of(a_comparison({"ttft": noisy(0.004)}, {"ttft": noisy(0.004)}))
     assert "--phases" not in sentence.repeat_command(other)
+
+
+def pairs_against_medians() -> Report:
+    """Five of seven pairs are a little faster; the medians of all trials say slower."""
+    old = (240.0, 250.0, 255.0, 257.0, 258.0, 270.0, 275.0)
+    new = (*(1.003 * value for value in old[:3]), 256.0, 255.0, *(1.003 * v for v in old[5:]))
+    return report_of(a_comparison({"output_throughput": old}, {"output_throughput": new}))
+
+
+def test_a_change_that_is_not_of_the_medians_beside_it_says_of_what_it_is() -> None:
+    report = pairs_against_medians()
+    (found,) = report.comparisons
+    assert sentence.centers_of(found) == ("257 tok/s", "256 tok/s")
+    assert found.effect is not None
+    assert found.effect > 0
+    change = f"+0.3 % {PAIRED}"
+    assert sentence.change_of(found).startswith(f"{change} (")
+    for text in (render_comment(report), table_text(report, 120)):
+        assert f"{change} (" in text
+    narrow = table_text(report, 80)
+    assert len(PAIRED.split()) <= 4
+    assert PAIRED in narrow
+
+
+def test_a_change_of_the_medians_beside_it_needs_no_words() -> None:
+    (found,) = report_of(
+        a_comparison({"ttft": noisy(0.04, 12, 0.001)}, {"ttft": noisy(0.05, 12, 0.001, 2)})
+    ).comparisons[:1]
+    assert found.ratios
+    assert sentence.basis_of(found) == ""
+    old, new = found.baseline, found.contender
+    assert old is not None
+    assert new is not None
+    assert found.effect is not None
+    other_way = replace(found, effect=-found.effect)
+    assert sentence.basis_of(other_way) == PAIRED, "planted"
+    assert sentence.basis_of(replace(other_way, ratios=())) == "", "sides as a whole: of medians"
+
+
+@pytest.mark.parametrize(
+    ("needed", "trials", "said"),
+    [
+        (24, "--trials 24", "about 24 trials a side would settle it."),
+        (590, "--trials 10", "590 trials a side would settle it, which takes hours: quieten the"),
+        (4000, "--trials 10", "too noisy here for any practical number of trials: quieten the"),
+    ],
+)
+def test_the_command_makes_the_trials_that_are_said_to_settle_it(needed, trials, said) -> None:
+    report = SITUATIONS["inconclusive"]()
+    found = tuple(
+        replace(one, trials_needed=needed) if one.trials_needed else one
+        for one in report.comparisons
+    )
+    report = replace(report, comparisons=found)
+    assert sentence.repeat_command(report).endswith(trials)
+    text = render_comment(report)
+    assert said in text
+    assert ("measure both again on a quieter machine, interleaved" in text) is (needed > 100)

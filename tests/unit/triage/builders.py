@@ -11,7 +11,7 @@ QUESTION = Question(
     metric="output_throughput",
     statistic="median",
     baseline="cpu-0.27.1",
-    contender="cpu-0.28.0",
+    contender="nightly",
     testbed="epyc-9654-2c-linux",
 )
 MATTER = Matter(

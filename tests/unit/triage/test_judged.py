@@ -10,11 +10,11 @@ from hybridwatch.database.schema import VERDICT
 from hybridwatch.history.judged import judged_from
 from hybridwatch.record.identity import FixState
 from hybridwatch.triage import Change, Status, alerts_of
-from tests.builders import BASELINE, CONTENDER, a_build
+from tests.builders import BASELINE, CONTENDER, NIGHTLY, a_build
 from tests.unit.database.stores import add, opened
 from tests.unit.triage.builders import noon
 
-UPGRADE = (BASELINE, replace(a_build("cpu-0.28.0"), release="0.28.0"))
+UPGRADE = (BASELINE, NIGHTLY)
 APPLIED = a_build("cpu-0.26.0+x", fixes={"x": FixState.APPLIED})
 LACKING = a_build("cpu-0.26.0", fixes={"x": FixState.LACKING})
 
@@ -33,7 +33,7 @@ def test_a_store_tells_the_whole_history_of_an_alert(tmp_path) -> None:
         (Change.RESOLVED, "00000003"),
         (Change.REOPENED, "00000004"),
     ]
-    assert (median.matter.baseline, median.matter.contender) == (BASELINE.label, "cpu-0.28.0")
+    assert (median.matter.baseline, median.matter.contender) == (BASELINE.label, "nightly")
     assert median.cause.lead.effect == pytest.approx(1.0, rel=0.1)
 
 

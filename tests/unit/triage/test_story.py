@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
@@ -18,7 +20,7 @@ from hybridwatch.triage import (
     duplicate,
     invalid,
 )
-from tests.unit.triage.builders import QUESTION, night, noon
+from tests.unit.triage.builders import QUESTION, night, nights, noon
 
 BAD, GOOD, UNCLEAR = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 FAILED, MISSING = Verdict.FAILED, Verdict.MISSING
@@ -97,7 +99,7 @@ def test_a_slow_down_is_over_once_every_metric_of_it_was_shown_good() -> None:
     half = [*both, *run(1, ttft=GOOD, tpot=UNCLEAR)]
     assert one_of(half).status is Status.OPEN
     assert [part.metric for part in one_of(half).cause.parts] == ["tpot"]
-    assert one_of([*half, *run(2, ttft=UNCLEAR, tpot=GOOD)]).status is Status.RESOLVED
+    assert one_of([*half, *run(2, ttft=UNCLEAR, tpot=GOOD)]).story.is_over
 
 
 def test_a_dead_engine_says_nothing_of_how_slow_it_was() -> None:
@@ -109,7 +111,7 @@ def test_a_dead_engine_says_nothing_of_how_slow_it_was() -> None:
 def test_what_was_bad_last_is_named_when_it_is_over() -> None:
     alert = one_of([*run(0, ttft=BAD, tpot=BAD), *run(1, ttft=GOOD, tpot=GOOD)])
     assert {part.metric for part in alert.cause.parts} == {"ttft", "tpot"}
-    assert [turn.change for turn in alert.turns] == [Change.OPENED, Change.RESOLVED]
+    assert [turn.change for turn in alert.turns] == [Change.OPENED, Change.NOT_REPEATED]
 
 
 def test_another_metric_that_blocks_opens_what_was_acknowledged() -> None:
@@ -162,3 +164,42 @@ def test_a_missed_control_is_no_engine_that_died() -> None:
     assert one_of([missed]).matter.area is Area.OTHER
     caught = Judged(question, GOOD, None, "1", night(1))
     assert one_of([missed, caught]).status is Status.RESOLVED
+
+
+@pytest.mark.parametrize(
+    ("verdict", "effect", "status"),
+    [
+        (GOOD, 0.0, Status.NOT_REPEATED),
+        (UNCLEAR, 0.04, Status.NOT_REPEATED),
+        (UNCLEAR, -0.1, Status.NOT_REPEATED),
+        (UNCLEAR, 0.06, Status.OPEN),
+        (BAD, 0.04, Status.OPEN),
+        (Verdict.NOT_COMPARABLE, None, Status.OPEN),
+    ],
+)
+def test_a_time_that_was_bad_in_one_run_alone_is_not_repeated(verdict, effect, status) -> None:
+    question = replace(QUESTION, metric="ttft")
+    first, second = nights(BAD, verdict, about=question)
+    alert = one_of([replace(first, effect=0.1), replace(second, effect=effect)])
+    assert alert.status is status
+    assert alert.story.is_over is alert.story.is_not_repeated
+
+
+def test_what_was_bad_twice_recovers() -> None:
+    question = replace(QUESTION, metric="ttft")
+    alert = one_of(nights(BAD, BAD, GOOD, about=question))
+    assert (alert.status, alert.turns[-1].change) == (Status.RESOLVED, Change.RESOLVED)
+
+
+@pytest.mark.parametrize("metric", ["contract.equal_output", "accuracy.recall"])
+def test_what_has_no_luck_of_starts_recovers(metric) -> None:
+    alert = one_of(nights(BAD, GOOD, about=replace(QUESTION, metric=metric)))
+    assert alert.status is Status.RESOLVED
+
+
+def test_what_may_be_the_luck_of_a_start_opens_nothing_and_ends_nothing() -> None:
+    question = replace(QUESTION, metric="ttft")
+    first, second, third = nights(BAD, BAD, BAD, about=question)
+    assert not alerts_of([replace(first, lasts=False)], {}, noon(0))
+    alert = one_of([first, second, replace(third, lasts=False)])
+    assert (alert.status, alert.bad.run_id) == (Status.OPEN, second.run_id)

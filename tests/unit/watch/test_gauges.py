@@ -18,7 +18,7 @@ from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.store import write_run
 from hybridwatch.watch.gauges import to_openmetrics
-from tests.builders import BASELINE, NEWER, STARTED
+from tests.builders import BASELINE, NIGHTLY, STARTED
 from tests.store_builders import Plan, run
 from tests.unit.database.stores import add
 from tests.unit.fleet.pretended import a_job
@@ -32,7 +32,7 @@ PLACE = ("smoke/padded-graph-rows", "epyc-4c")
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A regression, a damaged record and a queue of one job."""
-    add(tmp_path, 1, slower=1.3, builds=(BASELINE, NEWER))
+    add(tmp_path, 1, slower=1.3, builds=(BASELINE, NIGHTLY))
     write_run(tmp_path, run(Plan(seed=9, started_at=STARTED - timedelta(1)))).write_bytes(b"{")
     queue = Ledger(Database(url_of(tmp_path)))
     queue.make()
@@ -59,7 +59,7 @@ def test_gauges_say_what_the_pages_say(store) -> None:
     assert frozenset({"smoke/nowhere", ""}) in found["missing"]
     (newest,) = found["newest_run_timestamp_seconds"].values()
     assert newest == (STARTED + timedelta(days=1)).timestamp()
-    assert found["verdicts"][frozenset({*PLACE, BASELINE.label, NEWER.label, "regression"})]
+    assert found["verdicts"][frozenset({*PLACE, BASELINE.label, NIGHTLY.label, "regression"})]
     assert {key for key in found["alerts"] if "open" in key and "block" in key}
 
 

@@ -2,7 +2,9 @@
 
 ``change_points`` and ``examine`` are the way in. A series is scored robustly (``noise``), searched
 for the split, the excursion or the jump beside a slope that stands out most (``scan``, ``slope``),
-cut there, and searched again (``segmentation``). Nothing is tuned by the caller: what counts as a
+cut there, and searched again (``segmentation``). Each change gets the range of places that it may
+have (``place``), and steps that are one drift are told as such (``ramp``); ``two_levels`` tells
+whether a level is two. Nothing is tuned by the caller: what counts as a
 change is fixed by ``scan.needed`` and measured by ``python -m hybridwatch.calibration``.
 """
 
@@ -12,14 +14,24 @@ from hybridwatch.analysis.change_point.examine import (
     change_points,
     examine,
 )
-from hybridwatch.analysis.change_point.history import ChangePoint, History, State
+from hybridwatch.analysis.change_point.history import (
+    ChangePoint,
+    Drift,
+    History,
+    State,
+    describe_drifts,
+)
+from hybridwatch.analysis.change_point.two_levels import two_levels
 
 __all__ = [
     "LARGEST",
     "MOST_POINTS",
     "ChangePoint",
+    "Drift",
     "History",
     "State",
     "change_points",
+    "describe_drifts",
     "examine",
+    "two_levels",
 ]

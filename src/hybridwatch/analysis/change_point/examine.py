@@ -1,25 +1,29 @@
 """The way in: checks what it is given, chooses the scale, and puts what was found into words."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from hybridwatch.analysis.change_point import slope
-from hybridwatch.analysis.change_point.history import ChangePoint, History, State
+from hybridwatch.analysis.change_point import scan, slope
+from hybridwatch.analysis.change_point.history import ChangePoint, Drift, History, State
 from hybridwatch.analysis.change_point.noise import (
     CLIP,
     Array,
     Noise,
     bounded,
+    median_of,
     noise_of,
     scores_of,
     spread_of,
 )
+from hybridwatch.analysis.change_point.place import Place, place_of
+from hybridwatch.analysis.change_point.ramp import LONGEST, Ramp, ramp_instead
 from hybridwatch.analysis.change_point.segmentation import (
     Levels,
     Stretch,
@@ -129,9 +133,69 @@ def examine(
 def _searched(series: _Series) -> History:
     levels = levels_of(series.values, series.spreads, series.noise)
     levels = merge_small(series.values, levels, series.relevant)
-    points = tuple(_point(series, levels, place) for place in range(len(levels.cuts)))
-    drift = _drift(series, levels)
-    return History(points, drift, tuple(_doubts(series, levels, drift)))
+    places = _places(series, levels)
+    points: list[ChangePoint] = []
+    drifts: list[Drift] = []
+    drift = None
+    for cuts in _runs_of(series, levels):
+        found = [_point(series, levels, cut, places[cut]) for cut in cuts]
+        drift = _drift_instead(series, levels, cuts, found)
+        if drift is None:
+            points += found
+        else:
+            drifts.append(drift)
+    if drift is None:
+        drifts += _last_drift(series, levels)
+    return History(tuple(points), tuple(drifts), tuple(_doubts(series, levels)))
+
+
+def _places(series: _Series, levels: Levels) -> list[Place]:
+    """Place every change between its neighbours, which were placed again already or will be."""
+    edges = list(levels.edges(series.values.size))
+    found: list[Place] = []
+    for _ in range(2):
+        found = []
+        for at in range(1, len(edges) - 1):
+            start, end = edges[at - 1], edges[at + 1]
+            stretch = stretch_of(series.values, series.spreads, start, end, series.noise)
+            near = place_of(stretch.values, stretch.unit, edges[at] - start)
+            found.append(Place(start + near.index, start + near.first, start + near.last))
+            edges[at] = found[-1].index
+    return found
+
+
+def _runs_of(series: _Series, levels: Levels) -> Iterator[range]:
+    """Group neighbouring changes of one direction."""
+    edges = levels.edges(series.values.size)
+    medians = [median_of(series.values[a:b]) for a, b in pairwise(edges)]
+    ups = [high > low for low, high in pairwise(medians)]
+    start = 0
+    for at in range(1, len(ups) + 1):
+        if at == len(ups) or ups[at] != ups[start]:
+            yield range(start, at)
+            start = at
+
+
+def _drift_instead(
+    series: _Series, levels: Levels, cuts: range, found: Sequence[ChangePoint]
+) -> Drift | None:
+    """Say whether changes of one direction are one drift."""
+    edges = levels.edges(series.values.size)
+    start, end = edges[cuts.start], edges[cuts.stop + 1]
+    stretch = stretch_of(series.values, series.spreads, start, end, series.noise)
+    within = tuple(point.index - start for point in found)
+    ramp = ramp_instead(stretch.values, stretch.noise.scale, within)
+    return None if ramp is None else _told(series, ramp, start)
+
+
+def _told(series: _Series, ramp: Ramp, start: int) -> Drift:
+    return Drift(
+        start + ramp.start,
+        start + ramp.first,
+        start + ramp.last,
+        start + ramp.end,
+        series.effect(ramp.total),
+    )
 
 
 def _kind(kind: Kind | str | None) -> Kind | None:
@@ -217,24 +281,31 @@ def _steps(numbers: Array) -> Iterator[ChangePoint]:
     for place in np.flatnonzero(numbers[1:] != numbers[:-1]) + 1:
         effect = float(numbers[place] - numbers[place - 1])
         yield ChangePoint(
-            int(place), effect, Interval(effect, effect, _CONFIDENCE), State.CONFIRMED
+            index=int(place),
+            effect=effect,
+            interval=Interval(effect, effect, _CONFIDENCE),
+            state=State.CONFIRMED,
+            first=int(place),
+            last=int(place),
         )
 
 
-def _point(series: _Series, levels: Levels, place: int) -> ChangePoint:
+def _point(series: _Series, levels: Levels, nth: int, place: Place) -> ChangePoint:
     edges = levels.edges(series.values.size)
-    start, cut, end = edges[place : place + 3]
+    start, cut, end = edges[nth : nth + 3]
     stretch = stretch_of(series.values, series.spreads, start, end, series.noise)
     difference, reach = _difference(stretch, cut - start)
     old = end - cut >= _YOUNGEST or end < series.values.size
-    clear = old and levels.strengths[place] >= _CLEAR
+    clear = old and levels.strengths[nth] >= _CLEAR
     return ChangePoint(
-        index=cut,
+        index=place.index,
         effect=series.effect(difference),
         interval=Interval(
             series.effect(difference - reach), series.effect(difference + reach), _CONFIDENCE
         ),
         state=State.CONFIRMED if clear else State.SUSPECTED,
+        first=place.first,
+        last=place.last,
     )
 
 
@@ -251,44 +322,39 @@ def _difference(stretch: Stretch, cut: int) -> tuple[float, float]:
     return high - low, quantile * deviation * math.sqrt(1 / cut + 1 / (n - cut))
 
 
-def _drift(series: _Series, levels: Levels) -> float | None:
-    """How far a straight line leads since the last change, if it leads anywhere."""
-    start = levels.edges(series.values.size)[-2]
+def _last_drift(series: _Series, levels: Levels) -> Iterator[Drift]:
+    """Find whether a straight line leads anywhere since the last change."""
+    start = max(levels.edges(series.values.size)[-2], series.values.size - LONGEST)
     n = series.values.size - start
     if n < slope.FEWEST:
-        return None
+        return
     stretch = stretch_of(series.values, series.spreads, start, start + n, series.noise)
     if not stretch.has_noise():
-        return None
+        return
     scores = scores_of(stretch.values, stretch.unit)
     if abs(slope.tilt_of(scores)) < _DRIFTS / 2:
-        return None
+        return
     line = slope.line_of(stretch.values, stretch.unit)
     total = float(line[-1] - line[0])
     rest = scores_of(stretch.values - line, stretch.unit)
     spread = spread_of(rest, (), stretch.noise.correlation)
     error = stretch.noise.scale * spread.deviation * math.sqrt(12 / n)
     if abs(total) < max(_DRIFTS * error, series.relevant):
-        return None
-    return series.effect(total)
+        return
+    # A step that is not clear enough to be told is no drift either.
+    ramp = ramp_instead(stretch.values, stretch.noise.scale, scan.best_step(scores).cuts)
+    if ramp is not None:
+        yield _told(series, ramp, start)
 
 
-def _doubts(series: _Series, levels: Levels, drift: float | None) -> Iterator[str]:
-    n = series.values.size
-    if drift is not None:
-        since = n - levels.edges(n)[-2]
-        size = f"{drift:+.1%}" if series.is_log else f"{drift:+.3g}"
-        yield (
-            f"The level drifts ({size} over the last {since} points) rather than steps: "
-            "look for a slow cause, and at the machine."
-        )
+def _doubts(series: _Series, levels: Levels) -> Iterator[str]:
     alike = series.noise.correlation
     if alike >= _ALIKE and not levels.cuts:
         yield (
             f"Neighbouring points resemble each other (correlation {alike:.1f}), so a change takes "
             "more points to show: look for what lasts from run to run."
         )
-    if series.is_log and n > 1:
+    if series.is_log and series.values.size > 1:
         yield from _about_units(series.values)
 
 

@@ -1,5 +1,6 @@
 """Words for what is found in a history."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,12 +26,40 @@ class ChangePoint:
             metrics and series that are not positive throughout.
         interval: 95 % around ``effect``, widened where neighbouring points resemble each other.
         state: Whether it may still turn out to be noise.
+        first: Earliest point of the range that holds the true ``index`` with 95 %.
+        last: Latest point of it. The cause lies between the run before ``first`` and this one.
     """
 
     index: int
     effect: float
     interval: Interval
     state: State
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A level that moves along a straight line rather than steps: no single run is to blame.
+
+    Attributes:
+        index: First point that has moved.
+        first: Earliest point of the range that holds the true ``index`` with 95 %.
+        last: Latest point of it.
+        end: Point at which it stands still again, or the last of the series.
+        effect: How far it leads in all, in the unit of ``ChangePoint.effect``.
+    """
+
+    index: int
+    first: int
+    last: int
+    end: int
+    effect: float
+
+    @property
+    def per_point(self) -> float:
+        """How far it leads from one point to the next, on average."""
+        return self.effect / (self.end - self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +68,33 @@ class History:
 
     Attributes:
         points: Change points, oldest first.
-        drift: How far the present level has wandered along a straight line since the last change
-            point, in the unit of ``ChangePoint.effect``; ``None`` when it does not.
+        drifts: Stretches in which the level drifts, oldest first; no change point is in them.
         doubts: What a reader should hold against it, each with what to do about it.
     """
 
     points: tuple[ChangePoint, ...] = ()
-    drift: float | None = None
+    drifts: tuple[Drift, ...] = ()
     doubts: tuple[str, ...] = ()
+
+
+def describe_drifts(history: History, moments: Sequence[str], *, is_ratio: bool) -> Iterator[str]:
+    """Say each drift in a sentence.
+
+    Args:
+        history: What was found.
+        moments: When each point was measured.
+        is_ratio: Whether effects are shares of the level, else differences.
+    """
+
+    def size(effect: float, digits: int) -> str:
+        return f"{effect:+.{digits}%}".replace("%", " %") if is_ratio else f"{effect:+.3g}"
+
+    for drift in history.drifts:
+        since, first, last = (moments[at] for at in (drift.index, drift.first, drift.last))
+        goes_on = drift.end == len(moments) - 1
+        yield (
+            f"The level {'drifts' if goes_on else 'drifted'} by {size(drift.per_point, 2)} a run "
+            f"since about {since} ({first} to {last}, 95 %)"
+            f"{'' if goes_on else f' until about {moments[drift.end]}'}, {size(drift.effect, 1)} "
+            "in all: no single commit is to blame. Look for a slow cause, and at the machine."
+        )

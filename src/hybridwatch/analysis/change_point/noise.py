@@ -163,14 +163,32 @@ def inflation_of(rest: Array, cuts: tuple[int, ...]) -> float:
     return _inflation(_unbiased(alike, n, len(cuts)), 1 / math.sqrt(n))
 
 
+def autoregression_of(rest: Array) -> float:
+    """Estimate how much of each point the next one keeps; less where that is not sure.
+
+    Args:
+        rest: Distances from the levels on both sides of one change.
+    """
+    squares = product_of(rest, rest)
+    if squares == 0:
+        return 0.0
+    alike = _unbiased(product_of(rest[1:], rest[:-1]) / squares, rest.size, 1)
+    return alike * max(0.0, _sureness(alike, 1 / math.sqrt(rest.size)))
+
+
 def _unbiased(alike: float, n: int, cuts: int) -> float:
     """Every mean taken away biases the estimate by as much (Marriott and Pope 1954)."""
     return min(_MOST_ALIKE, alike + (1 + cuts) * (1 + 3 * max(alike, 0.0)) / n)
 
 
+def _sureness(alike: float, error: float) -> float:
+    """From 0, below one standard error, to 1, from two on; less than 0 where it is nothing."""
+    return min(1.0, alike / error - 1)
+
+
 def _inflation(alike: float, error: float) -> float:
     """Widen for neighbours that are surely alike, and then by the estimate's own error too."""
-    sure = min(1.0, alike / error - 1)
+    sure = _sureness(alike, error)
     if sure <= 0:
         return 1.0
     wide = min(_MOST_ALIKE, (alike + error * math.sqrt(1 - alike**2)) * sure)

@@ -10,8 +10,8 @@ from typing import Final
 
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Document, Kind, Notice
-from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.document import Document, Kind, Notice, Paragraph
+from hybridwatch.pages.query import NothingThereError, ViewQuery
 from hybridwatch.pages.screens.screen import Screen, Show, Source
 
 SCREENS: Final[Mapping[str, Screen]] = {
@@ -49,6 +49,10 @@ def open_view(source: Source, address: Address) -> Document:
     query = ViewQuery(address)
     try:
         document = show(source, query)
+    except NothingThereError as error:
+        # Another thing of its kind would be taken for the one that was asked for.
+        blocks = tuple(map(Paragraph, error.instead))
+        return Document(error.title, blocks, address=address, complaints=(str(error),))
     except HybridwatchError as error:
         lines = tuple(str(error).splitlines())
         trouble = Notice(Kind.LOUD, "This view cannot be shown", lines)

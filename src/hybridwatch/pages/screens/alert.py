@@ -34,6 +34,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens.alert_history import history_section
 from hybridwatch.pages.screens.alerting import run_line
 from hybridwatch.pages.screens.empty import broken_notice
+from hybridwatch.pages.screens.machine import notice_beside
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
@@ -44,6 +45,7 @@ from hybridwatch.store import Broken
 from hybridwatch.triage import Alert, Change, Deed, Ruling
 from hybridwatch.triage import Entry as Act
 from hybridwatch.wording import numbers
+from hybridwatch.wording.cause_text import name_of_part
 
 _STORY_OPEN: Final = 8
 _LOG_LINES: Final = 40
@@ -51,19 +53,21 @@ _UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING})
 _CHANGED: Final = {
     Change.OPENED: "opened",
     Change.RESOLVED: "resolved",
+    Change.NOT_REPEATED: "closed as not repeated",
     Change.REOPENED: "came back",
 }
 
 
-def alert_page(alert: Alert, picked: Choice, way: tuple[Inline, ...], source: Source) -> Document:
-    """Tell everything about one alert."""
+def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: Source) -> Document:
+    """Tell everything about one alert, below the ways to others."""
     matter, entry = alert.matter, _entry_of(alert.bad, source)
     report = _own(alert, entry)
     text = alert_text(alert, report)
     blocks = (
         Filters((picked,)),
-        Paragraph(way, quiet=True),
+        *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
+        *notice_beside(alert, source),
         *_death(alert, report),
         *history_section(alert, source),
         *_evidence(alert, entry, report),
@@ -95,7 +99,10 @@ def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
     if is_control(alert):
         text = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
         return (f"{text} this scenario is green whatever happens, ", *last)
-    return (f"{detail}, " if detail else "", *last)
+    shown = alert.story.shown_by
+    if not detail or shown == opened:
+        return (f"{detail}, " if detail else "", *last)
+    return (f"{detail} in ", *run_line(shown, source), "; bad ", *last)
 
 
 def _death(alert: Alert, report: Report | None) -> Iterator[Block]:
@@ -209,5 +216,7 @@ def _did(act: Act, *, is_earlier: bool) -> Line:
 def _ruling_text(ruling: Ruling) -> str:
     if ruling.cause is None:
         return ruling.verdict.value
-    change = change_of(ruling.cause.lead)
-    return ruling.verdict.value + ("" if change == numbers.ABSENT else f", {change}")
+    lead = ruling.cause.lead
+    change = change_of(lead)
+    named = "" if change == numbers.ABSENT else f", {name_of_part(lead)} {change}"
+    return ruling.verdict.value + named

@@ -8,10 +8,10 @@ from hybridwatch.database.frames import Series
 from hybridwatch.figures.marks import mark_moment, mark_place
 from hybridwatch.history.lines import Line, lines_of, names_of
 from hybridwatch.history.overview_rows import name_of
-from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
 from hybridwatch.pages.screens.histories import Subject, chart_of
+from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.triage import Alert, Ruling
 
@@ -25,18 +25,24 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
     matter, opened = alert.matter, alert.opened_by
     lead = alert.cause.lead
     metric, _ = name_of(lead.metric, lead.statistic)
-    row = runs_by_id(source.index).get(opened.run_id)
-    if metric is None or row is None:
+    if metric is None:
         return
     subject = Subject(metric, lead.statistic)
-    series = source.index.series(
-        matter.scenario, row.version, matter.testbed, metric.id, lead.statistic
-    )
+    series = source.index.series(matter.scenario, matter.testbed, metric.id, lead.statistic)
     over_releases, names = _names(series, (matter.contender, matter.baseline))
     if not names:
         return
-    lines = lines_of(series, metric, newest=_NEWEST, over_releases=over_releases, builds=names)
+    lines = lines_of(
+        series,
+        metric,
+        newest=_NEWEST,
+        over_releases=over_releases,
+        builds=names,
+        settings=source.index.settings(matter.scenario),
+    )
     chart = chart_of(subject, lines, matter.scenario, over_releases=over_releases)
+    if not over_releases:
+        chart = with_machine(chart, changes_on(matter.testbed, source))
     _mark(chart, lines, opened, over_releases=over_releases)
     view = address(
         "scenario",
@@ -54,8 +60,8 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
 
 def _names(series: Series, builds: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
     """Choose the lines: builds over time, or over releases if the contender has a single run."""
-    levels = series.levels[series.levels["build"].isin(builds)]
-    over_releases = int((levels["build"] == builds[0]).sum()) < _FEWEST
+    levels = series.levels[series.levels["line"].isin(builds)]
+    over_releases = int((levels["line"] == builds[0]).sum()) < _FEWEST
     found = dict.fromkeys(names_of(levels, over_releases=over_releases).tolist())
     return over_releases, tuple(found)
 

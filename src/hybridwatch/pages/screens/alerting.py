@@ -5,26 +5,26 @@ from functools import lru_cache
 from typing import Final
 
 from hybridwatch.database.queries import Index
-from hybridwatch.history.alerts import find_alerts, find_stories
+from hybridwatch.history.alerts import find_groups, find_stories
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Inline, Link
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import headline
-from hybridwatch.triage import Alert, Ruling, Story
+from hybridwatch.triage import AlertGroup, Ruling, Story
 
 LONGEST_LINE: Final = 160
 """Characters of one line of a list; pages of their own show all."""
 
 
-def alerts_here(source: Source) -> tuple[Alert, ...]:
-    """Derive every alert of a store, as ``find_alerts``.
+def alerts_here(source: Source) -> tuple[AlertGroup, ...]:
+    """Derive every alert of a store, as ``find_groups``.
 
     Raises:
         TriageError: What people decided cannot be read.
     """
-    return find_alerts(source.results, source.index, source.checkout(), source.now, source.triage)
+    return find_groups(source.results, source.index, source.checkout(), source.now, source.triage)
 
 
 def stories_with(run_id: str, source: Source) -> tuple[Story, ...]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
-from hybridwatch.pages.address import Address
+from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
     Block,
@@ -22,17 +22,31 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alert import alert_page
-from hybridwatch.pages.screens.alerting import LONGEST_LINE, alerts_here, engine_message, since
+from hybridwatch.pages.screens.alerting import (
+    LONGEST_LINE,
+    alerts_here,
+    engine_message,
+    run_line,
+    since,
+)
 from hybridwatch.pages.screens.empty import broken_in, empty_store
+from hybridwatch.pages.screens.machine import machine_notice
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
-from hybridwatch.report.alert_text import alert_text, change_of, rank_of
+from hybridwatch.report.alert_text import (
+    alert_text,
+    change_of,
+    common,
+    group_text,
+    place_of,
+    rank_of,
+)
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import Alert, Entry, Status
+from hybridwatch.triage import Alert, AlertGroup, Entry, Status
 
 _STANDING: Final = "standing"
-_SETTLED: Final = frozenset({Status.CLOSED, Status.RESOLVED})
+_SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED, Status.NOT_REPEATED})
 _ALL: Final = "all"
 _NONE: Final = "none picked"
 
@@ -40,8 +54,8 @@ _NONE: Final = "none picked"
 def show(source: Source, query: ViewQuery) -> Document:
     """List the alerts that are asked for, or show one with its story."""
     alerts = alerts_here(source)
-    by_key = {alert.matter.key: alert for alert in alerts}
-    picked = query.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
+    by_key = {one.matter.key: (group, one) for group in alerts for one in group.members}
+    picked = _picked(alerts, query)
     filters = _filters(alerts, query)
     chosen = [alert for alert in alerts if _is_chosen(alert, filters)]
     part = part_of(chosen, query)
@@ -50,48 +64,62 @@ def show(source: Source, query: ViewQuery) -> Document:
         return Document("Alerts", empty_store(source))
     if picked.value:
         here = _without_alert(query.resolved())
-        alert = by_key[picked.value]
-        return alert_page(alert, picked, _way(alert, chosen, here), source)
+        group, alert = by_key[picked.value]
+        members = _members(group, alert, here, source)
+        return alert_page(alert, picked, (_way(group, chosen, here), *members), source)
     count = plural(len(chosen), "alert")
     listed = tuple(_list(part, count, query.resolved(), source))
     choices = Filters((*filters, picked))
-    loud = (*gaps_notice(gaps_here(source)), *broken_in(source))
+    loud = (
+        *gaps_notice(gaps_here(source)),
+        *machine_notice(source, source.now),
+        *broken_in(source),
+    )
     return Document("Alerts", (*loud, choices, *listed), lead=lead)
 
 
-def listed(source: Source, address: Address) -> tuple[Alert, ...]:
+def listed(source: Source, here: Address) -> tuple[AlertGroup, ...]:
     """Give the alerts that the list at an address shows; none where it shows one of them."""
-    query = ViewQuery(address)
+    query = ViewQuery(here)
     alerts = alerts_here(source)
-    picked = query.one("Alert", "alert", {"": _NONE, **_named(alerts)}, "")
     filters = _filters(alerts, query)
     part = part_of([alert for alert in alerts if _is_chosen(alert, filters)], query)
-    return () if picked.value else tuple(part.shown)
+    return () if any(here.values("alert")) else tuple(part.shown)
 
 
-def name_of(alert: Alert) -> str:
+def name_of(group: AlertGroup) -> str:
     """Name an alert where there is one line for it."""
-    matter, text = alert.matter, alert_text(alert)
-    return f"{matter.scenario}: {text.what.lower()} \N{MIDDLE DOT} {matter.contender}"
+    return _name(place_of(group), group.lead)
 
 
-def _named(alerts: Iterable[Alert]) -> dict[str, str]:
-    """Name alerts for a list of choices."""
-    return {alert.matter.key: name_of(alert) for alert in alerts}
+def _name(place: str, alert: Alert) -> str:
+    what = alert_text(alert).what.lower()
+    return f"{place}: {what} \N{MIDDLE DOT} {alert.matter.contender}"
 
 
-def _filters(alerts: Sequence[Alert], query: ViewQuery) -> tuple[Choice, ...]:
+def _picked(alerts: Sequence[AlertGroup], query: ViewQuery) -> Choice:
+    """Let the reader pick one; a member has an address of its own."""
+    members = (one for group in alerts for one in group.members)
+    named = {one.matter.key: _name(one.matter.scenario, one) for one in members}
+    every = Link(plural(len(alerts), "alert"), address("alerts", status=_ALL))
+    instead = ("See ", every, " of this store.")
+    return query.subject("Alert", "alert", {"": _NONE, **named}, (instead,), "")
+
+
+def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[Choice, ...]:
     counts = {status.value: sum(a.status is status for a in alerts) for status in Status}
     standing = sum(alert.status not in _SETTLED for alert in alerts)
     statuses = {
-        _STANDING: f"neither closed nor resolved ({standing})",
+        _STANDING: f"open, acknowledged or muted ({standing})",
         **{status: f"{status} ({count})" for status, count in counts.items()},
+        Status.RELEASE.value: f"between two releases ({counts[Status.RELEASE.value]})",
         _ALL: f"all ({len(alerts)})",
     }
     names = sorted({alert.decisions.assignee for alert in alerts} - {""})
+    scenarios = {one.matter.scenario for alert in alerts for one in alert.members}
     return (
         query.one("Show", "status", statuses, _STANDING),
-        query.many("Scenario", "scenario", _same({alert.matter.scenario for alert in alerts})),
+        query.many("Scenario", "scenario", _same(scenarios)),
         query.many("Assigned to", "assigned", {"": NOBODY, **_same(names)}),
     )
 
@@ -100,12 +128,15 @@ def _same(names: Iterable[str]) -> dict[str, str]:
     return {name: name for name in sorted(names)}
 
 
-def _is_chosen(alert: Alert, filters: Sequence[Choice]) -> bool:
+def _is_chosen(alert: AlertGroup, filters: Sequence[Choice]) -> bool:
     status, scenario, assigned = filters
     fits = {_STANDING: alert.status not in _SETTLED, _ALL: True}
     return (
         fits.get(status.value, alert.status.value == status.value)
-        and (not scenario.chosen or alert.matter.scenario in scenario.chosen)
+        and (
+            not scenario.chosen
+            or any(one.matter.scenario in scenario.chosen for one in alert.members)
+        )
         and (not assigned.chosen or alert.decisions.assignee in assigned.chosen)
     )
 
@@ -114,13 +145,13 @@ def _without_alert(here: Address) -> Address:
     return Address(here.screen, tuple(pair for pair in here.parameters if pair[0] != "alert"))
 
 
-def address_of(alert: Alert, here: Address) -> Address:
+def address_of(key: str, here: Address) -> Address:
     """Lead to the page of one alert, which remembers the list that it was chosen from."""
     kept = tuple(pair for pair in here.parameters if pair[0] not in {"alert", "page"})
-    return Address(here.screen, (("alert", alert.matter.key), *kept))
+    return Address(here.screen, (("alert", key), *kept))
 
 
-def _lead(alerts: Sequence[Alert], source: Source) -> Line:
+def _lead(alerts: Sequence[AlertGroup], source: Source) -> Line:
     standing = [alert for alert in alerts if alert.status is Status.OPEN]
     if not standing:
         return f"Nothing is open in {plural(source.index.counts['runs'], 'run')}."
@@ -132,7 +163,7 @@ def _lead(alerts: Sequence[Alert], source: Source) -> Line:
     )
 
 
-def _list(part: Part[Alert], count: str, here: Address, source: Source) -> Iterator[Block]:
+def _list(part: Part[AlertGroup], count: str, here: Address, source: Source) -> Iterator[Block]:
     if not part.shown:
         yield Paragraph("No alert is as asked for.")
         return
@@ -153,24 +184,65 @@ def _list(part: Part[Alert], count: str, here: Address, source: Source) -> Itera
     yield from part.ways(count, here, ("worse", "further"))
 
 
-def _row(alert: Alert, here: Address, source: Source) -> tuple[Cell | Inline, ...]:
-    matter, last = alert.matter, alert.decisions.all[-1:]
+def _row(group: AlertGroup, here: Address, source: Source) -> tuple[Cell | Inline, ...]:
+    alert, last = group.lead, group.decisions.all[-1:]
+    matters = [one.matter for one in group.current]
+    against = common((matter.baseline for matter in matters), "build")
+    testbeds = common((matter.testbed for matter in matters), "testbed")
     return (
         alert.cause.lead.verdict,
-        Cell(Link(matter.scenario, address_of(alert, here)), _happened(alert, source)),
-        Cell(change_of(alert.cause.lead), raw=alert.cause.lead.effect),
-        Cell(matter.contender, f"against {matter.baseline}, {matter.testbed}"),
-        since(alert.opened_by, source),
-        Cell(status_line(alert), rank_of(alert)),
+        Cell(Link(place_of(group), address_of(group.key, here)), _happened(group, source)),
+        Cell(change_of(alert.cause.lead), _shown_by(alert, source), raw=alert.cause.lead.effect),
+        Cell(alert.matter.contender, f"against {against}, {testbeds}"),
+        since(group.opened_by, source),
+        Cell(status_line(group), rank_of(group)),
         _did(last[0], source) if last else "nobody yet",
     )
 
 
-def _happened(alert: Alert, source: Source) -> str:
+def _happened(group: AlertGroup, source: Source) -> str:
     """Say what happened; of an engine that failed as its run's headline does, with the reason."""
-    if alert.matter.area is Area.ENGINE:
-        return engine_message(alert.bad.run_id, source) or alert_text(alert).sentence()
-    return _short(alert_text(alert).sentence())
+    text = group_text(group).sentence()
+    if group.lead.matter.area is Area.ENGINE:
+        return engine_message(group.lead.bad.run_id, source) or text
+    return _short(text)
+
+
+def _members(group: AlertGroup, shown: Alert, here: Address, source: Source) -> Iterator[Block]:
+    """List where else one cause shows; an answer goes to all of these."""
+    if len(group.members) == 1:
+        return
+    columns = (
+        Column("scenario, builds"),
+        Column("testbed"),
+        Column("change", number=True),
+        Column("since, run"),
+        Column("status"),
+    )
+    rows = tuple(
+        (
+            Cell(_way_to(one, shown, here), f"{one.matter.baseline} → {one.matter.contender}"),
+            one.matter.testbed,
+            Cell(change_of(one.cause.lead), raw=one.cause.lead.effect),
+            since(one.opened_by, source),
+            Cell(status_line(one), rank_of(one)),
+        )
+        for one in group.members
+    )
+    text = f"{group_text(group).sentence(f' in {place_of(group)}')}, one alert since "
+    yield Paragraph((text, source.ago(group.opened_by.started_at), ". An answer goes to all."))
+    yield Table("Where it shows", columns, rows)
+
+
+def _way_to(one: Alert, shown: Alert, here: Address) -> Inline:
+    name = one.matter.scenario
+    return f"{name} (below)" if one is shown else Link(name, address_of(one.matter.key, here))
+
+
+def _shown_by(alert: Alert, source: Source) -> Line:
+    """Name the run that the change is of, where it is not the one since which it is bad."""
+    shown = alert.story.shown_by
+    return "" if shown == alert.opened_by else run_line(shown, source)
 
 
 def _did(entry: Entry, source: Source) -> Cell:
@@ -181,14 +253,14 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE].rstrip() + "…"
 
 
-def _way(alert: Alert, chosen: Sequence[Alert], here: Address) -> tuple[Inline, ...]:
+def _way(group: AlertGroup, chosen: Sequence[AlertGroup], here: Address) -> Paragraph:
     """Lead back to the list, and on through it."""
     line: list[Inline] = [Link("Alerts", here)]
-    keys = [each.matter.key for each in chosen]
-    if alert.matter.key in keys:
-        place = keys.index(alert.matter.key)
+    keys = [each.key for each in chosen]
+    if group.key in keys:
+        place = keys.index(group.key)
         line.append(f" · {place + 1} of {len(chosen)}")
         for text, to in (("previous", place - 1), ("next", place + 1)):
             if 0 <= to < len(chosen):
-                line += [" · ", Link(text, address_of(chosen[to], here))]
-    return tuple(line)
+                line += [" · ", Link(text, address_of(keys[to], here))]
+    return Paragraph(tuple(line), quiet=True)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hybridwatch.history.controls import ControlRun, controls_of, fixes_of, newest_of
 from hybridwatch.pages.address import address
+from hybridwatch.pages.alert_words import status_line
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -23,9 +24,11 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.screens.alerting import alerts_here, since
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.identity import FixState
+from hybridwatch.report.alert_text import common, group_text, place_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenario.scenario import Scenario
@@ -85,7 +88,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         ]
     else:
         blocks = [*empty_store(source), *checkout_notice(checkout)]
-    blocks += _all(builds, checkout.builds, source)
+    blocks += [*_between_releases(source), *_all(builds, checkout.builds, source)]
     missing = len(set(checkout.builds) - {build.label for build in builds})
     lead = f"{plural(len(builds), 'build')} measured, {missing} listed and not measured"
     return Document(title, tuple(blocks), lead=lead)
@@ -202,6 +205,41 @@ def _state(fix: str, build: Build) -> Cell:
     word, means = _STATES[state]
     under = "otherwise in older runs" if fix in build.wavers else ""
     return Cell(word, under, title=means, raw=state.value)
+
+
+def _between_releases(source: Source) -> Iterator[Section]:
+    """List what comparisons of two releases found: it never ends, so no alert is open for it."""
+    found = [
+        group
+        for group in alerts_here(source)
+        if group.lead.matter.compares_releases and not group.status.is_over
+    ]
+    if not found:
+        return
+    columns = (
+        Column("release"),
+        Column("what happened", wide=True),
+        Column("against"),
+        Column("measured, run"),
+        Column("status"),
+    )
+    found.sort(key=lambda group: group.opened_by.place, reverse=True)
+    rows = tuple(
+        (
+            group.lead.matter.contender,
+            Link(
+                group_text(group).sentence(f" in {place_of(group)}"),
+                address("alerts", alert=group.key),
+            ),
+            common((one.matter.baseline for one in group.current), "release"),
+            since(group.opened_by, source),
+            Cell(status_line(group)),
+        )
+        for group in found
+    )
+    text = "A comparison of two releases never changes, so it opens no alert and does not end."
+    table = Table("Between releases", columns, rows)
+    yield Section("Between releases", (Paragraph(text, quiet=True), table))
 
 
 def _all(builds: Sequence[Build], listed: Mapping[str, str], source: Source) -> Iterator[Section]:

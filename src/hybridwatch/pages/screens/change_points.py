@@ -1,12 +1,14 @@
 """Where the histories of a scenario changed, in a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from hybridwatch.analysis.change_point import State
 from hybridwatch.analysis.culprit import commits_between
 from hybridwatch.figures.lines import change_of
 from hybridwatch.history.lines import Line, verdict_of
+from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -23,12 +25,21 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens.histories import Subject
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import plural
+from hybridwatch.wording import numbers
 
 
 def change_points(
-    drawn: Sequence[tuple[Subject, list[Line], Chart]], source: Source
+    drawn: Sequence[tuple[Subject, list[Line], Chart]],
+    machines: Sequence[MachineChange],
+    source: Source,
 ) -> Iterator[Block]:
-    """Every change point of what is drawn: confirmed and worse first, the newest of them first."""
+    """Every change point of what is drawn: confirmed and worse first, the newest of them first.
+
+    Args:
+        drawn: What is drawn.
+        machines: How the machine changed: what it explains no commit is blamed for.
+        source: Where it belongs.
+    """
     found = [
         (
             state is State.SUSPECTED,
@@ -48,11 +59,27 @@ def change_points(
         Column("change", title="Confirmed changes are coloured; a suspected one may be noise yet"),
         Column("metric, build"),
         Column("size", number=True, title="New level against old, with its 95 % interval"),
-        Column("first run on the new level"),
+        Column("first run on the new level", title="And the runs it lies between, with 95 %"),
         Column("what else changed there", wide=True),
     )
-    rows = tuple(_change(point, line, subject, source) for _, _, point, line, subject in found)
-    if rows:
+    for reason, started_at in _breaks(drawn).items():
+        yield Paragraph(
+            (
+                "New series since ",
+                source.ago(started_at),
+                f": {reason}. Nothing is compared across.",
+            )
+        )
+    rows = tuple(
+        _change(point, line, subject, machines, source) for _, _, point, line, subject in found
+    )
+    drifts = (
+        _drift(drift, line, subject, source)
+        for subject, lines, _ in drawn
+        for line in lines
+        for drift in line.history.drifts
+    )
+    if rows := (*rows, *drifts):
         yield Section("Where it changed", (Table("Change points", columns, rows),))
     else:
         runs = max((len(line.levels) for _, lines, _ in drawn for line in lines), default=0)
@@ -61,7 +88,19 @@ def change_points(
         )
 
 
-def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
+def _breaks(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Mapping[str, datetime]:
+    """Say why series ended in what is drawn, and when the next ones began."""
+    return {
+        one.reason: one.at.to_pydatetime()
+        for _, lines, _ in drawn
+        for line in lines
+        for one in line.breaks
+    }
+
+
+def _change(
+    point: Any, line: Line, subject: Subject, machines: Sequence[MachineChange], source: Source
+) -> tuple[Cell | Inline, ...]:
     at: Any = line.levels.iloc[point.index]
     when = at["started_at"].to_pydatetime()
     worse = "worse" if subject.metric.better.is_worse(point.effect) else "better"
@@ -71,22 +110,46 @@ def _change(point: Any, line: Line, subject: Subject, source: Source) -> tuple[C
             Grade(verdict_of(point, subject.metric), worse) if confirmed else f"suspected {worse}",
             "confirmed" if confirmed else "look again after the next runs",
         ),
-        Cell(subject.label, line.name),
+        Cell(subject.label, line.title),
         Cell(change_of(point, line, subject.metric), raw=point.effect),
         Cell(
             Link(at["run"], address("run", run=at["run"])),
-            source.ago(when),
+            _between(point, line) or source.ago(when),
         ),
-        _suspects(point, line),
+        next(
+            (one.text for one in machines if one.explains(point, line.levels, subject.metric)),
+            _suspects(point, line),
+        ),
     )
 
 
+def _drift(drift: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
+    first: Any = line.levels.iloc[drift.index]
+    worse = "worse" if subject.metric.better.is_worse(drift.effect) else "better"
+    return (
+        Cell(f"drifts, {worse}", "slowly, not at one run"),
+        Cell(subject.label, line.title),
+        Cell(numbers.effect(drift.effect, subject.metric.kind), "in all", raw=drift.effect),
+        Cell(
+            ("about ", Link(first["run"], address("run", run=first["run"]))),
+            _between(drift, line) or source.ago(first["started_at"].to_pydatetime()),
+        ),
+        "no single commit: look for a slow cause, and at the machine",
+    )
+
+
+def _between(found: Any, line: Line) -> str:
+    """Between which days it lies with 95 %; empty where that is one run."""
+    days = [f"{line.levels['started_at'].iloc[at]:%-d %b}" for at in (found.first, found.last)]
+    return f"{days[0]} to {days[1]}, 95 %" if found.first < found.last else ""
+
+
 def _suspects(point: Any, line: Line) -> Cell:
-    """Say what changed between the last run on the old level and the first on the new one."""
-    old: Any = line.levels.iloc[point.index - 1]
-    new: Any = line.levels.iloc[point.index]
-    step = next((step.text for step in line.steps if step.at == point.index), "")
-    inlines: list[Inline] = [step or "release and fixes are the same"]
+    """Say what changed between the last run surely on the old level and the first on the new."""
+    old: Any = line.levels.iloc[point.first - 1]
+    new: Any = line.levels.iloc[point.last]
+    steps = [step.text for step in line.steps if point.first <= step.at <= point.last]
+    inlines: list[Inline] = ["; ".join(steps) or "release and fixes are the same"]
     if commits := commits_between(old["release"], new["release"]):
         inlines += [" \N{MIDDLE DOT} ", Link(commits.text, commits.url)]
     sides = {"baseline": old, "contender": new}

@@ -36,11 +36,14 @@ def charts_of(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator[Bl
         yield Notice(Kind.QUIET, "Nothing to draw: these builds have none of these metrics")
         return
     yield Paragraph(
-        "A line joins medians of runs; the band is where each median lies with 95 % confidence "
-        "(all trials where there are fewer than 6). Dots are trials: where there are many, every "
-        "k-th of each run and always its lowest and highest; of very many runs those of the last. "
-        "A filled triangle is a confirmed change point, an open one a suspected; dotted rules are "
-        "where a build's release or fixes changed.",
+        "A line joins medians of one line of builds; the band is where each median lies with 95 % "
+        "confidence (all trials where there are fewer than 6). Dots are trials: where there are "
+        "many, every k-th of each run and always its lowest and highest; of very many runs those "
+        "of the last. A filled triangle is a confirmed change point, an open one a suspected; the "
+        "shade around it holds the true moment with 95 %, and a wide shade is a drift. A thin "
+        "cross marks a gap: a run is missing, or had no such value. Dotted rules are where a "
+        "build's release or fixes changed. Where the scenario's definition changed a new series "
+        "begins: no line and no change point crosses it.",
         quiet=True,
     )
     parts: list[tuple[Block, ...]] = [
@@ -54,7 +57,7 @@ def _doubts(lines: Sequence[Line]) -> Iterator[Paragraph]:
     names: defaultdict[str, list[str]] = defaultdict(list)
     for line in lines:
         for doubt in line.history.doubts if line.is_long_enough else ():
-            names[doubt].append(line.name)
+            names[doubt].append(line.title)
     for doubt, held in names.items():
         yield Paragraph(f"{', '.join(held)}: {doubt}", quiet=True)
 
@@ -86,9 +89,11 @@ def _line_text(line: Line, metric: Metric) -> str:
     counted = [
         plural(states.count(state), f"{state.value} change") for state in State if state in states
     ]
+    drifts = len(line.history.drifts)
+    counted += [plural(drifts, "drift")] if drifts else []
     nothing = "no change point" if line.is_long_enough else "too few to look for changes"
     return (
-        f"{line.name}: {plural(len(line.levels), 'median')}, the last {last}, "
+        f"{line.title}: {plural(len(line.levels), 'median')}, the last {last}, "
         f"{' and '.join(counted) or nothing}."
     )
 
@@ -99,7 +104,7 @@ def _data(lines: Sequence[Line]) -> Mapping[str, Sequence[object]]:
     more = ("low", "high", "n", "record", "revision", "testbed")
     table: dict[str, list[object]] = {"line": []}
     for line in lines:
-        table["line"] += [line.name] * len(line.points)
+        table["line"] += [line.title] * len(line.points)
         for name in (*columns, *more):
             table.setdefault(name, []).extend(line.points[name].tolist())
     return table

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import pandas as pd
@@ -10,7 +11,7 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import TriageError
-from hybridwatch.history.comparisons import comparisons_of
+from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.controls import ControlRun, controls_of, newest_of
 from hybridwatch.history.overview_rows import (
     current,
@@ -40,15 +41,16 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
+from hybridwatch.pages.screens.machine import machine_notice
 from hybridwatch.pages.screens.overview_grid import standings
 from hybridwatch.pages.screens.overview_news import news_section
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.record.role import Role
-from hybridwatch.report.alert_text import alert_text
+from hybridwatch.report.alert_text import group_text, place_of
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import Status
+from hybridwatch.triage import Matter, Status
 from hybridwatch.wording import numbers
 
 _RUNS_BACK: Final = 16
@@ -63,7 +65,12 @@ def show(source: Source, query: ViewQuery) -> Document:
     runs = index.runs()
     filters = (
         query.many("Group", "group", _options(runs["group"])),
-        query.many("Build", "build", _options(runs["build"])),
+        query.many(
+            "Build",
+            "build",
+            _options(runs["line"]),
+            dict(zip(runs["build"], runs["line"], strict=True)),
+        ),
         query.many("Testbed", "testbed", _options(runs["testbed"])),
     )
     since = query.one("Changed since", "since", _SINCE, "1")
@@ -73,17 +80,16 @@ def show(source: Source, query: ViewQuery) -> Document:
     if runs.empty:
         return Document(_TITLE, (*empty_store(source), *gaps_notice(unmeasured)))
     controls = controls_of(index, checkout.scenarios)
-    comparisons = comparisons_of(index)
-    latest = _chosen(comparisons.latest, filters)
+    latest = _chosen(latest_comparisons(index), filters)
     rows = grid_of(current(latest), index, _RUNS_BACK)
     moment = source.now - timedelta(days=int(since.value))
-    news = _chosen(comparisons.changed_since(moment), filters)
     blocks: tuple[Block, ...] = (
         *_open_alerts(source),
         *loud,
+        *machine_notice(source, moment),
         *_missed(controls),
         Filters((*filters, since)),
-        news_section(news, since, source),
+        news_section(latest, partial(_is_chosen, filters), since, moment, source),
         *standings(rows, latest, unmeasured, source),
         *_controls(controls, source, folded=bool(rows)),
     )
@@ -107,6 +113,16 @@ def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
     return frame[kept]
 
 
+def _is_chosen(filters: Sequence[Choice], matter: Matter) -> bool:
+    """Whether a matter is among what is asked for."""
+    group, build, testbed = (set(choice.chosen) for choice in filters)
+    return (
+        (not group or matter.scenario.partition("/")[0] in group)
+        and (not build or bool(build & {matter.baseline, matter.contender}))
+        and (not testbed or matter.testbed in testbed)
+    )
+
+
 def _lead(runs: pd.DataFrame, source: Source) -> Line:
     newest = runs["started_at"].max().to_pydatetime()
     records = plural(source.index.counts["runs"], "record")
@@ -119,27 +135,30 @@ def _lead(runs: pd.DataFrame, source: Source) -> Line:
 
 
 def _open_alerts(source: Source) -> Iterator[Block]:
-    """Count the alerts that nobody has answered, and lead to them."""
+    """Count the causes that nobody has answered, and lead to the newest ones."""
     try:
-        alerts = [alert for alert in alerts_here(source) if alert.status is Status.OPEN]
+        found = [group for group in alerts_here(source) if group.status is Status.OPEN]
     except TriageError as error:
         yield Notice(Kind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
         return
     every = address("alerts")
-    if not alerts:
+    if not found:
         yield Paragraph(("No ", Link("alert", every), " is open."), quiet=True)
         return
-    blocking = sum(alert.rank is Action.BLOCK for alert in alerts)
+    blocking = sum(group.rank is Action.BLOCK for group in found)
     line: list[Inline] = [
-        Link(f"{plural(len(alerts), 'open alert')}", every),
-        f", {blocking} of them would block: ",
+        Link(f"{plural(len(found), 'open alert')}", every),
+        f", {blocking} of them would block{', the newest first' if len(found) > 1 else ''}: ",
     ]
-    for nth, alert in enumerate(alerts[:_NAMED]):
-        opened = alert.opened_by.started_at
-        name = f"{alert.matter.scenario}: {alert_text(alert).what.lower()}"
-        line += [", " if nth else "", Link(name, address("alerts", alert=alert.matter.key))]
-        line += [" (opened ", source.ago(opened), ")"]
-    more = f" and {len(alerts) - _NAMED} more" if len(alerts) > _NAMED else ""
+    # Of one night the most urgent comes first, as it was.
+    found.sort(key=lambda group: group.opened_by.started_at.date(), reverse=True)
+    for nth, group in enumerate(found[:_NAMED]):
+        text = group_text(group)
+        size = f", {text.detail}" if len(group.current) > 1 and text.detail else ""
+        name = f"{place_of(group)}: {text.what.lower()}{size}"
+        line += [", " if nth else "", Link(name, address("alerts", alert=group.key))]
+        line += [" (opened ", source.ago(group.opened_by.started_at), ")"]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     yield Paragraph((*line, f"{more}."))
 
 

@@ -167,10 +167,13 @@ def _cell(row: GridRow, name: str) -> Cell | Inline:
         parts.append(f"the loudest of {alike}")
     if standing.row.stale:
         parts.append("a later run no longer tells")
-    view = history_of(standing.row, (standing.name,))
+    drawn = standing.name if _effect(standing) != standing.verdict.value else None
+    run = address("run", run=standing.row.run, metric=drawn)
+    history = history_of(standing.row, (standing.name,))
+    said = filter(None, (_short(standing, name), "run", "(old)" if standing.row.stale else ""))
     return Cell(
         Grade(standing.verdict, _effect(standing)),
-        Link(_short(standing, name) + (" (old)" if standing.row.stale else ""), view),
+        (Link(" ".join(said), run), " · ", Link("history", history)),
         title="\n".join(parts),
         sparkline=standing.medians if len(standing.medians) > 1 else (),
     )
@@ -180,7 +183,7 @@ def _short(standing: Standing, heading: str) -> str:
     """Name a standing below a heading that says half of it."""
     wanted = COLUMNS[heading]
     if wanted == standing.name:
-        return "history"
+        return ""
     return standing.name.removeprefix(wanted.rstrip("*")).strip()
 
 

@@ -1,118 +1,206 @@
-"""What changed lately, cause by cause: got worse, failed, improved or recovered."""
+"""What changed lately, cause by cause: got worse, failed, recovered or improved.
+
+A row is what one run changed, with that run's own numbers. Bad news and its end lead to the alert,
+which has the commits and the command that searches them; an improvement, which has no alert, to its
+run.
+"""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.cause import Part, area_of, causes_of
-from hybridwatch.analysis.gate import outcome
+from hybridwatch.analysis.cause import Area, Part, area_of, causes_of
+from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.overview_rows import VerdictRow, name_of, verdict_rows
+from hybridwatch.history.alerts import find_stories
+from hybridwatch.history.overview_rows import VerdictRow, name_of, since_when, verdict_rows
 from hybridwatch.history.severity import ORDER
-from hybridwatch.pages.address import address
+from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
     Cell,
     Choice,
     Column,
     Folded,
+    Inline,
     Link,
     Paragraph,
     Section,
     Table,
+    When,
 )
 from hybridwatch.pages.screens.alerting import engine_message
-from hybridwatch.pages.screens.overview_grid import history_of, several
 from hybridwatch.pages.screens.screen import Source
+from hybridwatch.report.alert_text import alert_text, is_control
 from hybridwatch.report.sentence import plural
-from hybridwatch.wording.cause_text import cause_text
+from hybridwatch.triage import ENDS, Change, Matter, Ruling, Story, Turn
+from hybridwatch.wording.cause_text import cause_sentence
 
 _SHOWN: Final = 12
 """Changes that are shown at once; a bad night has hundreds."""
 _FOLDED: Final = 100
 _NAMED: Final = 3
-_Change = tuple[VerdictRow, str]
-"""A verdict, and the one that held before."""
+_COLUMNS: Final = (
+    Column("verdict"),
+    Column("scenario, baseline → contender"),
+    Column("what happened", wide=True),
+    Column("changed"),
+    Column("now"),
+)
 
 
-def news_section(news: pd.DataFrame, since: Choice, source: Source) -> Section:
-    """Lay out every comparison that says something else than it did.
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What one run changed.
+
+    Attributes:
+        matter: What it is about.
+        verdict: What the run says of it.
+        text: What happened, with the numbers of that run.
+        run: Its id.
+        at: When it started.
+        to: What tells more.
+        now: What became of it since.
+        stands: Whether it is bad, and still is.
+    """
+
+    matter: Matter
+    verdict: Verdict
+    text: str
+    run: str
+    at: datetime
+    to: Address
+    now: str
+    stands: bool = False
+
+    @property
+    def place(self) -> tuple[bool, int, float]:
+        """First what is still bad, the worst first; then the newest."""
+        return (
+            not self.stands,
+            ORDER.index(self.verdict) if self.stands else 0,
+            -self.at.timestamp(),
+        )
+
+
+def news_section(
+    latest: pd.DataFrame,
+    is_wanted: Callable[[Matter], bool],
+    since: Choice,
+    moment: datetime,
+    source: Source,
+) -> Section:
+    """Lay out what got worse, failed, recovered or improved.
 
     Args:
-        news: As ``Index.changed_since`` gives it.
-        since: Since when.
+        latest: The newest verdicts, of which the improvements are taken.
+        is_wanted: Whether the reader asked for this scenario, testbed and these builds.
+        since: Since when, as the reader picks it.
+        moment: The same as a moment.
         source: Where it belongs.
     """
-    bad = {verdict.value for verdict in Verdict if verdict.is_bad_news}
-    is_news = news["verdict"].isin(bad | {Verdict.IMPROVEMENT.value}) | news["before"].isin(bad)
-    rows = [_row(part, source) for part in _alike(news[is_news])]
-    rows.sort(key=lambda row: ORDER.index(row[0]))
-    columns = (
-        Column("now"),
-        Column("scenario, baseline → contender"),
-        Column("what happened", wide=True),
-        Column("before"),
-        Column("measured"),
-    )
+    stories = find_stories(source.index, source.checkout()).everything
+    changes = [
+        _turned(story, turn, source)
+        for story in stories
+        if is_wanted(story.matter)
+        for turn in story.turns
+        if turn.by.started_at >= moment
+    ]
+    improved = latest[latest["verdict"] == Verdict.IMPROVEMENT.value]
+    changes += _improved(improved[improved["started_at"] >= moment], moment, source)
+    rows = tuple(_row(one, source) for one in sorted(changes, key=lambda one: one.place))
     title = f"Changed since {since.chosen_text}"
-    blocks: list[Block] = []
-    if rows:
-        blocks.append(Table(title, columns, tuple(rows[:_SHOWN])))
-    else:
-        blocks.append(Paragraph("No comparison got worse, failed or recovered."))
+    if not rows:
+        return Section(title, (Paragraph("Nothing got worse, failed, recovered or improved."),))
+    blocks: list[Block] = [Table(title, _COLUMNS, rows[:_SHOWN])]
     if rest := rows[_SHOWN:]:
         cut = f", the first {_FOLDED}" if len(rest) > _FOLDED else ""
-        table = Table("More changes", columns, tuple(rest[:_FOLDED]))
+        table = Table("More changes", _COLUMNS, rest[:_FOLDED])
         blocks.append(Folded(f"{plural(len(rest), 'more change')}{cut}", (table,)))
-    if calm := int((~is_news).sum()):
-        text = f"{plural(calm, 'other comparison')} changed without being news, such as a first "
-        blocks.append(Paragraph(f"{text}measurement that found nothing.", quiet=True))
     return Section(title, tuple(blocks))
 
 
-def _alike(news: pd.DataFrame) -> Iterator[list[_Change]]:
-    """Put together what has one cause in one scenario on one testbed, the newest first."""
-    found: dict[tuple[object, ...], list[_Change]] = {}
-    both = zip(verdict_rows(news), news["before"].tolist(), strict=True)
-    for row, before in reversed(list(both)):
-        verdict = Verdict(row.verdict)
-        moved = verdict.is_bad_news or verdict is Verdict.IMPROVEMENT
-        # What only recovered is told by its verdict: it has no size of its own.
-        kind = area_of(row.metric, verdict) if moved else before
-        better = not verdict.is_bad_news
-        found.setdefault((row.scenario, row.testbed, kind, better), []).append((row, before))
-    yield from found.values()
-
-
-def _row(part: Sequence[_Change], source: Source) -> tuple[Any, ...]:
-    rows = [row for row, _ in part]
-    first, when = rows[0], rows[0].started_at.to_pydatetime()
-    pairs = dict.fromkeys(f"{row.baseline} → {row.contender}" for row in rows)
-    names = tuple(dict.fromkeys(name_of(row.metric, row.statistic)[1] for row in rows))
-    earlier = {Verdict(before) for _, before in part if before}
+def _row(one: _Change, source: Source) -> tuple[Cell | Inline, ...]:
+    matter = one.matter
+    sides = f"{matter.baseline} → {matter.contender} · {matter.testbed}"
     return (
-        Verdict(first.verdict),
-        Cell(Link(first.scenario, history_of(first, names[:_NAMED])), several(pairs)),
-        Cell(_what(rows, names, source), title=", ".join(names)),
-        min(earlier, key=ORDER.index) if earlier else "first time",
-        Cell(source.ago(when), Link("run", address("run", run=first.run))),
+        one.verdict,
+        Cell(Link(matter.scenario, one.to), sides),
+        one.text,
+        Cell(
+            When(one.at, f"{one.at:%Y-%m-%d}"),
+            (source.ago(one.at), ", ", Link(f"run {one.run}", address("run", run=one.run))),
+        ),
+        one.now,
     )
 
 
-def _what(rows: Sequence[VerdictRow], names: Sequence[str], source: Source) -> str:
-    causes = causes_of(_part(row, source) for row in rows)
-    if not causes:
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return f"Recovered: {', '.join(names[:_NAMED])}{more}"
-    message = engine_message(rows[0].run, source) if rows[0].verdict == Verdict.FAILED.value else ""
-    return message or cause_text(causes[0]).sentence()
+def _turned(story: Story, turn: Turn, source: Source) -> _Change:
+    """A run that opened an alert, opened it again, or resolved it."""
+    by, to = turn.by, address("alerts", alert=story.matter.key)
+    ended = turn.change in ENDS
+    stands = turn is story.turns[-1] and not ended
+    return _Change(
+        matter=story.matter,
+        verdict=Verdict.EQUIVALENT if ended or by.cause is None else by.cause.lead.verdict,
+        text=_ended(story, turn) if ended else _worse(story, by, source),
+        run=by.run_id,
+        at=by.started_at,
+        to=to,
+        now=_now(story, stands=stands, ended=ended),
+        stands=stands,
+    )
 
 
-def _part(row: VerdictRow, source: Source) -> Part:
-    verdict = Verdict(row.verdict)
-    wanted = source.checkout().policy.rule_for(row.scenario, row.metric).action
-    effect = None if math.isnan(row.effect) else row.effect
-    action = outcome(verdict, wanted, sure=True)
-    return Part(row.metric, row.statistic, verdict, effect, action)
+def _worse(story: Story, by: Ruling, source: Source) -> str:
+    if is_control(story) or by.cause is None:
+        return alert_text(story).sentence()
+    message = engine_message(by.run_id, source) if story.matter.area is Area.ENGINE else ""
+    return message or cause_sentence(by.cause)
+
+
+def _now(story: Story, *, stands: bool, ended: bool) -> str:
+    if stands:
+        return "still so"
+    if story.is_over:
+        return "not repeated" if story.is_not_repeated else "good"
+    return "bad again" if ended else "over"
+
+
+def _ended(story: Story, turn: Turn) -> str:
+    earlier = (one.cause for one in reversed(story.rulings) if one.place < turn.by.place)
+    cause = next(one for one in earlier if one is not None)
+    names = list(dict.fromkeys(name_of(part.metric, part.statistic)[1] for part in cause.parts))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    word = "Recovered" if turn.change is Change.RESOLVED else "Not repeated"
+    return f"{word}: {', '.join(names[:_NAMED])}{more}"
+
+
+def _improved(latest: pd.DataFrame, moment: datetime, source: Source) -> Iterator[_Change]:
+    """What one run shows better in one area, and was not before a moment."""
+    found: dict[tuple[str, Matter], list[tuple[Part, VerdictRow]]] = {}
+    since = since_when(source.index)
+    for row in verdict_rows(latest):
+        if since[row.question] >= moment:
+            area = area_of(row.metric, Verdict.IMPROVEMENT)
+            matter = Matter(row.scenario, area, row.baseline, row.contender, row.testbed)
+            effect = None if math.isnan(row.effect) else row.effect
+            part = Part(row.metric, row.statistic, Verdict.IMPROVEMENT, effect, Action.WATCH)
+            found.setdefault((row.run, matter), []).append((part, row))
+    for (run, matter), parts in found.items():
+        (cause,) = causes_of(part for part, _ in parts)
+        begun = min(since[row.question] for _, row in parts)
+        yield _Change(
+            matter=matter,
+            verdict=Verdict.IMPROVEMENT,
+            text=cause_sentence(cause),
+            run=run,
+            at=parts[0][1].started_at.to_pydatetime(),
+            to=address("run", run=run, metric=name_of(cause.lead.metric, cause.lead.statistic)[1]),
+            now=f"better since {begun:%Y-%m-%d}",
+        )

@@ -25,6 +25,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.table_of_runs import every_run
 from hybridwatch.report.sentence import repeat_command
 from hybridwatch.store import Broken, read_run
 
@@ -120,16 +121,17 @@ def choose(rows: Mapping[str, Row], query: ViewQuery) -> Pair | None:
         ``None`` when there is nothing to choose from.
     """
     seen = {role: _side_of(rows, query.address.values(role)[-1:]) for role in _ROLES}
-    scenario = query.one("Scenario", "scenario", _scenarios(rows, seen))
+    instead = (every_run(rows),)
+    scenario = query.subject("Scenario", "scenario", _scenarios(rows, seen), instead)
     for role, side in seen.items():
         if side is not None and side.row.scenario != scenario.value:
             query.forget(role)  # the reader went on to another scenario
             seen[role] = None
     alike = [row for row in rows.values() if row.scenario == scenario.value]
     sides = {side.named: side for side in _sides(alike, seen)}
-    contender = query.one("Contender", "contender", _labels(sides, _last(alike)))
+    contender = query.subject("Contender", "contender", _labels(sides, _last(alike)), instead)
     right = sides.get(contender.value)
-    baseline = query.one("Baseline", "baseline", _labels(sides, _before(right, alike)))
+    baseline = query.subject("Baseline", "baseline", _labels(sides, _before(right, alike)), instead)
     across = query.one("Different testbeds", "testbeds", _ACROSS, _REFUSED)
     left = sides.get(baseline.value)
     if left is None or right is None:

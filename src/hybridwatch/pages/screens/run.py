@@ -1,6 +1,6 @@
 """One run: every verdict, what to doubt, answers that changed, every trial, how to repeat it."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
@@ -37,10 +37,11 @@ from hybridwatch.pages.screens.alerting import stories_with
 from hybridwatch.pages.screens.curve import curve_blocks
 from hybridwatch.pages.screens.empty import broken_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.table_of_runs import every_run
 from hybridwatch.record.seal import NO_DIGEST
 from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
-from hybridwatch.report.sentence import centers_of, headline, name_of, plural, reason
+from hybridwatch.report.sentence import basis_of, centers_of, headline, name_of, plural, reason
 from hybridwatch.store import Broken
 from hybridwatch.wording import numbers
 
@@ -50,6 +51,8 @@ _NOTES_OPEN: Final = 4
 _FLIPS_OPEN: Final = 3
 _FLIPS_SHOWN: Final = 20
 _NUMBERS: Final = ("baseline", "contender", "change", "interval", "p adjusted", "n")
+_CANDIDATES: Final = 10
+"""Runs that are named where an id is not whole."""
 ALL: Final = "all"
 
 
@@ -75,13 +78,27 @@ def show(source: Source, query: ViewQuery) -> Document:
 
 
 def _choose(rows: Mapping[str, Row], query: ViewQuery) -> Choice:
-    wanted = query.address.values("run")[-1:]
-    seen = rows.get(wanted[0]) if wanted else None
+    wanted = "".join(query.address.values("run")[-1:])
+    fitting = [row for name, row in rows.items() if wanted and name.startswith(wanted)]
+    seen = rows.get(wanted) or (fitting[0] if len(fitting) == 1 else None)
+    if seen is not None:
+        query.expand("run", seen.run)
     scenario = (seen or controls_last(rows.values())[0]).scenario
     alike = controls_last(row for row in rows.values() if row.scenario == scenario)[:_SIBLINGS]
     if seen is not None and seen not in alike:
         alike.append(seen)
-    return query.one("Run", "run", {row.run: row.named for row in alike})
+    return query.subject(
+        "Run", "run", {row.run: row.named for row in alike}, _instead(rows, fitting)
+    )
+
+
+def _instead(rows: Mapping[str, Row], fitting: Sequence[Row]) -> tuple[Line, ...]:
+    """Name the runs whose ids begin as is asked for, and lead to all."""
+    if not fitting:
+        return (every_run(rows),)
+    more = f", the newest {_CANDIDATES}" if len(fitting) > _CANDIDATES else ""
+    named = (Link(row.named, address("run", run=row.run)) for row in fitting[:_CANDIDATES])
+    return (f"{len(fitting)} runs have an id that begins so{more}:", *named, every_run(rows))
 
 
 def _metric(series: Collection[str], entry: Entry | None, query: ViewQuery) -> Choice:
@@ -110,7 +127,6 @@ def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
         "scenario",
         scenario=run.scenario.id,
         testbed=run.testbed.id,
-        version=run.scenario.version,
         metric=metric if metric != ALL else None,
         build=dict.fromkeys(build.label for build in run.builds),
     )
@@ -175,7 +191,7 @@ def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
         Cell(name_of(comparison), title="\n".join(comparison.doubts)),
         Cell(old, raw=raws[0]),
         Cell(new, raw=raws[1]),
-        Cell(numbers.change(comparison), raw=comparison.effect),
+        Cell(numbers.change(comparison), basis_of(comparison), raw=comparison.effect),
         numbers.interval(comparison) or numbers.ABSENT,
         Cell(numbers.p_value(comparison.p_adjusted), raw=comparison.p_adjusted),
         numbers.n(comparison),

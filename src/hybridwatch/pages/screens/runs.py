@@ -58,7 +58,9 @@ def show(source: Source, query: ViewQuery) -> Document:
     rows = list(runs_by_id(source.index).values())
     filters = (
         query.many("Scenario", "scenario", _options(row.scenario for row in rows)),
-        query.many("Build", "build", _options(b for row in rows for b in row.builds)),
+        query.many(
+            "Build", "build", _options(b for row in rows for b in (*row.builds, *row.lines))
+        ),
         query.many("Testbed", "testbed", _options(row.testbed for row in rows)),
     )
     chosen = controls_last(row for row in rows if _is_chosen(row, filters))
@@ -83,7 +85,7 @@ def _is_chosen(row: Row, filters: Sequence[Choice]) -> bool:
     scenario, build, testbed = (frozenset(choice.chosen) for choice in filters)
     return (
         (not scenario or row.scenario in scenario)
-        and (not build or bool(build & set(row.builds)))
+        and (not build or not build.isdisjoint((*row.builds, *row.lines)))
         and (not testbed or row.testbed in testbed)
     )
 

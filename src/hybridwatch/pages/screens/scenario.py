@@ -15,6 +15,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.figures.marks import mark_gap
 from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
+from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import controls_last, runs_by_id
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.pages.address import Address, address
@@ -41,6 +42,7 @@ from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.headlines import headlines_of
 from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
+from hybridwatch.pages.screens.machine import with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
@@ -65,10 +67,9 @@ _ALONG: Final = {"time": "time", "release": "release"}
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What makes numbers comparable, and what is looked at of them."""
+    """What is looked at."""
 
     scenario: str
-    version: int
     testbed: str
     newest: int
     over_releases: bool
@@ -85,25 +86,27 @@ class _Histories:
         self.medians = lru_cache(maxsize=_KEPT_MEDIANS)(self._medians)
         self.chart = lru_cache(maxsize=_KEPT)(self._chart)
         self.runs = lru_cache(maxsize=_KEPT)(self._runs)
+        self.settings = lru_cache(maxsize=_KEPT)(index.settings)
         self.bad = bad_on_purpose(index)
+        self.machines = machine_changes(index)
 
-    def _runs(self, scenario: str, testbed: str, version: str) -> pd.DataFrame:
+    def _runs(self, scenario: str, testbed: str) -> pd.DataFrame:
         """The runs, and whether each is of an engine that is ``bad`` on purpose."""
         runs = self._index.runs(scenario)
-        mine = runs["testbed"] == testbed
-        runs = runs[mine & (runs["version"].astype(str) == version)]
+        runs = runs[runs["testbed"] == testbed]
         return runs.assign(bad=runs["record"].isin(self.bad) & (runs["side"] == 1))
 
-    def _series(self, scenario: str, version: int, testbed: str, subject: Subject) -> Series:
-        return self._index.series(scenario, version, testbed, subject.metric.id, subject.statistic)
+    def _series(self, scenario: str, testbed: str, subject: Subject) -> Series:
+        return self._index.series(scenario, testbed, subject.metric.id, subject.statistic)
 
     def _lines(self, place: _Place, subject: Subject, names: tuple[str, ...]) -> list[Line]:
         return lines_of(
-            self.series(place.scenario, place.version, place.testbed, subject),
+            self.series(place.scenario, place.testbed, subject),
             subject.metric,
             newest=place.newest,
             over_releases=place.over_releases,
             builds=names,
+            settings=self.settings(place.scenario),
         )
 
     def _chart(
@@ -117,7 +120,13 @@ class _Histories:
         chart = chart_of(subject, lines, place.scenario, over_releases=place.over_releases)
         if gap and not place.over_releases:
             mark_gap(chart.figure, *gap, "not measured")
-        return chart
+        return with_machine(chart, self.machines_of(place))
+
+    def machines_of(self, place: _Place) -> tuple[MachineChange, ...]:
+        """How the machine changed; over releases no place is a moment."""
+        if place.over_releases:
+            return ()
+        return tuple(one for one in self.machines if one.testbed == place.testbed)
 
     def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
         levels = self.levels_of(place, subject)
@@ -126,7 +135,7 @@ class _Histories:
 
     def levels_of(self, place: _Place, subject: Subject) -> pd.DataFrame:
         """The levels of one of the scenario's metrics: all of them are asked for at once."""
-        every = self.levels(place.scenario, place.version, place.testbed)
+        every = self.levels(place.scenario, place.testbed)
         return every[subject.metric.id, subject.statistic]
 
 
@@ -138,29 +147,27 @@ def _histories(index: Index) -> _Histories:
 def show(source: Source, query: ViewQuery) -> Document:
     """Show the scenario that is asked for, or the one measured last."""
     cells = source.index.cells().sort_values("newest", ascending=False)
-    scenario = query.one("Scenario", "scenario", _first(cells["scenario"]))
+    instead = ("See ", Link("the scenarios of this store", address("overview")), ".")
+    scenario = query.subject("Scenario", "scenario", _first(cells["scenario"]), (instead,))
     cells = cells[cells["scenario"] == scenario.value]
     testbed = query.one("Testbed", "testbed", _first(cells["testbed"]))
     cells = cells[cells["testbed"] == testbed.value]
-    version = query.one("Version", "version", _first(cells["version"].astype(str)))
-    cells = cells[cells["version"].astype(str) == version.value]
+    query.forget("version")  # of links from when each had a page
     along = query.one("Along", "along", _ALONG, "time")
     newest = query.one("Runs of each build", "runs", _NEWEST, "50")
     subjects = {subject.label: subject for subject in _subjects(cells)}
     metric = query.many("Metric", "metric", {label: label for label in subjects})
     over_releases = along.value == "release"
     histories = _histories(source.index)
-    runs = histories.runs(scenario.value, testbed.value, version.value)
+    runs = histories.runs(scenario.value, testbed.value)
     builds, names = _builds(query, runs, over_releases=over_releases)
     if cells.empty:
         return Document("Scenario", empty_store(source))
-    place = _Place(
-        scenario.value, int(version.value), testbed.value, int(newest.value), over_releases
-    )
+    place = _Place(scenario.value, testbed.value, int(newest.value), over_releases)
     if not metric.chosen:
         metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
     choices = [scenario, metric, builds, along, newest]
-    choices += [choice for choice in (testbed, version) if len(choice.options) > 1]
+    choices += [testbed] if len(testbed.options) > 1 else []
     gap = gap_of(place.scenario, place.testbed, source)
     hole = _hole(gap, source)
     drawn = [
@@ -172,7 +179,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         *(gaps_notice([gap]) if gap else ()),
         *broken_in(source),
         Filters(tuple(choices)),
-        *change_points(drawn, source),
+        *change_points(drawn, histories.machines_of(place), source),
         *charts_of(drawn),
         *_others(subjects, metric, place, names[0], source),
         _table_of_runs(runs, names, source, over_releases=over_releases),
@@ -242,14 +249,15 @@ def _builds(
         The choice, and the names of its lines.
     """
     is_bad = runs["bad"].to_numpy()[::-1]
-    labels = runs["build"].astype(object).to_numpy()[::-1]
-    healthy = dict.fromkeys(labels[~is_bad].tolist())
-    ordered = [*healthy, *(name for name in dict.fromkeys(labels.tolist()) if name not in healthy)]
-    choice = query.many("Build", "build", {name: name for name in ordered})
-    names = dict(zip(labels, names_of(runs, over_releases=over_releases)[::-1], strict=True))
+    every = runs["line"].astype(object).to_numpy()[::-1]
+    healthy = dict.fromkeys(every[~is_bad].tolist())
+    ordered = [*healthy, *(line for line in dict.fromkeys(every.tolist()) if line not in healthy)]
+    labels = dict(zip(runs["build"], runs["line"], strict=True))
+    choice = query.many("Build", "build", {line: line for line in ordered}, labels)
+    names = dict(zip(every, names_of(runs, over_releases=over_releases)[::-1], strict=True))
     if choice.chosen:
-        return choice, tuple(dict.fromkeys(names[label] for label in choice.chosen))
-    lines = tuple(dict.fromkeys(names[label] for label in ordered))[:_LINES]
+        return choice, tuple(dict.fromkeys(names[line] for line in choice.chosen))
+    lines = tuple(dict.fromkeys(names[line] for line in ordered))[:_LINES]
     # Over releases a line is many builds, and naming them all would say nothing.
     return choice if over_releases else replace(choice, chosen=lines), lines
 
@@ -258,7 +266,7 @@ def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
     last = runs["started_at"].max().to_pydatetime()
     counted = plural(runs["record"].nunique(), "run")
     return (
-        f"version {place.version} · {place.testbed} · {counted}, newest ",
+        f"version {runs['version'].iloc[-1]} · {place.testbed} · {counted}, newest ",
         source.ago(last),
     )
 
@@ -295,7 +303,6 @@ def _other(subject: Subject, line: Line, place: _Place) -> tuple[Cell | Inline, 
         "scenario",
         scenario=place.scenario,
         testbed=place.testbed,
-        version=place.version,
         metric=subject.label,
     )
     states = [point.state.value for point in line.history.points]

@@ -159,7 +159,7 @@ def _last_good(alert: Alert, source: Source) -> str:
     lead = opened.cause.lead
     earlier = source.index.verdicts(scenario=matter.scenario)
     wanted = {
-        "version": row.version,
+        "digest": row.digest,
         "testbed": matter.testbed,
         "metric": lead.metric,
         "statistic": lead.statistic,

@@ -8,6 +8,7 @@ from typing import Final
 import pandas as pd
 
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.figures.steps import figure_phases, figure_steps
 from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, work_of
@@ -74,10 +75,8 @@ def _watched(index: Index) -> frozenset[str]:
     cells = index.cells()
     cells = cells[cells["metric"] == READS]
     found = [
-        index.series(scenario, version, testbed, metric, statistic).levels["run"]
-        for scenario, version, testbed, metric, statistic in cells[
-            ["scenario", "version", "testbed", "metric", "statistic"]
-        ].itertuples(index=False)
+        index.series(*cell).levels["run"]
+        for cell in cells[list(HISTORY)].drop_duplicates().itertuples(index=False)
     ]
     return frozenset(pd.concat(found)) if found else frozenset()
 

@@ -1,7 +1,11 @@
-"""A run in a table of a screen."""
+"""A run in a table of a screen, and the way to all of them."""
+
+from collections.abc import Sized
 
 from hybridwatch.history.runs import Row
-from hybridwatch.pages.document import Cell
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import Cell, Line, Link
+from hybridwatch.report.sentence import plural
 
 
 def verdict_cell(row: Row) -> Cell:
@@ -9,3 +13,8 @@ def verdict_cell(row: Row) -> Cell:
     if row.is_control:
         return Cell("control", "bad on purpose")
     return Cell(row.verdict or "no verdict")
+
+
+def every_run(rows: Sized) -> Line:
+    """Lead to the list of every run."""
+    return ("See ", Link(plural(len(rows), "run"), address("runs")), " of this store.")

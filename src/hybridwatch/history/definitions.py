@@ -1,0 +1,22 @@
+"""Which definitions of a scenario have ended in a store, and what goes on in their place."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from hybridwatch.analysis.succession import in_place_of, successors
+from hybridwatch.database.queries import Index
+from hybridwatch.history.kept import kept_of_one_index
+
+Place: TypeAlias = tuple[str, str, str]
+"""A scenario, a testbed, and the digest of a definition."""
+
+
+@kept_of_one_index
+def ended_definitions(index: Index, /) -> Mapping[Place, str]:
+    """Give the digest that goes on today in place of each definition that has ended."""
+    runs = index.runs()
+    found: dict[Place, str] = {}
+    for (scenario, testbed), own in runs.groupby(["scenario", "testbed"], sort=False):
+        ended = successors(zip(own["digest"], own["started_at"], strict=True))
+        found |= {(str(scenario), str(testbed), old): in_place_of(old, ended) for old in ended}
+    return found

@@ -1,0 +1,105 @@
+"""Which reds of single sessions stand against what starts of an engine differ by."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hybridwatch.analysis.start_luck import Sessions, lasting_reds
+from tests.start_luck_worlds import LUCK, NIGHTS, STEP, told_of, world
+
+
+def sessions(*effects: float, error: float = 0.005, red: float = 0.03, luck: float = 0.0):
+    """One a night; the baseline's own luck is taken off the effects where it is given."""
+    rng = np.random.default_rng(1)
+    baselines = luck * rng.standard_normal(len(effects))
+    values = np.array(effects) - baselines
+    return Sessions(
+        moments=np.arange(len(effects), dtype=np.int64),
+        effects=values,
+        errors=np.full(len(effects), error),
+        baselines=baselines,
+        reds=values > red,
+    )
+
+
+QUIET = [0.002, -0.003, 0.001, 0.0, -0.002, 0.003, 0.001, -0.001, 0.002, 0.0, -0.001, 0.001]
+LUCKY = [0.03, -0.02, 0.035, -0.03, 0.01, -0.035, 0.03, 0.0, -0.025, 0.035, -0.03, 0.02]
+
+
+def stands(*effects: float, **facts: float) -> list[bool]:
+    own = sessions(*effects, **facts)
+    return [bool(one) for one in lasting_reds(own, [own])]
+
+
+def test_where_starts_are_alike_one_red_stands_by_itself() -> None:
+    assert stands(*QUIET, 0.04)[-1]
+
+
+def test_where_starts_differ_one_red_of_their_size_does_not() -> None:
+    found = stands(*LUCKY, 0.05)
+    assert not any(found)
+
+
+def test_a_red_beyond_all_luck_stands_by_itself() -> None:
+    assert stands(*LUCKY, 0.2)[-1]
+
+
+def test_what_repeats_stands() -> None:
+    assert stands(*LUCKY, 0.12, 0.11, 0.13)[-3:] == [True, True, True]
+
+
+def test_a_lasting_change_does_not_excuse_itself() -> None:
+    """Learned from what came before alone, and from differences: a step is one of many."""
+    assert all(stands(*QUIET, *[0.06] * 10)[-10:])
+    assert all(stands(*QUIET, *[0.06] * 10, *QUIET, 0.05)[-1:])
+
+
+def test_a_young_question_is_not_taken_for_as_quiet_as_others() -> None:
+    young = sessions(0.0, 0.05)
+    later = replace(young, moments=young.moments + len(QUIET))
+    assert not lasting_reds(later, [later, sessions(*QUIET)]).any()
+
+
+def test_where_nothing_is_known_a_small_red_waits_for_the_next() -> None:
+    assert stands(0.05) == [False]
+    assert stands(0.05, 0.06) == [True, True]
+    assert stands(0.2) == [True]
+
+
+def test_a_young_question_learns_from_those_like_it() -> None:
+    young = sessions(0.0, 0.08)
+    lucky, quiet = sessions(*LUCKY), sessions(*QUIET)
+    later = replace(young, moments=young.moments + len(LUCKY))
+    assert not lasting_reds(later, [later, lucky]).any()
+    assert lasting_reds(later, [later, quiet]).any()
+
+
+def test_luck_of_the_baseline_is_taken_off() -> None:
+    """The baseline is the same build every night: where it is off, so is the effect."""
+    known = stands(*QUIET * 3, 0.04, luck=0.03)
+    assert known[-1]
+
+
+def test_what_is_not_red_never_stands() -> None:
+    own = sessions(*QUIET, 0.2)
+    assert not lasting_reds(replace(own, reds=np.zeros_like(own.reds)), [own]).any()
+
+
+def test_luck_of_starts_opens_hardly_an_alert_and_a_step_is_told() -> None:
+    seeds = range(6)
+    assert sum(told_of(seed).false for seed in seeds) <= len(seeds)
+    assert sum(told_of(seed).reds for seed in seeds) > 60 * len(seeds)
+    assert sum(told_of(seed, LUCK, STEP).told for seed in seeds) >= len(seeds) - 1
+    assert all(told_of(seed, 0.0, STEP).told for seed in seeds)
+
+
+@pytest.mark.slow
+def test_luck_of_starts_in_many_worlds() -> None:
+    seeds = range(60)
+    assert sum(told_of(seed).false for seed in seeds) <= len(seeds)
+    assert sum(told_of(seed, LUCK, STEP).told for seed in seeds) >= 0.9 * len(seeds)
+
+
+def test_the_world_has_reds_that_are_luck() -> None:
+    assert sum(own.reds.sum() for own in world(1, LUCK, 0.0)) > NIGHTS
