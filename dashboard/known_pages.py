@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _HTML: Final = b"text/html"
+_SAVED: Final = "media/"
+"""Where Streamlit keeps what a button gives out; a page saved as a file is HTML, too."""
 _LONGEST: Final = 80
 """Characters of what was asked for that are shown."""
 
@@ -29,7 +31,8 @@ class KnownPages:
         """Serve one request or socket, or say that there is no such page."""
         root = scope.get("root_path", "").rstrip("/")
         asked = scope.get("path", "").removeprefix(root).strip("/")
-        if scope["type"] != "http" or not asked or asked in SCREENS:
+        known = not asked or asked in SCREENS or asked.startswith(_SAVED)
+        if scope["type"] != "http" or known:
             await self._app(scope, receive, send)
             return
         is_page = False

@@ -33,7 +33,9 @@ def answer(path: str, root: str = "") -> tuple[int, str]:
     return sent[0]["status"], b"".join(one["body"] for one in sent[1:]).decode()
 
 
-@pytest.mark.parametrize("path", ["/", *(f"/{name}" for name in SCREENS), "/run/", "/static/x.js"])
+@pytest.mark.parametrize(
+    "path", ["/", *(f"/{name}" for name in SCREENS), "/run/", "/static/x.js", "/media/1.html"]
+)
 def test_pages_and_files_that_there_are_are_served(path: str) -> None:
     assert answer(path) == (200, FIRST_PAGE.decode())
 
