@@ -44,9 +44,14 @@ def group_text(group: AlertGroup, report: Report | None = None) -> CauseText:
 
 
 def place_of(group: AlertGroup) -> str:
-    """Say where a cause shows: ``4 scenarios on 3 testbeds``; of one testbed without its name."""
+    """Say where a cause shows: ``smoke/a and 3 more scenarios on 3 testbeds``.
+
+    Two scenarios are both named; one testbed is not.
+    """
     matters = [alert.matter for alert in group.current]
-    place = common((matter.scenario for matter in matters), "scenario")
+    first, *others = sorted({matter.scenario for matter in matters})
+    more = others[0] if len(others) == 1 else f"{len(others)} more scenarios"
+    place = f"{first} and {more}" if others else first
     testbeds = {matter.testbed for matter in matters}
     return f"{place} on {plural(len(testbeds), 'testbed')}" if len(testbeds) > 1 else place
 

@@ -85,7 +85,7 @@ def topics(results: Path):
 
 def test_a_fault_that_three_machines_show_is_one_row_with_its_members(one_fault: Path) -> None:
     (row,) = rows(view(one_fault, "alerts"), "Alerts")
-    assert row[1].startswith("2 scenarios on 3 testbeds|Slower: ttft +")
+    assert row[1].startswith("smoke/one and smoke/two on 3 testbeds|Slower: ttft +")
     assert row[3] == "nightly|against cpu-0.27.1, 3 testbeds"
     link = next(
         p
@@ -96,7 +96,7 @@ def test_a_fault_that_three_machines_show_is_one_row_with_its_members(one_fault:
     (key,) = link.to.values("alert")
     page = view(one_fault, "alerts", alert=key)
     assert len(rows(page, "Where it shows")) == 6
-    assert "Slower in 2 scenarios on 3 testbeds: ttft +" in "\n".join(words_of(page))
+    assert "Slower in smoke/one and smoke/two on 3 testbeds: ttft +" in "\n".join(words_of(page))
 
 
 def test_each_member_has_a_page_that_leads_to_the_others(one_fault: Path) -> None:
@@ -115,7 +115,7 @@ def test_the_overview_has_one_link_for_a_cause_the_newest_first(one_fault: Path)
     said = plain(first.line)
     assert said.startswith(
         "2 open alerts, 2 of them would block, the newest first: "
-        "2 scenarios on 3 testbeds: slower, ttft +"
+        "smoke/one and smoke/two on 3 testbeds: slower, ttft +"
     )
     assert "smoke/old: answers were lost" in said
 
@@ -127,7 +127,7 @@ def test_one_cause_is_one_message_that_names_its_places(one_fault: Path, tmp_pat
     words = ("notify", str(file), "--results", str(one_fault), "--dry-run")
     said = CliRunner().invoke(cli, words).stdout.splitlines()
     assert said[0] == "slack team: 1 new message, 0 waiting"
-    assert said[1].startswith("  new: Slower in 2 scenarios on 3 testbeds: ttft +")
+    assert said[1].startswith("  new: Slower in smoke/one and smoke/two on 3 testbeds: ttft +")
     assert said[1].endswith("(build nightly against cpu-0.27.1)")
     (content,) = {topic.content() for topic in topics(one_fault) if not topic.is_gap}
     assert len(content.members) == 6
@@ -150,7 +150,7 @@ def test_two_faults_of_one_night_in_two_areas_are_two(one_fault: Path) -> None:
     found = [row[1].partition(":")[0] for row in rows(view(one_fault, "alerts"), "Alerts")]
     assert found == [
         "smoke/three on 3 testbeds|Answers were lost",
-        "2 scenarios on 3 testbeds|Slower",
+        "smoke/one and smoke/two on 3 testbeds|Slower",
     ]
     assert len({topic.cause for topic in topics(one_fault) if not topic.is_gap}) == 2
 
@@ -180,7 +180,7 @@ def test_a_release_pair_with_ten_regressions_opens_nothing(releases: Path) -> No
 def test_what_a_release_lost_stands_with_the_builds_and_can_be_asked_for(releases: Path) -> None:
     (row,) = rows(view(releases, "builds"), "Between releases")
     assert row[0] == "cpu-0.28.0"
-    assert row[1].startswith("Slower in 10 scenarios: ttft +")
+    assert row[1].startswith("Slower in curated/0 and 9 more scenarios: ttft +")
     assert (row[2], row[4]) == ("cpu-0.27.1", "between two releases")
     (listed,) = rows(view(releases, "alerts", status="release"), "Alerts")
     assert listed[5] == "between two releases|blocks"
