@@ -208,16 +208,15 @@ def _watched(reports: Sequence[Report], policy: Policy) -> tuple[list[Report], t
     Returns:
         What is judged, and one line about the releases, if anything is bad between any two.
     """
-    pairs: defaultdict[tuple[str, str], list[Report]] = defaultdict(list)
+    watched: list[Report] = []
+    apart: defaultdict[tuple[str, str], list[Report]] = defaultdict(list)
     for report in reports:
-        pairs[line_of(report.baseline.build), line_of(report.contender.build)].append(report)
-    if all(is_release(contender) for _, contender in pairs):
+        pair = line_of(report.baseline.build), line_of(report.contender.build)
+        (apart[pair] if compares_releases(*pair) else watched).append(report)
+    if all(is_release(line_of(report.contender.build)) for report in watched):
         return list(reports), ()
-    apart = {pair: pairs.pop(pair) for pair in list(pairs) if compares_releases(*pair)}
     said = [line for pair, found in apart.items() if (line := _of_releases(*pair, found, policy))]
-    judged = {id(report) for found in pairs.values() for report in found}
-    lines = (Absent("releases", "; ".join(said)),) if said else ()
-    return [report for report in reports if id(report) in judged], lines
+    return watched, (Absent("releases", "; ".join(said)),) if said else ()
 
 
 def _of_releases(old: str, new: str, reports: Sequence[Report], policy: Policy) -> str:
