@@ -38,11 +38,7 @@ class Step:
 
 
 class Outbox:
-    """The outbox of one results folder. Processes each open their own.
-
-    Args:
-        database: Where it is kept.
-    """
+    """The outbox of one results folder. Processes each open their own."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
