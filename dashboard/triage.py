@@ -69,12 +69,7 @@ def picked(source: Source) -> AlertGroup | None:
 
 
 def offer(alert: AlertGroup, source: Source) -> None:
-    """Draw the forms under an alert.
-
-    Args:
-        alert: As it was shown.
-        source: Where it belongs.
-    """
+    """Draw the forms under an alert, which is as it was shown."""
     st.session_state[_SHOWN] = alert
     draw_more((Section("Answer it", ()),), "answer")
     key, outcome = st.session_state.get(_OUTCOME, ("", None))

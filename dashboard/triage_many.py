@@ -39,12 +39,7 @@ def listed_here(source: Source) -> tuple[AlertGroup, ...]:
 
 
 def offer_many(alerts: Sequence[AlertGroup], source: Source) -> None:
-    """Draw the form under a list.
-
-    Args:
-        alerts: As they were shown.
-        source: Where they belong.
-    """
+    """Draw the form under a list of alerts, which are as they were shown."""
     with st.container():  # there also when empty: what stands below stays what it is
         if (outcome := st.session_state.pop(_OUTCOME, None)) is not None:
             draw_more((outcome,), "list outcome")

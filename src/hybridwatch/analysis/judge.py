@@ -166,9 +166,8 @@ def _within_blocks(
 
 
 def _row(draft: Comparison) -> Row:
-    sign = 1.0 if draft.metric.better.is_worse(1.0) else -1.0
     return Row(
-        ratios=tuple(sign * ratio for ratio in draft.ratios),
+        ratios=tuple(draft.metric.better.worse * ratio for ratio in draft.ratios),
         lends=draft.metric.kind is not Kind.COUNT,
     )
 

@@ -64,13 +64,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class _Differences:
-    """Of neighbouring sessions.
-
-    Attributes:
-        effects: Of the effects.
-        variances: What trials explain of the effects' squares.
-        baselines: Of the baseline's levels.
-    """
+    """Of neighbouring sessions; ``variances`` is what trials explain of the effects' squares."""
 
     effects: Array
     variances: Array
@@ -119,7 +113,7 @@ def _luck_before(own: Sessions, first: int, alike: Sequence[Sessions]) -> _Luck:
     """Learn from what came before a session, so that a change cannot excuse itself."""
     found = _differences(own, first)
     if found.effects.size < _OWN:
-        known = _known_before(own.moments[first], alike or [own])
+        known = _known_before(own.moments[first], alike)
         return _Luck(0.0, known, known, 0.0, _STANDS)
     share = _share(found)
     left = _between(found.effects + share * found.baselines, found.variances)

@@ -33,15 +33,10 @@ _AROUND: Final = ((50, 0), (30, 20), (50, 20))
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A change that was found.
+    """A change of ``size`` standard deviations that was found among ``n`` points.
 
-    Attributes:
-        noise: Its kind.
-        n: Points of the series.
-        size: Of the change, in standard deviations of the noise.
-        late: Points by which it was placed too late; negative for too early.
-        width: Places in the range.
-        held: Whether the range holds the true place.
+    It was placed so many points ``late``, or early where that is negative; the range of ``width``
+    places ``held`` the true one or not.
     """
 
     noise: Noise
@@ -54,13 +49,10 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Wandered:
-    """A drift that was shown.
+    """A drift that was shown, and whether it was ``told`` as one, without a step.
 
-    Attributes:
-        noise: Its kind.
-        told: Whether a drift was told, and no step.
-        width: Points in the range of its beginning; ``None`` where no drift was told.
-        held: Whether that range holds the true one.
+    The range of its beginning, of ``width`` points where a drift was told, ``held`` the true one or
+    not.
     """
 
     noise: Noise

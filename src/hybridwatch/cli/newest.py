@@ -32,8 +32,6 @@ _ONLY_EXAMPLES: Final = Absent(
     "examples", "nothing was measured here yet; only the records that hybridwatch comes with count"
 )
 
-_CONTROLS: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
-
 
 def findings_for(
     records: tuple[str, ...],
@@ -153,11 +151,14 @@ def _without_baselines(runs: Sequence[Stored], pins: Sequence[Baseline]) -> list
 
 
 def _is_control(run: Run) -> bool:
-    """Whether a run proves that the suite sees, and so tells nothing of a new build.
+    """Whether a run proves that the suite sees: it makes up for no comparison that went silent."""
+    role = _role(run)
+    return role is not None and role.is_on_purpose
 
-    It makes up for no comparison that went silent.
-    """
-    return len(run.builds) == 2 and role_of(*run.builds, known_bad=run.known_bad) in _CONTROLS
+
+def _role(run: Run) -> Role | None:
+    """Say what a run is for; ``None`` for one of one build."""
+    return role_of(*run.builds, known_bad=run.known_bad) if len(run.builds) == 2 else None
 
 
 def _gaps(
@@ -208,16 +209,15 @@ def _watched(reports: Sequence[Report], policy: Policy) -> tuple[list[Report], t
     Returns:
         What is judged, and one line about the releases, if anything is bad between any two.
     """
-    pairs: defaultdict[tuple[str, str], list[Report]] = defaultdict(list)
+    watched: list[Report] = []
+    apart: defaultdict[tuple[str, str], list[Report]] = defaultdict(list)
     for report in reports:
-        pairs[line_of(report.baseline.build), line_of(report.contender.build)].append(report)
-    if all(is_release(contender) for _, contender in pairs):
+        pair = line_of(report.baseline.build), line_of(report.contender.build)
+        (apart[pair] if compares_releases(*pair) else watched).append(report)
+    if all(is_release(line_of(report.contender.build)) for report in watched):
         return list(reports), ()
-    apart = {pair: pairs.pop(pair) for pair in list(pairs) if compares_releases(*pair)}
     said = [line for pair, found in apart.items() if (line := _of_releases(*pair, found, policy))]
-    judged = {id(report) for found in pairs.values() for report in found}
-    lines = (Absent("releases", "; ".join(said)),) if said else ()
-    return [report for report in reports if id(report) in judged], lines
+    return watched, (Absent("releases", "; ".join(said)),) if said else ()
 
 
 def _of_releases(old: str, new: str, reports: Sequence[Report], policy: Policy) -> str:
@@ -244,17 +244,16 @@ def _no_longer_watched(
     since nobody goes on with them.
     """
     places = {_place(stored.run) for stored in fresh}
-    watched = {(*_place(stored.run), _series(stored.run)) for stored in fresh}
+    watched = {(*_place(stored.run), line_of(stored.run.builds[-1])) for stored in fresh}
     by_pair: defaultdict[tuple[str, ...], list[Run]] = defaultdict(list)
     for stored in runs:
         run = stored.run
         if (
             _place(run) in places
-            and (*_place(run), _series(run)) not in watched
+            and (*_place(run), line_of(run.builds[-1])) not in watched
             and now - run.started_at <= REMEMBERED
             and policy.expects(run.scenario.id)
-            and len(run.builds) == 2
-            and role_of(*run.builds, known_bad=run.known_bad) is Role.COMPARISON
+            and _role(run) is Role.COMPARISON
             and not compares_releases(*map(line_of, run.builds))
         ):
             by_pair[tuple(map(line_of, run.builds))].append(run)
@@ -272,7 +271,3 @@ def _absent(run: Run, reason: str) -> Absent:
 
 def _place(run: Run) -> tuple[str, str]:
     return run.scenario.id, run.testbed.id
-
-
-def _series(run: Run) -> str:
-    return line_of(run.builds[-1])

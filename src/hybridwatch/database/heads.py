@@ -50,11 +50,6 @@ class _Question:
     lines: tuple[str, ...]
     same: bool
 
-    @property
-    def place(self) -> tuple[str, str]:
-        """Where one definition takes the place of another."""
-        return self.scenario, self.testbed
-
 
 def read_newest(results: Path, reader: RecordReader | None = None) -> StoreContents:
     """Read the newest run for every question: scenario, definition, testbed, lines of builds.
@@ -156,7 +151,7 @@ def _questions(
     return (
         {name: one.path for name, one in listed.items()},
         {
-            name: replace(one, digest=in_place_of(one.digest, ended[one.place]))
+            name: replace(one, digest=in_place_of(one.digest, ended[one.scenario, one.testbed]))
             for name, one in asked.items()
         },
     )

@@ -327,17 +327,8 @@ class Index(StoreMoment):
 
     def _as_verdicts(self, wanted: Select[Any]) -> pd.DataFrame:
         found = with_group(self._frame(wanted))
-        shared = [
-            "record",
-            "run",
-            "scenario",
-            "version",
-            "digest",
-            "group",
-            "testbed",
-            "started_at",
-        ]
-        return found[[*shared, "baseline", "contender", "place", "metric", "statistic", *OWN[1:]]]
+        run = ["record", "run", "scenario", "version", "digest", "group", "testbed", "started_at"]
+        return found[[*run, "baseline", "contender", "place", "metric", "statistic", *OWN[1:]]]
 
     def _frame(self, wanted: Select[Any]) -> pd.DataFrame:
         return frame_of(wanted, self._rows(wanted))

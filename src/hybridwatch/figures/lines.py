@@ -277,12 +277,9 @@ def _symbol(point: ChangePoint) -> str:
 
 def change_of(point: ChangePoint, line: Line, metric: Metric) -> str:
     """Write the size of a change point with its interval, in the unit that it was examined in."""
-    low, high = point.interval.low, point.interval.high
-    kind = metric.kind
-    if kind.value in {"exact", "proportion"} or line.levels["value"].min() > 0:
-        sides = (numbers.effect(edge, kind).removesuffix(" %") for edge in (low, high))
-        return f"{numbers.effect(point.effect, kind)} ({' to '.join(sides)})"
-    return f"{point.effect:+.3g} ({low:+.3g} to {high:+.3g})"
+    is_known = not metric.kind.has_noise or line.levels["value"].min() > 0
+    write = partial(numbers.effect, kind=metric.kind) if is_known else numbers.in_own_unit
+    return numbers.level_change(point.effect, point.interval, write)
 
 
 def _layout(

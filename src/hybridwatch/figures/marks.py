@@ -16,9 +16,11 @@ _ROOM: Final = 0.04
 _SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
 
 
-def mark_place(figure: go.Figure, x: float | str) -> None:
+def mark_place(
+    figure: go.Figure, x: float | str, colour: str = MARK, dash: str | None = None
+) -> None:
     """Draw an upright line at a place of the horizontal axis."""
-    rule = {"color": MARK, "width": 1.5}
+    rule = {"color": colour, "width": 1.5, "dash": dash}
     figure.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=rule)
 
 
@@ -42,9 +44,7 @@ def mark_machine(figure: go.Figure, moment: datetime, text: str, *, is_strong: b
     if not first <= pd.Timestamp(moment.astimezone(UTC)).tz_localize(None) <= last:
         return False
     if is_strong:
-        rule = {"color": _MACHINE, "width": 1.5, "dash": "dash"}
-        x = _written(moment)
-        figure.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=rule)
+        mark_place(figure, _written(moment), _MACHINE, "dash")
     figure.add_annotation(
         x=_written(moment),
         y=0,

@@ -16,6 +16,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, Known, controls_among, known_in
 from hybridwatch.history.judged import judged_from
+from hybridwatch.history.runs import contenders_of
 from hybridwatch.record.role import Role
 from hybridwatch.triage import (
     CONTROL,
@@ -74,15 +75,9 @@ def find_groups(
     results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
 ) -> tuple[AlertGroup, ...]:
     """Derive every alert as ``find_alerts`` does, those of one cause together."""
-    return group_alerts(find_alerts(results, index, checkout, now, triage), _builds(index))
-
-
-@lru_cache(maxsize=1)  # what an index says never changes
-def _builds(index: Index) -> Mapping[str, str]:
-    """What each run's contender was: a label may be the same for many commits."""
-    runs = index.runs()
-    last = runs[runs["side"] == runs["sides"] - 1]
-    return dict(zip(last["run"], last["build"] + " " + last["release"], strict=True))
+    # A label may be the same for many commits: the release goes with it.
+    builds = {run: " ".join(build) for run, build in contenders_of(index).items()}
+    return group_alerts(find_alerts(results, index, checkout, now, triage), builds)
 
 
 def find_stories(index: Index, checkout: Checkout) -> Stories:

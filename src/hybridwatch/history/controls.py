@@ -32,7 +32,6 @@ from hybridwatch.record.identity import FixState
 from hybridwatch.record.role import Role, lost_fixes
 from hybridwatch.scenario.scenario import Scenario
 
-ON_PURPOSE: Final = frozenset({Role.KNOWN_BAD, Role.PLANTED})
 _CONTROLS: Final = (Role.KNOWN_BAD.value, Role.A_A.value)
 
 
@@ -139,7 +138,7 @@ def roles_of(index: Index) -> Mapping[str, Role]:
 
 def bad_on_purpose(index: Index) -> frozenset[str]:
     """Name the records whose contender lacks a fix or has a fault because somebody wanted it."""
-    return frozenset(record for record, role in roles_of(index).items() if role in ON_PURPOSE)
+    return frozenset(record for record, role in roles_of(index).items() if role.is_on_purpose)
 
 
 def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:

@@ -14,7 +14,6 @@ from hybridwatch.analysis.start_luck import Sessions, lasting_reds
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
-from hybridwatch.history.controls import ON_PURPOSE
 from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.metric import metric_of
 from hybridwatch.record.line import compares_releases
@@ -22,7 +21,7 @@ from hybridwatch.record.role import Role
 from hybridwatch.triage import Judged, Question
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
-_NEWS: Final = ["", *(role.value for role in Role if role not in ON_PURPOSE)]
+_NEWS: Final = ["", *(role.value for role in Role if not role.is_on_purpose)]
 """Runs of one build have no role."""
 _TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
 _SIZES: Final = ["low", "high", "old"]
@@ -72,7 +71,7 @@ def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _sessions(rows: pd.DataFrame, name: str) -> Sessions:
-    way = 1.0 if metric_of(name).better.is_worse(1.0) else -1.0
+    way = metric_of(name).better.worse
     effects, low, high = (np.log1p(rows[part].to_numpy()) for part in ("effect", "low", "high"))
     return Sessions(
         moments=np.asarray(rows["started_at"].astype("int64"), dtype=np.int64),

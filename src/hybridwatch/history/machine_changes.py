@@ -126,10 +126,8 @@ def machine_changes(index: Index, /) -> tuple[MachineChange, ...]:
     names = [*_CELL, "record", "testbed", "contender", "started_at", "old", "new"]
     verdicts = index.verdicts(roles=_COMPARED, only=names)
     runs = index.runs()
-    labels = dict(zip(runs["record"], runs["build"], strict=True))  # the last side's, then
-    first = runs[runs["side"] == 0]
-    labels |= dict(zip(first["record"], first["build"], strict=True))
-    verdicts["build"] = verdicts["record"].map(labels)
+    baselines = runs[runs["side"] == 0].set_index("record")["build"]
+    verdicts["build"] = verdicts["record"].map(baselines)
     found: list[MachineChange] = []
     for testbed, own in machines.groupby("testbed", sort=False):
         mine = verdicts[verdicts["testbed"] == testbed]
@@ -153,16 +151,17 @@ def _changes_of(
     facts: defaultdict[int, list[Fact]] = defaultdict(list)
     for night, fact in _new_facts(machines["machine"].tolist(), nights):
         facts[night].append(fact)
-    for night, slower, moved, of in _moves(verdicts, border, nights[firsts], facts):
+
+    def edges(night: int) -> tuple[datetime, datetime]:
         place = int(np.searchsorted(nights, night))
+        return moments.iloc[max(place - 1, 0)].to_pydatetime(), moments.iloc[place].to_pydatetime()
+
+    for night, slower, moved, of in _moves(verdicts, border, nights[firsts], facts):
         # What changed on the evening before, or on the next, is the same upgrade.
         near = [fact for each in (night - 1, night, night + 1) for fact in facts.pop(each, ())]
-        before, at = (moments.iloc[each].to_pydatetime() for each in (place - 1, place))
-        yield MachineChange(testbed, before, at, tuple(near), slower, moved, of)
+        yield MachineChange(testbed, *edges(night), tuple(near), slower, moved, of)
     for night, own in facts.items():
-        place = int(np.searchsorted(nights, night))
-        before, at = (moments.iloc[max(each, 0)].to_pydatetime() for each in (place - 1, place))
-        yield MachineChange(testbed, before, at, tuple(own))
+        yield MachineChange(testbed, *edges(night), tuple(own))
 
 
 def _new_facts(
@@ -209,7 +208,7 @@ def _moves(
     rows = verdicts[is_timed & (verdicts["old"] > 0) & (verdicts["new"] > 0)]
     if rows.empty:
         return
-    ways = {name: 1.0 if metric_of(name).better.is_worse(1.0) else -1.0 for name in timed}
+    ways = {name: metric_of(name).better.worse for name in timed}
     rows = rows.assign(night=_nights(rows["started_at"], border))
     way = rows["metric"].map(ways).to_numpy()
     baseline, contender = (

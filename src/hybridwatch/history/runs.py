@@ -17,17 +17,7 @@ from hybridwatch.history.severity import ORDER
 CONTROL: Final = "control, bad on purpose"
 """What a run, or its contender, is called whose verdict is expected to be bad."""
 _ALONE: Final = "One build alone: part of the histories; compare it with another run."
-_TAKEN: Final = (
-    "run",
-    "record",
-    "started_at",
-    "scenario",
-    "version",
-    "digest",
-    "testbed",
-    "trouble",
-    "sha256",
-)
+_TAKEN: Final = ("run", "record", "scenario", "version", "digest", "testbed", "sha256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,27 +79,29 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row
         failures[record] = failures.get(record, 0) + int(failed)
     first = runs[runs["side"] == 0].iloc[::-1]
     # Column by column: row by row takes a second in a large store.
-    columns = (first[name].tolist() for name in _TAKEN)
-    for run, record, started_at, scenario_id, version, digest, testbed, trouble, sha256 in zip(
-        *columns, strict=True
-    ):
+    columns = (first[name].tolist() for name in ("started_at", "trouble", *_TAKEN))
+    for started_at, trouble, *taken in zip(*columns, strict=True):
+        run, record, *_ = taken
         found[run] = Row(
-            run=run,
-            record=record,
+            **dict(zip(_TAKEN, taken, strict=True)),
             started_at=started_at.to_pydatetime(),
-            scenario=scenario_id,
-            version=version,
-            digest=digest,
-            testbed=testbed,
             builds=tuple(build for build, _ in sides[record]),
             lines=tuple(line for _, line in sides[record]),
             failures=failures[record],
             verdict=worst.get(record),
             trouble=_ALONE if len(sides[record]) == 1 else trouble,
-            sha256=sha256,
             is_control=record in bad,
         )
     return MappingProxyType(found)
+
+
+@kept_of_one_index
+def contenders_of(index: Index, /) -> Mapping[str, tuple[str, str]]:
+    """Give the label and the release of what each run measured last, by the run's id."""
+    runs = index.runs()
+    last = runs[runs["side"] == runs["sides"] - 1]
+    builds = zip(last["build"], last["release"], strict=True)
+    return dict(zip(last["run"], builds, strict=True))
 
 
 def _worst(verdicts: pd.DataFrame) -> Mapping[str, Verdict]:

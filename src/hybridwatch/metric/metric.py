@@ -27,6 +27,11 @@ class Direction(Enum):
         """Whether a change goes the bad way, given new minus old, or their ratio less 1."""
         return (change > 0) is (self is Direction.LOWER)
 
+    @property
+    def worse(self) -> float:
+        """The sign of a change that goes the bad way: 1 or -1."""
+        return 1.0 if self is Direction.LOWER else -1.0
+
 
 class Kind(Enum):
     """What is assumed about the values, and so which test compares them.

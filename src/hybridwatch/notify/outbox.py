@@ -38,11 +38,7 @@ class Step:
 
 
 class Outbox:
-    """The outbox of one results folder. Processes each open their own.
-
-    Args:
-        database: Where it is kept.
-    """
+    """The outbox of one results folder. Processes each open their own."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -200,41 +196,37 @@ def _steps(
             # It grew quiet, or is over after it was closed: what was heard stays the measure.
             content = topic.content() if speaks else before.content
             after = Told(topic.standing, before.seen, content, messages)
-        yield Step(
-            channel, key, after, _message(channel, key, after, news if speaks else None, now)
-        )
+        yield _step(channel, key, after, news if speaks else None, now)
 
 
 def _gone(channel: str, key: str, before: Told, now: datetime) -> Step:
     if not before.messages:  # another topic of its cause spoke for it
-        return Step(channel, key, replace(before, standing=Standing.OVER), None)
+        return _step(channel, key, replace(before, standing=Standing.OVER), None, now)
     news = News.RECOVERED if before.content.area == "gap" else News.GONE
     told = Told(Standing.OVER, before.seen, before.content, before.messages + 1)
-    return Step(channel, key, told, _message(channel, key, told, news, now))
+    return _step(channel, key, told, news, now)
 
 
-def _message(
-    channel: str, topic: str, told: Told, news: News | None, now: datetime
-) -> Message | None:
-    if news is None:
-        return None
-    name = id_of(channel, topic, news, told.messages, told.seen)
-    return Message(name, channel, topic, told.messages, news, told.content, now)
+def _step(channel: str, topic: str, told: Told, news: News | None, now: datetime) -> Step:
+    message = None
+    if news is not None:
+        name = id_of(channel, topic, news, told.messages, told.seen)
+        message = Message(name, channel, topic, told.messages, news, told.content, now)
+    return Step(channel, topic, told, message)
 
 
-def _of(message: Message) -> tuple[Any, Any]:
-    return TOLD.c.channel == message.channel, TOLD.c.topic == message.topic
+def _of(one: Message | Step) -> tuple[Any, Any]:
+    return TOLD.c.channel == one.channel, TOLD.c.topic == one.topic
 
 
 def _put_told(connection: Connection, step: Step) -> None:
-    mine = TOLD.c.channel == step.channel, TOLD.c.topic == step.topic
     values = {
         "standing": step.told.standing.value,
         "seen": step.told.seen,
         "content": step.told.content.to_json(),
         "messages": step.told.messages,
     }
-    if not connection.execute(update(TOLD).where(*mine).values(**values)).rowcount:
+    if not connection.execute(update(TOLD).where(*_of(step)).values(**values)).rowcount:
         row = {"channel": step.channel, "topic": step.topic, "place": "", **values}
         connection.execute(insert(TOLD), [row])
 

@@ -34,6 +34,11 @@ class Address:
         """Give every value of a parameter."""
         return tuple(value for each, value in self.parameters if each == name)
 
+    def without(self, *names: str) -> "Address":
+        """Leave parameters out."""
+        kept = tuple(pair for pair in self.parameters if pair[0] not in names)
+        return Address(self.screen, kept)
+
 
 def address(screen: str, **parameters: str | int | Iterable[str] | None) -> Address:
     """Name a view.

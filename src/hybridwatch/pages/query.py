@@ -175,8 +175,7 @@ class ViewQuery:
 
     def forget(self, parameter: str) -> None:
         """Take a parameter as not asked for: another choice has taken its meaning away."""
-        kept = tuple(pair for pair in self.address.parameters if pair[0] != parameter)
-        self.address = Address(self.address.screen, kept)
+        self.address = self.address.without(parameter)
 
     def resolved(self) -> Address:
         """Give the whole address: what was read, with what was filled in."""

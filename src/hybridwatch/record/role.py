@@ -46,6 +46,11 @@ class Role(Enum):
     A_A = "a-a"
     """One engine against itself: the suite must see nothing."""
 
+    @property
+    def is_on_purpose(self) -> bool:
+        """Whether the contender is bad on purpose, so that the run tells nothing of a new build."""
+        return self in {Role.KNOWN_BAD, Role.PLANTED}
+
 
 def role_of(baseline: Engine, contender: Engine, *, known_bad: bool | None = None) -> Role:
     """Say what a run of two engines is for.

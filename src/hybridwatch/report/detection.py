@@ -156,25 +156,15 @@ def _cells(detection: Detection, point: ChangePoint) -> Iterator[Text]:
     yield Text(one_line(_name(series)))
     yield Text(one_line(series.labels[point.index]))
     yield Text(str(point.index))
-    yield Text(_change(detection, point))
+    write = numbers.relative if _is_relative(detection) else numbers.in_own_unit
+    yield Text(numbers.level_change(point.effect, point.interval, write))
     yield Text(f"{point.state.value}, {'worse' if worse else 'better'}", style=style)
-
-
-def _change(detection: Detection, point: ChangePoint) -> str:
-    low, high = point.interval.low, point.interval.high
-    if _is_relative(detection):
-        return f"{numbers.relative(point.effect)} ({_percent(low)} to {_percent(high)})"
-    return f"{point.effect:+.3g} ({low:+.3g} to {high:+.3g})"
 
 
 def _is_relative(detection: Detection) -> bool:
     """Whether the detector gave shares of the level; see ``ChangePoint.effect``."""
     by_difference = detection.kind is not None and not detection.kind.has_noise
     return not by_difference and min(detection.series.values) > 0
-
-
-def _percent(fraction: float) -> str:
-    return numbers.relative(fraction).removesuffix(" %")
 
 
 def _conclusion(

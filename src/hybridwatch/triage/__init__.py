@@ -31,11 +31,10 @@ from hybridwatch.triage.decisions import (
     SeenPart,
     TriageConflict,
 )
-from hybridwatch.triage.story import ENDS, Change, Ruling, Story, Turn, stories_of
+from hybridwatch.triage.story import Change, Ruling, Story, Turn, stories_of
 
 __all__ = [
     "CONTROL",
-    "ENDS",
     "UNDECIDED",
     "Act",
     "Alert",

@@ -93,9 +93,10 @@ class Change(Enum):
     """One run alone was bad, and the next is not."""
     REOPENED = "reopened"
 
-
-ENDS: Final = frozenset({Change.RESOLVED, Change.NOT_REPEATED})
-"""After these nothing is bad."""
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing is bad after it."""
+        return self in {Change.RESOLVED, Change.NOT_REPEATED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class Story:
     @property
     def is_over(self) -> bool:
         """Whether the verdicts say that all is well again."""
-        return self.turns[-1].change in ENDS
+        return self.turns[-1].change.is_end
 
     @property
     def is_not_repeated(self) -> bool:
@@ -154,7 +155,7 @@ class Story:
     @property
     def opened_by(self) -> Ruling:
         """The run that opened it last."""
-        opening = (turn for turn in reversed(self.turns) if turn.change not in ENDS)
+        opening = (turn for turn in reversed(self.turns) if not turn.change.is_end)
         return next(opening).by
 
 
@@ -222,7 +223,7 @@ def _story(matter: Matter, runs: Iterable[tuple[list[Judged], list[_Bad]]]) -> S
         cause = _cause(worse.values(), matter.area) if bad else None
         ruling = Ruling(run[0].run_id, run[0].started_at, cause, bool(good) and not bad, not left)
         rulings.append(ruling)
-        is_open = bool(turns) and turns[-1].change not in ENDS
+        is_open = bool(turns) and not turns[-1].change.is_end
         if left and not is_open:
             turns.append(Turn(Change.REOPENED if turns else Change.OPENED, ruling))
         elif is_open and not left:

@@ -4,10 +4,11 @@ Everything inside is in base units at full precision; these texts are never pars
 """
 
 import math
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from hybridwatch.analysis.verdict import Comparison
+from hybridwatch.analysis.verdict import Comparison, Interval
 from hybridwatch.metric import Kind, Metric, Unit
 
 ABSENT: Final = "-"
@@ -83,6 +84,17 @@ def interval(comparison: Comparison) -> str:
     if found is None or not (math.isfinite(found.low) and math.isfinite(found.high)):
         return ""
     return f"{_signed(100 * found.low)} to {_signed(100 * found.high)}"
+
+
+def level_change(found: float, around: Interval, write: Callable[[float], str]) -> str:
+    """Write the change of a level with its interval, the unit once: ``+5.1 % (+4.8 to +5.4)``."""
+    low, high = (write(edge).removesuffix(" %") for edge in (around.low, around.high))
+    return f"{write(found)} ({low} to {high})"
+
+
+def in_own_unit(difference: float) -> str:
+    """Write a difference of which nothing is known but the number."""
+    return f"{difference:+.3g}"
 
 
 def size(comparison: Comparison, fraction: float) -> str:

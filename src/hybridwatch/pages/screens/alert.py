@@ -8,7 +8,6 @@ from hybridwatch.analysis.death import death_of
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.overview_rows import name_of
-from hybridwatch.history.runs import runs_by_id
 from hybridwatch.history.trials import trials_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
@@ -60,7 +59,7 @@ _CHANGED: Final = {
 
 def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: Source) -> Document:
     """Tell everything about one alert, below the ways to others."""
-    matter, entry = alert.matter, _entry_of(alert.bad, source)
+    matter, entry = alert.matter, source.entry(alert.bad.run_id)
     report = _own(alert, entry)
     text = alert_text(alert, report)
     blocks = (
@@ -78,11 +77,6 @@ def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: S
     )
     lead = f"{matter.contender} against {matter.baseline} on {matter.testbed}"
     return Document(f"{matter.scenario}: {text.what.lower()}", blocks, lead=lead)
-
-
-def _entry_of(ruling: Ruling, source: Source) -> Entry | Broken | None:
-    row = runs_by_id(source.index).get(ruling.run_id)
-    return source.read(source.results / row.record) if row else None
 
 
 def _own(alert: Alert, entry: Entry | Broken | None) -> Report | None:

@@ -42,7 +42,7 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
     )
     chart = chart_of(subject, lines, matter.scenario, over_releases=over_releases)
     if not over_releases:
-        chart = with_machine(chart, changes_on(matter.testbed, source))
+        chart = with_machine(chart, changes_on(matter.testbed, source.index))
     _mark(chart, lines, opened, over_releases=over_releases)
     view = address(
         "scenario",

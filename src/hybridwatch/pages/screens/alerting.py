@@ -1,20 +1,17 @@
 """Alerts as screens show them: which there are, and the runs behind them in a line."""
 
-from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
 
-from hybridwatch.database.queries import Index
 from hybridwatch.history.alerts import find_groups, find_stories
 from hybridwatch.history.entry import Entry
-from hybridwatch.history.runs import runs_by_id
+from hybridwatch.history.runs import contenders_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Inline, Link
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import headline
 from hybridwatch.triage import AlertGroup, Ruling, Story
 
-LONGEST_LINE: Final = 160
+_LONGEST: Final = 160
 """Characters of one line of a list; pages of their own show all."""
 
 
@@ -34,12 +31,15 @@ def stories_with(run_id: str, source: Source) -> tuple[Story, ...]:
 
 def engine_message(run_id: str, source: Source) -> str:
     """Say why an engine failed as the headline of its run does; empty where that is not known."""
-    row = runs_by_id(source.index).get(run_id)
-    entry = source.read(source.results / row.record) if row else None
+    entry = source.entry(run_id)
     if not isinstance(entry, Entry) or entry.report is None:
         return ""
-    message = headline(entry.report)
-    return message if len(message) <= LONGEST_LINE else message[:LONGEST_LINE].rstrip() + "…"
+    return shortened(headline(entry.report))
+
+
+def shortened(text: str) -> str:
+    """Cut a text to one line of a list."""
+    return text if len(text) <= _LONGEST else text[:_LONGEST].rstrip() + "…"
 
 
 def since(ruling: Ruling, source: Source) -> Cell:
@@ -51,13 +51,5 @@ def since(ruling: Ruling, source: Source) -> Cell:
 def run_line(ruling: Ruling, source: Source) -> tuple[Inline, ...]:
     """Name a run and the release of its contender."""
     link = Link(f"run\N{NO-BREAK SPACE}{ruling.run_id}", address("run", run=ruling.run_id))
-    release = _releases(source.index).get(ruling.run_id, "")
+    _, release = contenders_of(source.index).get(ruling.run_id, ("", ""))
     return (link, f" of {release}") if release else (link,)
-
-
-@lru_cache(maxsize=1)
-def _releases(index: Index) -> Mapping[str, str]:
-    """The release of each run's contender."""
-    runs = index.runs()
-    last = runs[runs["side"] == runs["sides"] - 1]
-    return dict(zip(last["run"], last["release"], strict=True))

@@ -23,10 +23,10 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alert import alert_page
 from hybridwatch.pages.screens.alerting import (
-    LONGEST_LINE,
     alerts_here,
     engine_message,
     run_line,
+    shortened,
     since,
 )
 from hybridwatch.pages.screens.empty import broken_in, empty_store
@@ -63,7 +63,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     if source.index.runs().empty:
         return Document("Alerts", empty_store(source))
     if picked.value:
-        here = _without_alert(query.resolved())
+        here = query.resolved().without("alert")
         group, alert = by_key[picked.value]
         members = _members(group, alert, here, source)
         return alert_page(alert, picked, (_way(group, chosen, here), *members), source)
@@ -141,14 +141,9 @@ def _is_chosen(alert: AlertGroup, filters: Sequence[Choice]) -> bool:
     )
 
 
-def _without_alert(here: Address) -> Address:
-    return Address(here.screen, tuple(pair for pair in here.parameters if pair[0] != "alert"))
-
-
 def address_of(key: str, here: Address) -> Address:
     """Lead to the page of one alert, which remembers the list that it was chosen from."""
-    kept = tuple(pair for pair in here.parameters if pair[0] not in {"alert", "page"})
-    return Address(here.screen, (("alert", key), *kept))
+    return Address(here.screen, (("alert", key), *here.without("alert", "page").parameters))
 
 
 def _lead(alerts: Sequence[AlertGroup], source: Source) -> Line:
@@ -205,7 +200,7 @@ def _happened(group: AlertGroup, source: Source) -> str:
     text = group_text(group).sentence()
     if group.lead.matter.area is Area.ENGINE:
         return engine_message(group.lead.bad.run_id, source) or text
-    return _short(text)
+    return shortened(text)
 
 
 def _members(group: AlertGroup, shown: Alert, here: Address, source: Source) -> Iterator[Block]:
@@ -246,11 +241,7 @@ def _shown_by(alert: Alert, source: Source) -> Line:
 
 
 def _did(entry: Entry, source: Source) -> Cell:
-    return Cell(_short(entry_line(entry)), source.ago(entry.at))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE].rstrip() + "…"
+    return Cell(shortened(entry_line(entry)), source.ago(entry.at))
 
 
 def _way(group: AlertGroup, chosen: Sequence[AlertGroup], here: Address) -> Paragraph:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from hybridwatch.database.queries import Index
 from hybridwatch.figures.marks import mark_machine
 from hybridwatch.history.machine_changes import MachineChange, changes_since, machine_changes
 from hybridwatch.pages.document import Chart, Kind, Line, Notice
@@ -35,15 +36,15 @@ def machine_notice(source: Source, since: datetime) -> Iterator[Notice]:
 def notice_beside(alert: Alert, source: Source) -> Iterator[Notice]:
     """Say that the machine changed on the night on which an alert opened."""
     opened = alert.opened_by.started_at
-    for one in changes_on(alert.matter.testbed, source):
+    for one in changes_on(alert.matter.testbed, source.index):
         if one.slower and one.before < opened <= one.at + _NIGHT:
             lines = (_sentence(one), _BESIDE)
             yield Notice(Kind.QUIET, "The machine changed on that night, too", lines)
 
 
-def changes_on(testbed: str, source: Source) -> tuple[MachineChange, ...]:
+def changes_on(testbed: str, index: Index) -> tuple[MachineChange, ...]:
     """Give every change of a testbed's machine, also those that moved nothing."""
-    return tuple(one for one in machine_changes(source.index) if one.testbed == testbed)
+    return tuple(one for one in machine_changes(index) if one.testbed == testbed)
 
 
 def with_machine(chart: Chart, changes: Sequence[MachineChange]) -> Chart:

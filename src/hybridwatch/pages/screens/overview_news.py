@@ -37,7 +37,7 @@ from hybridwatch.pages.screens.alerting import engine_message
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.alert_text import alert_text, is_control
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import ENDS, Change, Matter, Ruling, Story, Turn
+from hybridwatch.triage import Change, Matter, Ruling, Story, Turn
 from hybridwatch.wording.cause_text import cause_sentence
 
 _SHOWN: Final = 12
@@ -142,8 +142,7 @@ def _row(one: _Change, source: Source) -> tuple[Cell | Inline, ...]:
 
 def _turned(story: Story, turn: Turn, source: Source) -> _Change:
     """A run that opened an alert, opened it again, or resolved it."""
-    by, to = turn.by, address("alerts", alert=story.matter.key)
-    ended = turn.change in ENDS
+    by, ended = turn.by, turn.change.is_end
     stands = turn is story.turns[-1] and not ended
     return _Change(
         matter=story.matter,
@@ -151,7 +150,7 @@ def _turned(story: Story, turn: Turn, source: Source) -> _Change:
         text=_ended(story, turn) if ended else _worse(story, by, source),
         run=by.run_id,
         at=by.started_at,
-        to=to,
+        to=address("alerts", alert=story.matter.key),
         now=_now(story, stands=stands, ended=ended),
         stands=stands,
     )

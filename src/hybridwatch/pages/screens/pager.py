@@ -31,7 +31,7 @@ class Part(Generic[T]):
         """
         if self.pages == 1:
             return
-        kept = tuple(pair for pair in here.parameters if pair[0] != "page")
+        kept = here.without("page").parameters
         line: list[Inline] = [f"Page {self.page} of {self.pages}, {contents}"]
         for text, to in zip(words, (self.page - 1, self.page + 1), strict=True):
             if 1 <= to <= self.pages:

@@ -15,7 +15,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.figures.marks import mark_gap
 from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
-from hybridwatch.history.machine_changes import MachineChange, machine_changes
+from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.history.runs import controls_last, runs_by_id
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.pages.address import Address, address
@@ -42,7 +42,7 @@ from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.headlines import headlines_of
 from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
-from hybridwatch.pages.screens.machine import with_machine
+from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
@@ -88,7 +88,6 @@ class _Histories:
         self.runs = lru_cache(maxsize=_KEPT)(self._runs)
         self.settings = lru_cache(maxsize=_KEPT)(index.settings)
         self.bad = bad_on_purpose(index)
-        self.machines = machine_changes(index)
 
     def _runs(self, scenario: str, testbed: str) -> pd.DataFrame:
         """The runs, and whether each is of an engine that is ``bad`` on purpose."""
@@ -124,9 +123,7 @@ class _Histories:
 
     def machines_of(self, place: _Place) -> tuple[MachineChange, ...]:
         """How the machine changed; over releases no place is a moment."""
-        if place.over_releases:
-            return ()
-        return tuple(one for one in self.machines if one.testbed == place.testbed)
+        return () if place.over_releases else changes_on(place.testbed, self._index)
 
     def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
         levels = self.levels_of(place, subject)
@@ -199,7 +196,7 @@ def _turned(here: Address, choice: Choice) -> Address:
     """The same with the option after the one that is chosen."""
     options = list(choice.options)
     then = options[(options.index(choice.value) + 1) % len(options)]
-    kept = tuple(pair for pair in here.parameters if pair[0] != choice.parameter)
+    kept = here.without(choice.parameter).parameters
     picked = () if then == choice.default else ((choice.parameter, then),)
     return Address(here.screen, (*kept, *picked))
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.document import Document, When
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.store import Broken
@@ -35,6 +36,11 @@ class Source:
     triage: str = ""
     read: Callable[[Path], Entry | Broken] = entry_of
     checkout: Callable[[], Checkout] = Checkout
+
+    def entry(self, run_id: str) -> Entry | Broken | None:
+        """Read a run; ``None`` where there is none of this id."""
+        row = runs_by_id(self.index).get(run_id)
+        return self.read(self.results / row.record) if row else None
 
     def ago(self, moment: datetime) -> When:
         """Give a moment with its age."""

@@ -143,8 +143,7 @@ def _named(side: OneSide, source: Source) -> Iterator[Inline]:
 
 def _side(run_id: str, source: Source) -> OneSide | None:
     """Read the contender of a run."""
-    row = runs_by_id(source.index).get(run_id)
-    entry = source.read(source.results / row.record) if row else None
+    entry = source.entry(run_id)
     if entry is None or isinstance(entry, Broken):
         return None
     return OneSide(entry.run, len(entry.run.builds) - 1)
