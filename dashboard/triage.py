@@ -87,7 +87,7 @@ def offer(alert: AlertGroup, source: Source) -> None:
 def _deeds(alert: AlertGroup) -> list[Deed]:
     now = datetime.now(UTC)
     muted = any(one.decisions.muted_until(now) is not None for one in alert.members)
-    stands = alert.status is not Status.RESOLVED
+    stands = not alert.status.is_over
     fits = {
         Deed.ACKNOWLEDGE: stands,
         Deed.ACCEPT: stands,

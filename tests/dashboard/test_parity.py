@@ -29,7 +29,7 @@ from tests.unit.mutants.cells import a_cell
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 VIEWS: dict[str, dict[str, str]] = {
     **{name: {} for name in SCREENS},
-    "run": {"metric": "all", "run": "gone"},
+    "run": {"metric": "all", "testbed": "gone"},
     "job": {"job": a_job().key},
 }
 """Parameters that show more of a screen; one that is gone, for the complaint."""

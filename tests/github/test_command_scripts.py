@@ -124,7 +124,9 @@ def measure(tmp_path: Path, arguments: list[str], status: int) -> int:
 def test_a_run_leaves_records(tmp_path, status, ends) -> None:
     assert measure(tmp_path, [*ARGUMENTS, "a b; c"], status) == ends
     said = (tmp_path / "said.txt").read_text().split("\n")
-    assert said == [*ARGUMENTS, "a b; c", "--results", "bundle"], "each word is a word"
+    assert said == [*ARGUMENTS, "a b; c", "--line", "pr-7", "--results", "bundle"], (
+        "each word is one"
+    )
     assert (tmp_path / "bundle" / "pull-request.txt").read_text() == "7\n"
     assert len(list((tmp_path / "bundle" / "records").rglob("*.json"))) == 1
     assert not (tmp_path / "bundle" / "bisect.json").exists()

@@ -161,7 +161,9 @@ def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) ->
     assert (tmp_path / "bundle" / "pull-request.txt").read_text() == "7\n"
     assert len(list((tmp_path / "bundle" / "records").rglob("*.json"))) == 1
     run, *rest = (tmp_path / "said.txt").read_text().splitlines()
-    assert run == "run smoke a/b --build cpu-0.27.1 --build cpu-0.27.1+x --results bundle"
+    assert (
+        run == "run smoke a/b --build cpu-0.27.1 --build cpu-0.27.1+x --line pr-7 --results bundle"
+    )
     assert rest == gates
 
 
@@ -186,7 +188,7 @@ def test_the_recipe_for_a_fork_measures_its_checkout(tmp_path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     said = (tmp_path / "hybridwatch" / "said.txt").read_text().splitlines()
-    assert said == [f"try {tmp_path} smoke --results bundle", "gate --results bundle"]
+    assert said == [f"try {tmp_path} smoke --line pr-7 --results bundle", "gate --results bundle"]
 
 
 WORKFLOWS: Final = ROOT / ".github" / "workflows"
