@@ -32,7 +32,7 @@ VIEWS: dict[str, dict[str, str]] = {
     "run": {"metric": "all", "testbed": "gone"},
     "job": {"job": a_job().key},
 }
-"""Parameters that show more of a screen; one that is gone, for the complaint."""
+"""Parameters that show more of a screen; one that the view does not know, for the complaint."""
 
 
 @pytest.fixture(scope="module")
