@@ -1,6 +1,7 @@
-"""Model runner V2 on a CPU: it says what V1 says, speculation loses nothing, and lengths are held.
+"""Model runner V2 on a CPU: it says what V1 says, speculation and graphs lose nothing, and lengths
+and replays are held.
 
-One engine with Eagle drafts on V2, its kernels interpreted, and for comparison one on V1.
+One engine with Eagle drafts on V2, its FULL graphs replayed, and for comparison one on V1.
 """
 
 import pytest
@@ -17,7 +18,12 @@ pytestmark = [
 ROOM, DRAFTS = 512, 3
 ARGUMENTS = {
     "dtype": "float32",
-    "enforce_eager": True,
+    # A decode has a token and its three drafts.
+    "compilation_config": {
+        "mode": 0,
+        "cudagraph_mode": "FULL_DECODE_ONLY",
+        "cudagraph_capture_sizes": [8, 16],
+    },
     "enable_prefix_caching": False,
     "max_model_len": ROOM,
     "max_num_seqs": 4,
@@ -31,13 +37,15 @@ WAVE = [
     {"prompt": [97 + place * 7 % 26 for place in range(length)], "max_tokens": 10, "at": at}
     for length, at in ((5, 0), (23, 0), (70, 2), (1, 3))
 ]
+# A prompt as long as a decode: up to 0.27.1 its shape alone chose the graph (vllm#51865).
+SHAPED = [{"prompt": [98, 105, 112, 119], "max_tokens": 10, "at": 0}]
 ONE = [{"prompt": [97] * 8, "max_tokens": 4, "at": 0}]
 # Alone and without drafts: its steps have 8, 9, 10 and 11 tokens.
 LENGTHS = [8, 9, 10, 11]
 
 
 def open_lab(folder, runner, **arguments):
-    return Laboratory(folder, {"model_runner": runner}, ARGUMENTS | arguments)
+    return Laboratory(folder, {"model_runner": runner, "graph_replay": True}, ARGUMENTS | arguments)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +82,21 @@ def test_runner_v2_says_what_v1_says(healthy, tmp_path):
     assert healthy["tokens"] == on_v1["tokens"]
 
 
+def test_a_replayed_graph_is_another_way_to_run_the_same_step(serve, healthy):
+    assert serve(WAVE, speculate=True, eager=True)["tokens"] == healthy["tokens"]
+    counts = healthy["contract"]
+    assert counts["padded_replays"] > 0
+    assert counts["layers_replayed"]["mamba2"] == 3 * counts["graphs_replayed"]
+    assert counts["states_compared"] > 0
+    assert {name: count for name, count in counts.items() if "_off" in name and count} == {}
+
+
+def test_the_contract_of_replays_sees_a_bug_that_the_release_has(serve):
+    told = serve(SHAPED, speculate=True)
+    assert told["tokens"] != serve(SHAPED, speculate=True, eager=True)["tokens"]
+    assert told["contract"]["replay_off_initial_states"] == 1
+
+
 def test_healthy_metadata_speak_of_nothing_that_is_not_there(healthy):
     counts = healthy["contract"]
     assert counts["max_seq_len_excess_target"] == counts["max_seq_len_excess_draft"] == 0
@@ -100,10 +123,10 @@ def test_a_wrong_length_changes_no_text_on_a_cpu(serve, healthy):
     assert told["tokens"] == healthy["tokens"]
 
 
-def test_dummy_batches_of_an_idle_engine_build_metadata_too(serve, healthy):
+def test_dummy_batches_of_an_idle_engine_replay_over_the_null_block(serve, healthy):
     idle = serve(WAVE, speculate=True, idle_batches=2)
-    builds = healthy["contract"]["target_metadata_builds"]
-    assert idle["contract"]["target_metadata_builds"] == builds + 2
+    assert idle["contract"]["dummy_replays"] == healthy["contract"]["dummy_replays"] + 2
+    assert idle["contract"]["blocks_in_dummy_runs"] == 0
     assert idle["contract"]["max_seq_len_excess_target"] == 0
     assert idle["tokens"] == healthy["tokens"]
 

@@ -25,20 +25,21 @@ from hybridwatch_engine.probes.step_phases import StepPhasesProbe
 from hybridwatch_engine.probes.token_states import TokenStatesProbe
 from hybridwatch_engine.replays import REPLAYS
 
+_OF_BOTH = (ContractProbe(), RecurrentStateProbe(), TokenStatesProbe(), ReplayedLayersProbe())
+"""Contracts of either model runner."""
+
 PROBES: dict[str, Probe] = {
-    "contract": JointProbe(
-        (
-            *(ContractProbe(), RecurrentStateProbe(), TokenStatesProbe(), DraftWritesProbe()),
-            ReplayedLayersProbe(),
-        )
-    ),
+    "contract": JointProbe((*_OF_BOTH, DraftWritesProbe())),
     "host-sync": HostSyncProbe(),
     # The second one goes round the first one's hooks, and so adds nothing to what that times.
     "metadata-time": JointProbe((MetadataTimeProbe(), StepPhasesProbe())),
 }
 
-PROBES_V2: dict[str, Probe] = {**PROBES, "contract": MaxSeqLenProbe()}
-"""On model runner V2, into which the hooks of the other contracts do not reach."""
+PROBES_V2: dict[str, Probe] = {
+    **PROBES,
+    "contract": JointProbe((*_OF_BOTH, MaxSeqLenProbe())),
+}
+"""On model runner V2, into which the hooks of V1's contracts do not reach."""
 
 
 def _probe(runner: Any, name: str) -> Probe:

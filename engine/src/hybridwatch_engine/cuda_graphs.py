@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.replays import REPLAYS, CapturedGraph, recurrent_part
+from hybridwatch_engine.replays import REPLAYS
 
 _KEPT = "hybridwatch_graph"
 """Attribute of vLLM's entry of a graph: what was captured goes when the graph goes."""
@@ -31,15 +31,12 @@ def _watched(original: Callable[..., Any]) -> Callable[..., Any]:
         graphs, batch = wrapper.concrete_cudagraph_entries, context.batch_descriptor
         if batch not in graphs or graphs[batch].cudagraph is None:
             answer = original(wrapper, *args, **kwargs)
-            graph = CapturedGraph(args, dict(kwargs), recurrent_part(context))
-            setattr(graphs[batch], _KEPT, graph)
+            setattr(graphs[batch], _KEPT, context.attn_metadata)
             return answer
         if REPLAYS.eager:
             return wrapper.runnable(*args, **kwargs)
-        graph = getattr(graphs[batch], _KEPT)
-        if graph.recurrent_metadata:  # a draft's graph has none
-            for observer in REPLAYS.observers:
-                observer(graph, context)
+        reads = getattr(graphs[batch], _KEPT)
+        REPLAYS.announce(reads, context.attn_metadata, context.no_compile_layers)
         return original(wrapper, *args, **kwargs)
 
     return call

@@ -25,6 +25,21 @@ def requests_in(runner: Any) -> int:
     return int(runner.req_states.num_reqs if is_v2(runner) else runner.input_batch.num_reqs)
 
 
+def block_size(runner: Any, group: int) -> int:
+    """Tokens of a block as a runner's table of a cache group numbers them.
+
+    V1 cuts the scheduler's blocks into those that attention takes.
+    """
+    if is_v2(runner):
+        return int(runner.block_tables.block_sizes[group])
+    return int(runner.input_batch.block_table[group].block_size)
+
+
+def decode_length(runner: Any) -> int:
+    """Tokens of a request in a batch of decodes: one, and with speculation its drafts."""
+    return int(runner.decode_query_len if is_v2(runner) else runner.uniform_decode_query_len)
+
+
 def clear_rows(runner: Any) -> None:
     """Forget what finished requests have left behind; only for a runner without requests."""
     if is_v2(runner):

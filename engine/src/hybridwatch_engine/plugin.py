@@ -21,6 +21,7 @@ def register() -> None:
 
     from hybridwatch_engine.cpu.collectives import collectives
     from hybridwatch_engine.cpu.graph_replay import replay
+    from hybridwatch_engine.cpu.graph_replay_v2 import replay_v2
     from hybridwatch_engine.every_rank import every_rank
     from hybridwatch_engine.fixes import cpu_speculative_states
     from hybridwatch_engine.fixes.switchboard import switchboard
@@ -46,11 +47,13 @@ def register() -> None:
     else:
         # Imported here too: a CPU replays by itself, and has no graphs of this kind.
         from hybridwatch_engine.cuda_graphs import watched_graphs
+        from hybridwatch_engine.graphs_v2 import watched_graphs_v2
         from hybridwatch_engine.probes.watchable_events import watchable_events
 
         watched_graphs().install()
+        watched_graphs_v2().install()
         watchable_events().install()
     if wished.graph_replay:
-        replay().install()
+        (replay_v2() if wished.model_runner == "v2" else replay()).install()
     for fix_id, wanted in wished.fixes.items():
         switchboard().switch(fix_id, wanted)

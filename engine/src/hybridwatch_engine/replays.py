@@ -4,7 +4,7 @@ A captured graph is the kernels in the order of capture, reading the buffers the
 Whatever the host builds later reaches a replay only by being written into those buffers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,20 +17,23 @@ _KINDS: Final = {
 """Kinds of recurrent layers, by vLLM's class of their metadata."""
 
 
-@dataclass(slots=True)
-class CapturedGraph:
-    """What a graph of one batch descriptor holds.
+Metadata = Mapping[str, Any]
+"""Layer name to the attention metadata that vLLM built for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """One replay of a FULL graph, seen before it runs.
 
     Attributes:
-        args: Positional arguments of the model at capture: views of persistent buffers.
-        kwargs: Keyword arguments, likewise.
-        recurrent_metadata: Layer name to the metadata object in force at capture; its tensors are
-            the builder's persistent buffers.
+        reads: What the graph was captured over; the tensors in it are the buffers its kernels read.
+        fresh: What the host has built for this batch.
+        recurrent: Names of the recurrent layers in ``reads``.
     """
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    recurrent_metadata: dict[str, Any]
+    reads: Metadata
+    fresh: Metadata
+    recurrent: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -38,37 +41,45 @@ class Replays:
     """How this process replays, changed while it runs.
 
     Attributes:
-        eager: Run batches that have a graph on the host's fresh metadata instead of the captured
-            one: what the engine would say without graphs, the reference for greedy tokens.
-        observers: Called before each replay, with the graph and the fresh forward context.
+        eager: Run batches that have a graph without it: what the engine would say without graphs,
+            the reference for greedy tokens. Model runner V1 keeps the padded batch; V2 chooses as
+            if nothing had been captured.
+        observers: Called before each replay.
     """
 
     eager: bool = False
-    observers: list[Callable[[CapturedGraph, Any], None]] = field(default_factory=list)
+    observers: list[Callable[[Replay], None]] = field(default_factory=list)
+
+    def announce(self, reads: Metadata, fresh: Metadata, layers: Metadata) -> None:
+        """Tell the observers of a replay; one without recurrent layers, as a draft's, is passed by.
+
+        Args:
+            reads: As in ``Replay``.
+            fresh: As in ``Replay``.
+            layers: Every layer of the model by name, ``static_forward_context`` to vLLM.
+        """
+        if not self.observers:
+            return
+        recurrent = recurrent_layers(reads, layers)
+        if recurrent:
+            replay = Replay(reads, fresh, recurrent)
+            for observer in self.observers:
+                observer(replay)
 
 
 REPLAYS = Replays()
 
 
-def recurrent_part(context: Any) -> dict[str, Any]:
-    """The metadata of recurrent layers alone, by layer name; nothing of a batch without any.
+def recurrent_layers(built: Any, layers: Metadata) -> tuple[str, ...]:
+    """Name the recurrent layers that metadata were built for; none for a batch without any.
 
     Which layers these are, their class says and not that of their metadata, which each family
     (Mamba, gated delta nets, short convolutions) has of its own.
-
-    Args:
-        context: vLLM's forward context.
     """
     from vllm.model_executor.layers.mamba.abstract import MambaBase
 
-    if not isinstance(context.attn_metadata, dict):
-        return {}
-    layers = context.no_compile_layers
-    return {
-        name: built
-        for name, built in context.attn_metadata.items()
-        if isinstance(layers.get(name), MambaBase)
-    }
+    names = built if isinstance(built, dict) else ()
+    return tuple(name for name in names if isinstance(layers.get(name), MambaBase))
 
 
 def kind_of(metadata: Any) -> str:

@@ -21,7 +21,7 @@ class Settings:
 
     Attributes:
         active: Whether the variable was set at all.
-        graph_replay: Replay FULL graphs on the CPU (``cpu.graph_replay``).
+        graph_replay: Replay FULL graphs on the CPU (``cpu.graph_replay``, ``cpu.graph_replay_v2``).
         fixes: Fix id to whether it shall be in; fixes not named stay as released.
         own_fixes: Folders of fixes of somebody's own.
         own_mutants: Folders of mutants of somebody's own.
@@ -53,8 +53,6 @@ def from_environment() -> Settings:
     replay, runner = bool(raw.get("graph_replay", False)), raw.get("model_runner")
     if runner not in {None, "v1", "v2"}:
         raise ValueError(f'{VARIABLE}: model_runner: expected "v1" or "v2", got {runner!r}')
-    if replay and runner == "v2":
-        raise ValueError(f"{VARIABLE}: graph_replay: model runner V2 has graphs of its own")
     return Settings(
         active=True,
         graph_replay=replay,

@@ -1,7 +1,8 @@
 """Named engine builds (``engine/builds.toml``) and the labels that switch fixes on them.
 
 A label is a build's name followed by switches: ``cpu-0.27.1~padded-rows-prefilling`` is the build
-with that fix taken out, ``+`` puts one in. ``+`` also plants a fault, such as ``slow-step``.
+with that fix taken out, ``+`` puts one in. ``+`` also plants a fault, such as ``slow-step``, and
+chooses the model runner: ``cpu-0.32.0+v2``.
 Code that is no release's is part of the name: in ``mine@1a2b3c4d`` the digest of its Python files.
 """
 
@@ -36,6 +37,9 @@ FAULTS: Final = (
     "unwritten-state",
 )
 """What a label may plant; the plugin says what each does (``hybridwatch_engine.planted``)."""
+
+RUNNERS: Final = ("v1", "v2")
+"""vLLM's model runners, one of which a label may choose."""
 
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
 OWN_FILE: Final = Path(".engines") / "builds.toml"
@@ -119,14 +123,16 @@ class BuildRequest:
     """A build as asked for on the command line.
 
     Attributes:
-        label: Name and switches, switches in the order of the known fixes and faults and each once,
-            so that two spellings of one request are equal.
+        label: Name and switches, the model runner first, then in the order of the known fixes and
+            faults, each once, so that two spellings of one request are equal.
         spec: The named build, or the one that it is a variant of.
         switches: Fix id to whether it shall be in: the build's own, then the variant's, then the
             label's; a fix made of parts is named by these. Fixes not named stay as released.
         planted: Faults to put in.
         code: What the digest of the Python files must begin with; empty when any will do.
         line: The line of builds that it is stated to belong to; ``None`` where nobody states one.
+        model_runner: The model runner that was chosen, ``v1`` or ``v2``; ``None`` leaves it to the
+            scenario and the release.
     """
 
     label: str
@@ -135,6 +141,7 @@ class BuildRequest:
     planted: tuple[str, ...] = ()
     code: str = ""
     line: str | None = None
+    model_runner: str | None = None
 
     def label_of(self, code_digest: str | None, *, changed: bool) -> str:
         """Give the label under which an engine of this build is recorded.
@@ -221,11 +228,13 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
 
     Args:
         text: A build's name, where a record says it ``@`` and the beginning of its code digest,
-            then any number of ``~fix`` (take out), ``+fix`` (put in) and ``+fault`` (plant).
+            then any number of ``~fix`` (take out), ``+fix`` (put in) and ``+fault`` (plant), and
+            one of ``+v1`` and ``+v2`` (model runner).
         root: The home; found by ``home`` when not given.
 
     Raises:
-        BuildError: The build, a fix or a fault is unknown or named twice, or a fault is taken out.
+        BuildError: The build, a fix or a fault is unknown or named twice, a fault is taken out, or
+            both model runners are chosen.
     """
     whole, switched, words = _split(text)
     name, mark, code = whole.partition(CODE_MARK)
@@ -242,7 +251,8 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     fixes = {fix: switched[fix] for fix in words.fixes if fix in switched}
     planted = tuple(fault for fault in words.faults if fault in switched)
     switches = {**_of_parts(spec.fixes), **_of_parts(named.fixes), **_of_parts(fixes)}
-    return BuildRequest(label, spec, switches, planted, code)
+    runner = next((runner for runner in RUNNERS if runner in switched), None)
+    return BuildRequest(label, spec, switches, planted, code, model_runner=runner)
 
 
 def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
@@ -254,15 +264,20 @@ def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class LabelWords:
-    """What a label may switch and plant, in the order of labels."""
+    """What a label may switch, plant and choose, in the order of labels."""
 
     fixes: tuple[str, ...]
     faults: tuple[str, ...]
 
     @property
+    def added(self) -> tuple[str, ...]:
+        """What no release has to be without, so that only ``+`` can stand before it."""
+        return (*RUNNERS, *self.faults)
+
+    @property
     def all(self) -> tuple[str, ...]:
         """Every one."""
-        return (*self.fixes, *self.faults)
+        return (*RUNNERS, *self.fixes, *self.faults)
 
 
 SHIPPED_WORDS: Final = LabelWords(FIXES, FAULTS)
@@ -282,6 +297,8 @@ def _split(text: str) -> tuple[str, dict[str, bool], LabelWords]:
             raise BuildError(f"{text}: {word} is switched twice")
         if word in words.faults and mark == "~":
             raise BuildError(f"{text}: no release has the fault {word}; +{word} plants it")
+        if word in RUNNERS and (mark == "~" or set(RUNNERS) & switched.keys()):
+            raise BuildError(f"{text}: expected one of +v1 and +v2, found {mark}{word}")
         switched[word] = mark == "+"
     return text[:start], switched, words
 
@@ -294,10 +311,10 @@ def label_words() -> LabelWords:
         ScenarioError: A file that describes them is wrong.
     """
     fixes, faults = own_fixes(), own_faults()
-    for fix in fixes.keys() & set(FAULTS):
+    for fix in fixes.keys() & {*FAULTS, *RUNNERS}:
         raise BuildError(
             f"fix.{fix}: expected an id that is not taken yet, found that of a planted fault that "
-            "is shipped"
+            "is shipped, or of a model runner"
         )
     for name in faults.keys() & {*SHIPPED_WORDS.all, *fixes}:
         raise BuildError(

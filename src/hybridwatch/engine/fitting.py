@@ -14,6 +14,9 @@ def misfit(scenario: Scenario, side: BuildRequest) -> str | None:
     if not scenario.fits(spec.accelerator):
         needs = f"needs the accelerator {scenario.accelerator}"
         return f"{needs}, and {side.label} is a build for {spec.accelerator}"
+    wanted = scenario.engine.model_runner
+    if side.model_runner and wanted and wanted != side.model_runner:
+        return f"needs model runner {wanted.upper()}, and {side.label} runs another"
     if scenario.starts_on(spec.release):
         return None
     bounds = {"newer": scenario.since, "older": scenario.until}

@@ -76,11 +76,11 @@ class Launch:
     def can_set_graphs_aside(self) -> bool:
         """Whether the live engine has FULL graphs and can do without them for a while.
 
-        Those of a CPU are ours; those of a GPU are vLLM's, of model runner V1.
+        Those of a CPU are ours; those of a GPU are vLLM's.
         """
         if self.accelerator == "cpu":
             return self.graph_replay
-        return "FULL" in self.engine.cudagraph_mode and self.engine.model_runner != "v2"
+        return "FULL" in self.engine.cudagraph_mode
 
     @property
     def can_withhold_drafts(self) -> bool:

@@ -63,7 +63,7 @@ def vocabulary_of(results: Path) -> Vocabulary:
         builds=frozenset(specs),
         releases=frozenset(spec.release for spec in specs.values()),
         fixes=frozenset(words.fixes),
-        faults=frozenset(words.faults),
+        faults=frozenset(words.added),
         metrics=frozenset(metric.id for metric in metrics),
         searchable=frozenset(searched | {STARTS, ALIVE}),
         runs=frozenset(map(run_id_of, list_records(results))),

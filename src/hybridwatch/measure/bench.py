@@ -24,6 +24,7 @@ from hybridwatch.errors import EngineError
 from hybridwatch.measure.live_engine import LiveEngine, Setting
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.identity import EngineBuild, FixState
+from hybridwatch.scenario.engine import EngineArgs
 from hybridwatch.scenario.fixes import NO_FIX, parts_of, start_fixes
 from hybridwatch.scenario.scenario import Scenario
 
@@ -130,9 +131,8 @@ class Bench:
             python=unspaced_interpreter(spec, self.work),
             model=model.folder,
             served_name=self.scenario.model,
-            engine=self.scenario.engine,
-            # Model runner V2 has graphs of its own, which nothing replays on a CPU.
-            graph_replay=spec.accelerator == "cpu" and self.scenario.engine.model_runner != "v2",
+            engine=_on_runner(self.scenario.engine, side),
+            graph_replay=spec.accelerator == "cpu",
             fixes=dict(spec.fixes) | _at_start(side),
             environment=spec.env,
             flags=spec.flags,
@@ -315,10 +315,11 @@ class Bench:
         )
         flags["graph_replay"] = str(slot.launch.graph_replay)
         on_gpu = slot.launch.accelerator == "cuda"
+        chosen = self.sides[side].model_runner is not None
         facts = {
             "planted": ", ".join(told["planted"]),
-            # On a GPU a build may choose, and the release if nobody does.
-            "model_runner": told["model_runner"] if on_gpu else None,
+            # A label may choose it, on a GPU a build, and the release if nobody does.
+            "model_runner": told["model_runner"] if on_gpu or chosen else None,
             "model_revision": slot.revision,
             "gpu_memory_utilization": slot.launch.memory_share,
             "stand_in": self._arrangement.stand_in if slot.launch.gpus else None,
@@ -353,7 +354,15 @@ def _at_start(side: BuildRequest) -> dict[str, bool]:
 def _place(side: BuildRequest) -> str:
     """Name of the engine that a side is measured on."""
     switches = "".join(f"{'+' if on else '~'}{fix}" for fix, on in _at_start(side).items())
-    return f"{side.spec.name}{switches}"
+    runner = f"+{side.model_runner}" if side.model_runner else ""
+    return f"{side.spec.name}{runner}{switches}"
+
+
+def _on_runner(engine: EngineArgs, side: BuildRequest) -> EngineArgs:
+    """The scenario's engine on the model runner that a side's label chooses."""
+    if side.model_runner is None:
+        return engine
+    return engine.model_copy(update={"model_runner": side.model_runner})
 
 
 def _from_code(side: BuildRequest) -> dict[str, Any]:

@@ -26,8 +26,10 @@ _ONE_OF_MANY: Final = re.compile(
     r")(?![0-9A-Za-z])"
 )
 _NAMELESS: Final = "dev"
-_RELEASED: Final = re.compile(r"(?:[A-Za-z]\w*-)*v?\d+\.\d+\.\d+(?:(?:a|b|rc|\.post)\d+)?")
-"""The label of a release, such as ``cpu-0.28.0``: what it names never changes."""
+_RELEASED: Final = re.compile(
+    r"(?:[A-Za-z]\w*-)*v?\d+\.\d+\.\d+(?:(?:a|b|rc|\.post)\d+)?(?:\+v[12])?"
+)
+"""The label of a release, such as ``cpu-0.28.0``, on either model runner: it never changes."""
 
 
 class Named(Protocol):

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import FAULTS, load_builds, named_build, parse_label
+from hybridwatch.engine.builds import FAULTS, RUNNERS, load_builds, named_build, parse_label
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
 from hybridwatch.scenario import FIXES
 from tests.checkout import BUILDS as TINY
 
 CHECKOUT = Path(__file__).parents[3]
-KNOWN = (*FIXES, *FAULTS)
+KNOWN = (*RUNNERS, *FIXES, *FAULTS)
 
 BUILDS = (
     TINY
@@ -107,6 +107,15 @@ def test_a_label_plants_a_fault_that_is_no_fix(checkout):
     assert parse_label("tiny-1.0", checkout).planted == ()
 
 
+def test_a_label_chooses_a_model_runner_and_names_it_first(checkout):
+    request = parse_label("tiny-1.0+slow-step+v2", checkout)
+    assert request.label == "tiny-1.0+v2+slow-step"
+    assert request.model_runner == "v2"
+    assert request.planted == ("slow-step",)
+    assert parse_label(request.label, checkout) == request
+    assert parse_label("tiny-1.0", checkout).model_runner is None
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -140,6 +149,8 @@ def test_a_label_plants_a_fault_that_is_no_fix(checkout):
             "tiny-1.0~slow-step",
             "tiny-1.0~slow-step: no release has the fault slow-step; +slow-step plants it",
         ),
+        ("tiny-1.0~v2", "tiny-1.0~v2: expected one of +v1 and +v2, found ~v2"),
+        ("tiny-1.0+v2+v1", "tiny-1.0+v2+v1: expected one of +v1 and +v2, found +v1"),
     ],
 )
 def test_a_wrong_label_names_what_is_known(checkout, text, message):

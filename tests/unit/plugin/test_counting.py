@@ -10,7 +10,7 @@ from hybridwatch_engine.probes.joint import JointProbe
 from hybridwatch_engine.probes.mamba_slots import MambaGroup
 from hybridwatch_engine.probes.replayed_layers import ReplayedLayersProbe
 from hybridwatch_engine.probes.state_slots import Place
-from hybridwatch_engine.replays import REPLAYS, CapturedGraph
+from hybridwatch_engine.replays import REPLAYS, Replay
 
 
 @dataclass(slots=True)
@@ -150,6 +150,6 @@ def test_replays_say_how_many_layers_of_which_kind_they_are_made_of(layers, repl
     probe.start()
     for observer in REPLAYS.observers:
         for _ in range(2):
-            observer(CapturedGraph((), {}, layers), None)
+            observer(Replay(layers, layers, tuple(layers)))
     assert probe.stop() == {"graphs_replayed": 2, "layers_replayed": replayed}
     assert REPLAYS.observers == []

@@ -91,11 +91,9 @@ def step(batch: str = "4 rows", mode: Mode = Mode.FULL, **metadata: Any) -> None
 
 
 def seen() -> list[Any]:
-    """What an observer is told from now on: the graph's metadata, and the fresh one."""
+    """What an observer is told from now on: what a graph reads, and what is fresh."""
     told: list[Any] = []
-    REPLAYS.observers.append(
-        lambda graph, context: told.append((graph.recurrent_metadata, context.attn_metadata))
-    )
+    REPLAYS.observers.append(lambda replay: told.append((replay.reads, replay.fresh)))
     return told
 
 
@@ -107,7 +105,9 @@ def test_observers_see_what_was_captured_beside_what_is_fresh(diary):
     assert told == [], "a capture is no replay"
     step(mamba=new, attention=attention)
     assert model("b") == "stale b"
-    assert told == [({"mamba": old}, {"mamba": new, "attention": attention})]
+    assert told == [
+        ({"mamba": old, "attention": attention}, {"mamba": new, "attention": attention})
+    ]
     assert diary == ["run", "replay 4 rows"]
 
 

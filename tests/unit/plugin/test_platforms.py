@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hybridwatch_engine import idle_rank, plugin, settings
-from hybridwatch_engine.cpu import collectives, conv_weights, graph_replay
+from hybridwatch_engine.cpu import collectives, conv_weights, graph_replay, graph_replay_v2
 from hybridwatch_engine.fixes import switchboard
 
 PARTS = {
@@ -15,9 +15,10 @@ PARTS = {
     "hybridwatch_engine.every_rank": "every_rank",
     "hybridwatch_engine.scheduler_side": "scheduler_side",
     "hybridwatch_engine.cuda_graphs": "watched_graphs",
+    "hybridwatch_engine.graphs_v2": "watched_graphs_v2",
     "hybridwatch_engine.probes.watchable_events": "watchable_events",
 }
-OF_GPU = ("watched_graphs", "watchable_events")
+OF_GPU = ("watched_graphs", "watched_graphs_v2", "watchable_events")
 OF_CPU = ("collectives", "unpacked_conv_weights", "speculation_kernels", "replay")
 
 
@@ -50,6 +51,7 @@ def put_in(monkeypatch):
     kernels = {"speculation_kernels": part("speculation_kernels")}
     stand_in(monkeypatch, "hybridwatch_engine.cpu.kernels.install", **kernels)
     monkeypatch.setattr(graph_replay, "replay", part("replay"))
+    monkeypatch.setattr(graph_replay_v2, "replay_v2", part("replay_v2"))
     board = SimpleNamespace(
         states=lambda: {"cpu-speculative-states": "lacking"},
         switch=lambda fix, wanted: done.append(f"{'+' if wanted else '~'}{fix}"),
@@ -58,9 +60,9 @@ def put_in(monkeypatch):
     return done
 
 
-def started(monkeypatch, accelerator, *, replay):
+def started(monkeypatch, accelerator, *, replay, **more):
     on(monkeypatch, accelerator)
-    wishes = {"graph_replay": replay, "fixes": {"one-token-prompt": True}}
+    wishes = {"graph_replay": replay, "fixes": {"one-token-prompt": True}, **more}
     monkeypatch.setenv(settings.VARIABLE, json.dumps(wishes))
     plugin.register()
 
@@ -76,6 +78,12 @@ def test_a_cpu_gets_what_it_lacks_and_replays_by_itself(put_in, monkeypatch):
     assert set(OF_CPU) < set(put_in)
     assert not set(OF_GPU) & set(put_in)
     assert "+cpu-speculative-states" in put_in
+
+
+def test_each_model_runner_has_a_replay_of_its_own(put_in, monkeypatch):
+    started(monkeypatch, "cpu", replay=True, model_runner="v2")
+    assert "replay_v2" in put_in
+    assert "replay" not in put_in
 
 
 @pytest.mark.parametrize("accelerator", ["cpu", "cuda"])

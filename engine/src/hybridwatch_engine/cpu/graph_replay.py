@@ -8,16 +8,32 @@ eagerly with these, on the padded batch, and not with the metadata the host has 
 
 Attention layers get fresh metadata: the CPU attention backend has no persistent buffers to replay.
 The hooks follow vLLM's own GPU path (``v1/worker/gpu_model_runner.py``, ``compilation/
-cuda_graph.py``) and model runner V1 only; V2 has a graph manager of its own.
+cuda_graph.py``) and model runner V1 only; ``graph_replay_v2`` does the same for V2.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.replays import REPLAYS, CapturedGraph, recurrent_part
+from hybridwatch_engine.replays import REPLAYS, recurrent_layers
+
+
+@dataclass(slots=True)
+class CapturedGraph:
+    """What a graph of one batch descriptor holds.
+
+    Attributes:
+        args: Positional arguments of the model at capture: views of persistent buffers.
+        kwargs: Keyword arguments, likewise.
+        recurrent_metadata: Layer name to the metadata object in force at capture; its tensors are
+            the builder's persistent buffers.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    recurrent_metadata: dict[str, Any]
 
 
 @cache
@@ -48,14 +64,14 @@ def replayed_model_class() -> Any:
             graph = graphs.get(context.batch_descriptor)
             if graph is None:
                 validate_cudagraph_capturing_enabled()
-                recurrent = recurrent_part(context)
+                built, layers = context.attn_metadata, context.no_compile_layers
+                recurrent = {name: built[name] for name in recurrent_layers(built, layers)}
                 graphs[context.batch_descriptor] = CapturedGraph(args, dict(kwargs), recurrent)
                 return self.runnable(*args, **kwargs)
             if REPLAYS.eager:
                 return self.runnable(*args, **kwargs)
-            for observer in REPLAYS.observers:
-                observer(graph, context)
             stale = {**context.attn_metadata, **graph.recurrent_metadata}
+            REPLAYS.announce(stale, context.attn_metadata, context.no_compile_layers)
             with override_forward_context(replace(context, attn_metadata=stale)):
                 return self.runnable(*graph.args, **graph.kwargs)
 
@@ -133,9 +149,8 @@ def _capture_at_warm_up(original: Callable[..., Any]) -> Callable[..., Any]:
     return compile_or_warm_up_model
 
 
-@cache
-def replay() -> PatchSet:
-    """The hooks, made once per process.
+def platform_hooks() -> tuple[Patch, ...]:
+    """Hooks by which the CPU's platform and attention let FULL graphs be; either runner needs them.
 
     Raises:
         AttributeError: This release has renamed one of the targets.
@@ -143,8 +158,6 @@ def replay() -> PatchSet:
     from vllm.platforms.cpu import CpuPlatform
     from vllm.v1.attention.backend import AttentionCGSupport
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionMetadataBuilder
-    from vllm.v1.worker.cpu_model_runner import CPUModelRunner
-    from vllm.v1.worker.cpu_worker import CPUWorker
 
     def always(_: Any) -> Any:
         return classmethod(lambda cls: True)  # noqa: ARG005
@@ -152,13 +165,28 @@ def replay() -> PatchSet:
     def build_as_usual(_: Any) -> Callable[..., Any]:
         return lambda builder, metadata: builder.build(0, metadata)
 
-    return PatchSet(
+    return (
         Patch(CpuPlatform, "support_static_graph_mode", always),
         Patch(CpuPlatform, "check_and_update_config", _keep_graph_sizes),
         Patch(
             CPUAttentionMetadataBuilder, "_cudagraph_support", lambda _: AttentionCGSupport.ALWAYS
         ),
         Patch(CPUAttentionMetadataBuilder, "build_for_cudagraph_capture", build_as_usual),
+    )
+
+
+@cache
+def replay() -> PatchSet:
+    """The hooks, made once per process.
+
+    Raises:
+        AttributeError: This release has renamed one of the targets.
+    """
+    from vllm.v1.worker.cpu_model_runner import CPUModelRunner
+    from vllm.v1.worker.cpu_worker import CPUWorker
+
+    return PatchSet(
+        *platform_hooks(),
         Patch(CPUModelRunner, "load_model", _wrap_loaded_model),
         Patch(CPUModelRunner, "get_model", _unwrap_model),
         Patch(CPUModelRunner, "initialize_kv_cache", _separate_block_tables),

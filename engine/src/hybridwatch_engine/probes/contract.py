@@ -1,31 +1,35 @@
-"""The contract probe: what must hold at every replay of a FULL graph.
+"""The contract of replays: what a graph reads is what the scheduler says of the same batch.
 
-Four rules, each counted exactly, whatever text comes out:
+It knows no bug by name. A graph reads the buffers it was captured over, so before each replay every
+field of those is held against the scheduler's outputs alone (``scheduled``): the rows of requests
+must be theirs, padded rows must be harmless, with the null block for a state and no length, and a
+dummy run, whatever lengths it makes up, must keep no key and no state. Metadata that the runner has
+just built would be no second opinion: model runner V2 writes them in place, and a row that was not
+cleared is then the same in both.
 
-* no padded row says "prefilling" when the Mamba metadata is built (``padded_rows_prefilling``);
-* the slots that the graph will read are those of the block table for real requests, and the null
-  block for padding (``slots_off_block_table``);
-* a decode graph replays decodes alone: the Mamba metadata built for the batch holds no prefill row
-  (``prefills_in_decode_graph``);
-* a dummy run, which stands for no request, reads and writes the null block alone
-  (``blocks_in_dummy_runs``).
-
-Occasions are counted too: a rule that had none to break proves nothing.
+What is known by name is counted beside it: padded rows that say "prefilling" while Mamba's metadata
+are built, prompts in a graph of decodes, and the occasions. A rule that had none to break proves
+nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from hybridwatch_engine.graphs_v2 import BUILT
+from hybridwatch_engine.model_runner import decode_length, is_v2, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
-from hybridwatch_engine.probes.state_slots import (
-    builder_classes,
-    layers_of,
-    require_known_builders,
-    slots_in,
-)
-from hybridwatch_engine.replays import REPLAYS, CapturedGraph
+from hybridwatch_engine.probes.replayed_group import ReplayedGroup, groups_of, numbers
+from hybridwatch_engine.probes.scheduled import Row, ScheduledRequests
+from hybridwatch_engine.probes.state_slots import builder_classes, require_known_builders
+from hybridwatch_engine.replays import REPLAYS, Replay
+
+_NO_STATE: Final = (0, -1)
+"""State slots that no request has: the null block, and the mark of a padded row."""
+
+_NO_KEY: Final = -1
+"""Slot of a token whose key is not kept."""
 
 
 @dataclass(slots=True)
@@ -38,13 +42,22 @@ class Counts:
         padded_rows: Rows that were padding, over all replays.
         padded_rows_prefilling: Of these, rows that said "prefilling".
         slots: State slots that replays were about to use.
-        slots_off_block_table: Of these, slots that differ from the block table.
-        prefills_in_decode_graph: Rows that the Mamba metadata of a replayed batch calls prefills.
+        slots_off_block_table: Of these, slots that are not the request's; of a padded row, any.
+        prefills_in_decode_graph: Rows that the Mamba metadata of a replayed batch calls prefills,
+            in a graph captured without.
         one_token_extends: Rows that computed a part of their prompt in a batch shaped like a
             decode, with earlier state; that is one token, or with drafts 1 + drafts.
         first_tokens: Such rows without earlier state.
         dummy_replays: FULL graphs replayed by dummy runs.
         blocks_in_dummy_runs: State slots other than the null block that these used.
+        replay_off_block_tables: Rows of attention that read other blocks.
+        replay_off_slot_mappings: Tokens whose key goes elsewhere.
+        replay_off_seq_lens: Rows of another length.
+        replay_off_query_starts: Rows that begin elsewhere in the batch.
+        replay_off_accepted: Rows that go on behind another number of accepted drafts.
+        replay_off_prompts: Rows that compute more of a prompt than a decode graph can.
+        replay_off_initial_states: Rows without earlier state, in a graph that reads one.
+        replay_off_chunks: Replays whose graph was captured with other prompts than the batch has.
     """
 
     replays: int = 0
@@ -58,34 +71,46 @@ class Counts:
     first_tokens: int = 0
     dummy_replays: int = 0
     blocks_in_dummy_runs: int = 0
+    replay_off_block_tables: int = 0
+    replay_off_slot_mappings: int = 0
+    replay_off_seq_lens: int = 0
+    replay_off_query_starts: int = 0
+    replay_off_accepted: int = 0
+    replay_off_prompts: int = 0
+    replay_off_initial_states: int = 0
+    replay_off_chunks: int = 0
 
 
 @dataclass(slots=True)
 class _Step:
-    """What is known of the step being built.
+    """What is known of the step that runs.
 
     Attributes:
         runner: The model runner.
-        rows: Rows that stand for requests; the rest are padding.
-        dummy: Whether it is a dummy run.
-        flags: ``is_prefilling`` as the Mamba builder received it.
-        expected: Layer name to the state slots that a correct step uses, row by row.
+        batch: Requests by id, as scheduled; ``None`` in a dummy run.
+        flags: ``is_prefilling`` as the builder of recurrent metadata received it.
     """
 
     runner: Any
-    rows: int
-    dummy: bool
-    flags: Any
-    expected: dict[str, Any]
+    batch: dict[str, Row] | None
+    flags: Any = None
+
+    def rows(self) -> list[Row] | None:
+        """Requests in the order of the batch; ``None`` when one was there before the probe."""
+        if self.batch is None:
+            return []
+        names = BUILT.requests if is_v2(self.runner) else self.runner.input_batch.req_ids
+        rows = [self.batch[name] for name in names if name in self.batch]
+        return rows if len(rows) == len(names) else None
 
 
 class ContractProbe(CountingProbe[Counts]):
-    """Counts broken rules while it is on."""
+    """Counts broken rules while it is on; either model runner."""
 
     def __init__(self) -> None:
         super().__init__(Counts)
+        self._requests = ScheduledRequests()
         self._step: _Step | None = None
-        self._in_dummy_run = False
 
     def start(self) -> None:
         """Count from zero."""
@@ -93,59 +118,62 @@ class ContractProbe(CountingProbe[Counts]):
         if self._see_replay not in REPLAYS.observers:
             REPLAYS.observers.append(self._see_replay)
 
-    def stop(self) -> dict[str, int]:
+    def stop(self) -> dict[str, Any]:
         """Stop counting and tell."""
         if self._see_replay in REPLAYS.observers:
             REPLAYS.observers.remove(self._see_replay)
         return super().stop()
 
     def _forget(self) -> None:
-        self._step = None
+        self._requests, self._step = ScheduledRequests(), None
 
     def _make_hooks(self) -> PatchSet:
-        from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-
         mamba, delta_net = builder_classes()
+        runners = steps()
         return PatchSet(
-            Patch(GPUModelRunner, "_dummy_run", self._see_dummy_run),
-            Patch(GPUModelRunner, "_build_attention_metadata", self._see_build),
+            *(Patch(runner, name, self._see_step) for runner, name in runners),
+            *(Patch(runner, "_dummy_run", self._see_dummy_run) for runner, _ in runners),
             Patch(mamba, "_compute_common_metadata", self._see_common),
-            # Groups of the same kind after the first reuse its metadata and change the rows only.
-            Patch(mamba, "update_block_table", self._see_update),
             Patch(delta_net, "build", self._see_delta_net),
         )
 
+    def _see_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute_model(runner: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
+            if not kwargs.get("dummy_run"):
+                self._watch(self._begin, runner, output)
+            return original(runner, output, *args, **kwargs)
+
+        return execute_model
+
     def _see_dummy_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def dummy_run(runner: Any, *args: Any, **kwargs: Any) -> Any:
-            self._in_dummy_run = True
-            try:
-                return original(runner, *args, **kwargs)
-            finally:
-                self._in_dummy_run = False
+            self._watch(self._begin, runner, None)
+            return original(runner, *args, **kwargs)
 
         return dummy_run
 
-    def _see_build(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def build(runner: Any, *args: Any, **kwargs: Any) -> Any:
-            self._watch(self._begin, runner, *args, **kwargs)
-            return original(runner, *args, **kwargs)
-
-        return build
-
-    def _begin(
-        self,
-        runner: Any,
-        num_tokens: int,  # noqa: ARG002 - vLLM hands both on by name
-        num_reqs: int,
-        *_: Any,
-        **__: Any,
-    ) -> None:
+    def _begin(self, runner: Any, output: Any) -> None:
         require_known_builders(runner)
-        self._step = _Step(runner, num_reqs, self._in_dummy_run, None, {})
+        config = runner.vllm_config
+        if config.scheduler_config.async_scheduling and config.speculative_config is not None:
+            raise UnsupportedError(
+                "a scheduler that runs ahead of drafts does not know yet how long a request is"
+            )
+        batch = None if output is None else self._requests.step(output)
+        self._step = _Step(runner, batch)
+        self._count_prompts(decode_length(runner), list((batch or {}).values()))
+
+    def _count_prompts(self, decode: int, rows: Sequence[Row]) -> None:
+        """Count the rows that still compute their prompt in a batch shaped like a decode."""
+        if all(row.tokens == decode for row in rows):
+            prompts = [row for row in rows if row.computed < row.prompt]
+            first = sum(row.computed == 0 for row in prompts)
+            self._counts.first_tokens += first
+            self._counts.one_token_extends += len(prompts) - first
 
     def _see_common(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compute(builder: Any, common: Any, **kwargs: Any) -> Any:
-            self._watch(self._note_flags, builder, common)
+            self._watch(self._note_flags, common)
             return original(builder, common, **kwargs)
 
         return compute
@@ -158,101 +186,109 @@ class ContractProbe(CountingProbe[Counts]):
             *args: Any,
             **kwargs: Any,
         ) -> Any:
-            self._watch(self._note_flags, builder, common_attn_metadata)
+            self._watch(self._note_flags, common_attn_metadata)
             return original(builder, common_prefix_len, common_attn_metadata, *args, **kwargs)
 
         return build
 
-    def _note_flags(self, builder: Any, common: Any) -> None:
+    def _note_flags(self, common: Any) -> None:
+        if self._step is not None:
+            self._step.flags = common.is_prefilling
+
+    def _see_replay(self, replay: Replay) -> None:
+        self._watch(self._check, replay)
+
+    def _check(self, replay: Replay) -> None:
         step = self._step
-        if step is None or step.dummy:
-            return
-        if step.flags is None:
-            self._count_prompt_rows(step, common)
-        step.flags = common.is_prefilling
-        self._expect(step, builder, common.num_reqs, common.seq_lens)
-
-    def _see_update(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def update(builder: Any, metadata: Any, *args: Any) -> Any:
-            self._watch(self._note_rows, builder, metadata)
-            return original(builder, metadata, *args)
-
-        return update
-
-    def _note_rows(self, builder: Any, metadata: Any) -> None:
-        if self._step is not None and not self._step.dummy:
-            self._expect(self._step, builder, metadata.num_reqs, metadata.seq_lens)
-
-    def _count_prompt_rows(self, step: _Step, common: Any) -> None:
-        """Count the rows that still compute their prompt in a batch shaped like a decode."""
-        starts = common.query_start_loc_cpu[: step.rows + 1]
-        tokens, decode = starts.diff(), int(step.runner.uniform_decode_query_len)
-        if bool((tokens != decode).any()):
-            return
-        prompt = common.is_prefilling[: step.rows]
-        first = prompt & (common.seq_lens_cpu_upper_bound[: step.rows] == tokens)
-        self._counts.first_tokens += int(first.sum())
-        self._counts.one_token_extends += int((prompt & ~first).sum())
-
-    def _expect(self, step: _Step, builder: Any, rows: int, seq_lens: Any) -> None:
-        """Note the state slots by the host's block table: what a correct step uses, row by row."""
-        from vllm.v1.attention.backends.utils import NULL_BLOCK_ID, mamba_get_block_table_tensor
-
-        groups = step.runner.kv_cache_config.kv_cache_groups
-        layer = layers_of(step.runner, builder)[0]
-        index, group = next((i, g) for i, g in enumerate(groups) if layer in g.layer_names)
-        table = step.runner.input_batch.block_table[index].get_cpu_tensor()[:rows].clone()
-        table[step.rows :] = NULL_BLOCK_ID
-        mode = builder.vllm_config.cache_config.mamba_cache_mode
-        slots = mamba_get_block_table_tensor(table, seq_lens.cpu(), builder.kv_cache_spec, mode)
-        for member in group.layer_names:
-            step.expected[member] = slots[:, 0] if mode != "all" else slots
-
-    def _see_replay(self, graph: CapturedGraph, context: Any) -> None:
-        self._watch(self._audit, graph, context)
-
-    def _audit(self, graph: CapturedGraph, context: Any) -> None:
-        step = self._step
-        if step is None:
-            return  # built before the probe was on
-        if step.dummy:
-            self._audit_dummy_run(step, graph)
+        rows = None if step is None else step.rows()
+        if step is None or rows is None:
+            return  # begun before the probe was on
+        groups = groups_of(step.runner, replay)
+        if not rows:
+            self._counts.dummy_replays += 1
+            for group in groups:
+                self._check_dummy(group)
             return
         if step.flags is None:
             raise UnsupportedError("a graph is replayed on metadata that no known builder has made")
-        counts, rows = self._counts, int(step.flags.shape[0])
-        padded = rows - step.rows
+        self._check_kind(replay, rows)
+        self._check_padding(step.flags, len(rows))
+        for group in groups:
+            self._check_lengths(group.reads, rows)
+            self._check_keys(group, rows)
+            self._check_states(group, rows)
+
+    def _check_padding(self, flags: Any, rows: int) -> None:
+        counts, padded = self._counts, int(flags.shape[0]) - rows
         counts.replays += 1
         counts.padded_replays += padded > 0
         counts.padded_rows += padded
-        counts.padded_rows_prefilling += int(step.flags[step.rows :].sum())
-        layer = next(iter(graph.recurrent_metadata))
-        counts.prefills_in_decode_graph += context.attn_metadata[layer].num_prefills
-        for layer in _one_per_group(step.runner, graph):
-            wanted = step.expected[layer].reshape(rows, -1)
-            used = _slots(graph, layer)[:rows].reshape(rows, -1)
-            width = min(used.shape[1], wanted.shape[1])
-            counts.slots += rows * width
-            counts.slots_off_block_table += int((used[:, :width] != wanted[:, :width]).sum())
+        counts.padded_rows_prefilling += int(flags[rows:].sum())
 
-    def _audit_dummy_run(self, step: _Step, graph: CapturedGraph) -> None:
-        from vllm.v1.attention.backends.utils import NULL_BLOCK_ID
+    def _check_kind(self, replay: Replay, rows: Sequence[Row]) -> None:
+        """A graph that was captured without prompts decodes whatever it is given."""
+        counts, name = self._counts, replay.recurrent[0]
+        reads, fresh = replay.reads[name], replay.fresh[name]
+        if reads.num_prefills:
+            counts.replay_off_chunks += not _same_prompts(reads, fresh)
+            return
+        counts.prefills_in_decode_graph += fresh.num_prefills
+        counts.replay_off_initial_states += sum(row.computed == 0 for row in rows)
+        counts.replay_off_prompts += sum(row.computed > 0 and not row.decodes for row in rows)
 
-        self._counts.dummy_replays += 1
-        for layer in _one_per_group(step.runner, graph):
-            used = _slots(graph, layer)
-            self._counts.blocks_in_dummy_runs += int((used != NULL_BLOCK_ID).sum())
+    def _check_lengths(self, reads: Any, rows: Sequence[Row]) -> None:
+        starts = [0]
+        for row in rows:
+            starts.append(starts[-1] + row.tokens)
+        # Padded rows have no length, and begin where the last request ends.
+        lengths = _differ(numbers(reads, "seq_lens"), [row.length for row in rows], 0)
+        self._counts.replay_off_seq_lens += lengths
+        for name in ("query_start_loc", "query_start_loc_d"):
+            found = numbers(reads, name)
+            self._counts.replay_off_query_starts += _differ(found, starts, starts[-1])
+
+    def _check_keys(self, group: ReplayedGroup, rows: Sequence[Row]) -> None:
+        for read, row in zip(group.block_table(), rows, strict=False):
+            right = group.blocks(row)
+            self._counts.replay_off_block_tables += read[: len(right)] != right
+        found = numbers(group.reads, "slot_mapping")
+        if found:
+            keys = [slot for row in rows for slot in row.slots(group.number, group.whole)]
+            self._counts.replay_off_slot_mappings += _differ(found, keys, _NO_KEY)
+
+    def _check_states(self, group: ReplayedGroup, rows: Sequence[Row]) -> None:
+        counts, used = self._counts, group.state_slots()
+        for read, row in zip(used, rows, strict=False):
+            right = group.states(row)
+            counts.slots += len(right)
+            counts.slots_off_block_table += _differ(read[: len(right)], right)
+        padded = [slot for read in used[len(rows) :] for slot in read]
+        counts.slots += len(padded)
+        counts.slots_off_block_table += sum(slot not in _NO_STATE for slot in padded)
+        if used:
+            accepted = numbers(group.reads, "num_accepted_tokens")
+            for read_count, row in zip(accepted, rows, strict=False):
+                counts.replay_off_accepted += read_count not in group.accepted(row)
+
+    def _check_dummy(self, group: ReplayedGroup) -> None:
+        slots = [slot for read in group.state_slots() for slot in read]
+        self._counts.blocks_in_dummy_runs += sum(slot not in _NO_STATE for slot in slots)
+        kept = numbers(group.reads, "slot_mapping")
+        self._counts.replay_off_slot_mappings += _differ(kept, [], _NO_KEY)
 
 
-def _slots(graph: CapturedGraph, layer: str) -> Any:
-    """State slots that a graph's kernels will use in one layer."""
-    return slots_in(graph.recurrent_metadata[layer]).cpu()
+def _differ(found: Sequence[int], right: Sequence[int], beyond: int | None = None) -> int:
+    """Count the places that differ; past the end of what is right, those that are not ``beyond``.
+
+    What metadata do not have at all is found as nothing, and differs nowhere.
+    """
+    wanted = [*right, *[beyond] * (len(found) - len(right))]
+    return sum(one != other for one, other in zip(found, wanted, strict=False))
 
 
-def _one_per_group(runner: Any, graph: CapturedGraph) -> list[str]:
-    """A recurrent layer of each cache group; the others share its slots."""
-    groups = runner.kv_cache_config.kv_cache_groups
-    named = (
-        [name for name in group.layer_names if name in graph.recurrent_metadata] for group in groups
-    )
-    return [names[0] for names in named if names]
+def _same_prompts(reads: Any, fresh: Any) -> bool:
+    """Whether the prompt part of two metadata is the same; the names of its tensors end in _p."""
+    if reads.num_prefills != fresh.num_prefills:
+        return False
+    names = [name for name in vars(reads) if name.endswith("_p")]
+    return all(numbers(reads, name) == numbers(fresh, name) for name in names)

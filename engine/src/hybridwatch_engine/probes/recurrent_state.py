@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hybridwatch_engine.model_runner import steps, target_builds
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
 from hybridwatch_engine.probes.delta_net_slots import DeltaNetGroup
@@ -60,26 +61,32 @@ class RecurrentStateProbe(CountingProbe[Counts]):
         self._groups: list[StateGroup] = []
         self._left: Mapping[str, Mapping[str, Content]] = {}
         self._runner: Any = None
+        self._requests: Sequence[str] = ()
         self._drafts = False
 
     def _forget(self) -> None:
-        self._groups, self._left, self._runner = [], {}, None
+        self._groups, self._left, self._runner, self._requests = [], {}, None, ()
 
     def _make_hooks(self) -> PatchSet:
-        from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-
+        (v1, _), _ = runners = steps()
+        _, hybrid = target_builds()
         mamba, delta_net = builder_classes()
         return PatchSet(
-            Patch(GPUModelRunner, "execute_model", self._see_begin),
-            Patch(GPUModelRunner, "_build_attention_metadata", self._see_build),
+            *(Patch(runner, name, self._see_begin) for runner, name in runners),
+            Patch(v1, "_build_attention_metadata", self._see_build),
+            Patch(*hybrid, self._see_build_v2),
             Patch(mamba, "_update_metadata_for_cudagraph_capture", self._see_metadata(MambaGroup)),
             Patch(delta_net, "build", self._see_metadata(DeltaNetGroup)),
-            Patch(GPUModelRunner, "_update_states_after_model_execute", self._see_end),
+            Patch(v1, "_update_states_after_model_execute", self._see_end),
+            Patch(hybrid[0], "postprocess_state", self._see_end_v2),
         )
 
     def _see_begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def execute_model(runner: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
-            # Dummy runs, which also build metadata, do not come this way.
+            if kwargs.get(
+                "dummy_run"
+            ):  # V2's; those of V1, which build metadata too, come not here
+                return original(runner, scheduler_output, *args, **kwargs)
             self._runner, self._groups = runner, []
             # What the builders are told says the same up to 0.31.0; from 0.32.0 on it is the same
             # in every step of an engine that speculates.
@@ -93,12 +100,23 @@ class RecurrentStateProbe(CountingProbe[Counts]):
 
     def _see_build(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def build(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            self._requests = tuple(runner.input_batch.req_ids)
             built = original(runner, *args, **kwargs)
             if self._runner is not None:
                 self._watch(self._compare)
             return built
 
         return build
+
+    def _see_build_v2(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def prepare_attn(state: Any, input_batch: Any, *args: Any, **kwargs: Any) -> Any:
+            self._requests = tuple(input_batch.req_ids)
+            built = original(state, input_batch, *args, **kwargs)
+            if self._runner is not None:
+                self._watch(self._compare)
+            return built
+
+        return prepare_attn
 
     def _see_metadata(self, kind: type[StateGroup]) -> Callable[..., Callable[..., Any]]:
         def see(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,23 +134,33 @@ class RecurrentStateProbe(CountingProbe[Counts]):
         layers = runner.compilation_config.static_forward_context
         names = layers_of(runner, builder)
         mine = [layers[name] for name in names]
-        rows = int(runner.input_batch.num_reqs)
-        self._groups.append(kind(names[0], builder, metadata, mine, rows))
+        self._groups.append(kind(names[0], builder, metadata, mine, len(self._requests)))
 
     def _see_end(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def update_states(runner: Any, *args: Any, **kwargs: Any) -> Any:
-            ends = self._watch(self._leave, runner, *args, **kwargs)
-            answer = original(runner, *args, **kwargs)
+        def update_states(runner: Any, token_ids: Any, *args: Any, **kwargs: Any) -> Any:
+            accepted = (token_ids != -1).sum(dim=1).tolist()
+            ends = self._watch(self._leave, accepted)
+            answer = original(runner, token_ids, *args, **kwargs)
             self._watch(self._judge, ends)
             return answer
 
         return update_states
 
-    def _leave(self, runner: Any, token_ids: Any, *_: Any, **__: Any) -> "list[_BlockEnd]":
-        """Remember what each request is left with, and give the blocks that the step has filled."""
-        requests = list(runner.input_batch.req_ids[: token_ids.shape[0]])
-        accepted = (token_ids != -1).sum(dim=1).tolist()
-        self._left = self._states_left(requests, accepted)
+    def _see_end_v2(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def postprocess(state: Any, rows: Any, sampled: Any, *args: Any, **kwargs: Any) -> Any:
+            counts = [sampled] * len(rows) if isinstance(sampled, int) else sampled.tolist()
+            self._watch(self._leave, counts)
+            return original(state, rows, sampled, *args, **kwargs)
+
+        return postprocess
+
+    def _leave(self, accepted: Sequence[int]) -> "list[_BlockEnd]":
+        """Remember what each request is left with, and give the blocks that the step has filled.
+
+        Args:
+            accepted: Tokens that each row has got.
+        """
+        self._left = self._states_left(self._requests[: len(accepted)], accepted)
         return [end for group in self._groups for end in _ends_of_blocks(group, accepted)]
 
     def _judge(self, ends: "Sequence[_BlockEnd]") -> None:
@@ -163,7 +191,7 @@ class RecurrentStateProbe(CountingProbe[Counts]):
                 self._counts.draftless_rows += group.decodes
         rows = self._groups[0].decodes if self._groups else 0
         for row in range(rows):
-            left = self._left.get(self._runner.input_batch.req_ids[row])
+            left = self._left.get(self._requests[row])
             if left is None:
                 continue
             self._counts.states_compared += 1

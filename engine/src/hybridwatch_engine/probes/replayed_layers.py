@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
-from hybridwatch_engine.replays import REPLAYS, CapturedGraph, kind_of
+from hybridwatch_engine.replays import REPLAYS, Replay, kind_of
 
 
 @dataclass(slots=True)
@@ -46,8 +46,8 @@ class ReplayedLayersProbe(CountingProbe[Counts]):
     def _make_hooks(self) -> PatchSet:
         return PatchSet()
 
-    def _see(self, graph: CapturedGraph, _: object) -> None:
+    def _see(self, replay: Replay) -> None:
         self._counts.graphs_replayed += 1
         layers = self._counts.layers_replayed
-        for kind in map(kind_of, graph.recurrent_metadata.values()):
+        for kind in (kind_of(replay.reads[name]) for name in replay.recurrent):
             layers[kind] = layers.get(kind, 0) + 1

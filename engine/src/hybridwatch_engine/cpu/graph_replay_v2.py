@@ -1,0 +1,136 @@
+"""Model runner V2's FULL graphs, replayed on the CPU.
+
+V2 captures a closure of its own making: the model over the runner's persistent buffers, under the
+metadata that were built for the capture. So a graph here *is* that closure, called again: it reads
+the same buffers and the same branch structure, whatever the host has built meanwhile. Which batch
+gets which graph, and what is padded, is the release's own code.
+
+One field is the host's on every backend and not the graph's: the plan by which the CPU's attention
+kernel shares work among threads (``scheduler_metadata``). Each replay takes the one of its batch;
+block tables, slots and lengths of attention are captured like all else. Drafts run without graphs.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import cache
+from inspect import signature
+from typing import Any
+
+from hybridwatch_engine.cpu.graph_replay import platform_hooks
+from hybridwatch_engine.graphs_v2 import BUILT, is_of_target, watched_graphs_v2
+from hybridwatch_engine.patch import Patch, PatchSet
+
+_replaying = False
+
+
+class HostGraph:
+    """Stands for ``torch.cuda.CUDAGraph``.
+
+    Attributes:
+        forward: What was captured.
+    """
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.forward: Callable[[Any], None] | None = None
+
+    def replay(self) -> None:
+        """Run what was captured."""
+        global _replaying
+        from vllm.config import CUDAGraphMode
+
+        if self.forward is None:
+            raise RuntimeError("a graph is replayed that was never captured")
+        _replaying = True
+        try:
+            self.forward(CUDAGraphMode.NONE)
+        finally:
+            _replaying = False
+
+
+def _capture_closures(original: Callable[..., None]) -> Callable[..., None]:
+    def capture(manager: Any, create: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        if not is_of_target(manager):
+            return
+        forwards: dict[Any, Any] = {}
+
+        def create_and_keep(desc: Any, warmup: bool) -> Any:
+            forwards[desc] = create(desc, warmup)
+            return forwards[desc]
+
+        original(manager, create_and_keep, *args, **kwargs)
+        for desc, graph in manager.graphs.items():
+            graph.forward = forwards[desc]
+
+    return capture
+
+
+def _with_plans_of_batch(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the attention of a replay the work plan of its batch."""
+
+    @contextmanager
+    def set_forward_context(attn_metadata: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        reads = _planned(attn_metadata) if _replaying else attn_metadata
+        with original(reads, *args, **kwargs) as context:
+            yield context
+
+    return set_forward_context
+
+
+def _planned(captured: dict[str, Any]) -> dict[str, Any]:
+    fresh = BUILT.metadata
+    return {
+        name: replace(built, scheduler_metadata=fresh[name].scheduler_metadata)
+        if hasattr(built, "scheduler_metadata")
+        else built
+        for name, built in captured.items()
+    }
+
+
+def _capture_at_warm_up(original: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_or_warm_up_model(worker: Any) -> Any:
+        times = original(worker)
+        capture = worker.model_runner.capture_model
+        # Not for profiling, it would lock a workspace that a CPU does not have.
+        capture(**{"profile_only": True} if "profile_only" in signature(capture).parameters else {})
+        return times
+
+    return compile_or_warm_up_model
+
+
+@cache
+def replay_v2() -> PatchSet:
+    """The hooks, made once per process.
+
+    Raises:
+        AttributeError: This release has renamed one of the targets.
+    """
+    import torch
+    from vllm.platforms.cpu import CpuPlatform
+    from vllm.v1.worker.cpu_worker import CPUWorker  # first: it puts stand-ins for CUDA's streams
+    from vllm.v1.worker.gpu import cudagraph_utils
+
+    def no_scope(_: Any) -> Callable[..., Any]:
+        return lambda *args, **kwargs: nullcontext()  # noqa: ARG005
+
+    aside = {
+        "graph_capture": no_scope,
+        "capture_pool": no_scope,
+        "set_graph_pool_id": lambda _: lambda _: None,
+        "current_stream": lambda _: lambda: None,
+    }
+    return PatchSet(
+        *watched_graphs_v2().patches,
+        *platform_hooks(),
+        Patch(CpuPlatform, "get_global_graph_pool", lambda _: lambda _: (0, 0)),
+        Patch(torch.cuda, "CUDAGraph", lambda _: HostGraph),
+        Patch(torch.cuda, "graph", no_scope),
+        *(
+            Patch(cudagraph_utils, name, make)
+            for name, make in aside.items()
+            if hasattr(cudagraph_utils, name)
+        ),
+        Patch(cudagraph_utils, "set_forward_context", _with_plans_of_batch),
+        Patch(cudagraph_utils.CudaGraphManager, "capture", _capture_closures),
+        Patch(CPUWorker, "compile_or_warm_up_model", _capture_at_warm_up),
+    )

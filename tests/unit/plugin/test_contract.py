@@ -1,0 +1,118 @@
+"""Each field that a graph reads is held against the scheduler, and counted by name where wrong."""
+
+from copy import deepcopy
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hybridwatch_engine.graphs_v2 import BUILT
+from hybridwatch_engine.probes import contract
+from hybridwatch_engine.probes.scheduled import Row
+from hybridwatch_engine.replays import Replay
+
+# Two requests that decode and a padded row, in blocks of 16: attention has group 0, Mamba group 1.
+ROWS = {
+    "a": Row(((3, 4), (7,)), computed=20, prompt=20, tokens=1, accepted=1),
+    "b": Row(((5,), (8,)), computed=9, prompt=4, tokens=1, accepted=1),
+}
+RIGHT = {
+    "attention": SimpleNamespace(
+        block_table=np.array([[3, 4], [5, 0], [0, 0]]),
+        slot_mapping=np.array([68, 89, -1]),
+        seq_lens=np.array([21, 10, 0]),
+        query_start_loc=np.array([0, 1, 2, 2]),
+    ),
+    "mamba": SimpleNamespace(
+        num_prefills=0,
+        num_decodes=3,
+        state_indices_tensor_d=np.array([[7], [8], [0]]),
+        num_accepted_tokens=np.array([1, 1, 1]),
+        seq_lens=np.array([21, 10, 0]),
+        query_start_loc_d=np.array([0, 1, 2, 2]),
+    ),
+}
+GROUPS = [
+    SimpleNamespace(layer_names=[name], kv_cache_spec=SimpleNamespace(block_size=16))
+    for name in RIGHT
+]
+RUNNER = SimpleNamespace(
+    req_states=(),
+    block_tables=SimpleNamespace(block_sizes=[16, 16]),
+    kv_cache_config=SimpleNamespace(kv_cache_groups=GROUPS),
+    vllm_config=SimpleNamespace(cache_config=SimpleNamespace(mamba_cache_mode="none")),
+)
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """The counters that a replay raises: of a batch, or of a dummy run."""
+
+    def count(reads, batch=ROWS, flags=(False, False, False), fresh=RIGHT):
+        monkeypatch.setattr(BUILT, "requests", tuple(batch or ()))
+        probe = contract.ContractProbe()
+        probe._step = contract._Step(RUNNER, batch, np.array(flags))
+        probe._check(Replay(reads, fresh, ("mamba",)))
+        raised = asdict(probe._counts)
+        occasions = ("replays", "padded_replays", "padded_rows", "slots", "dummy_replays")
+        return {name: n for name, n in raised.items() if n and name not in occasions}
+
+    return count
+
+
+def test_a_replay_of_what_the_scheduler_says_breaks_nothing(broken):
+    assert broken(RIGHT) == {}
+
+
+@pytest.mark.parametrize(
+    ("layer", "field", "place", "value", "counter"),
+    [
+        ("attention", "block_table", (0, 1), 5, "replay_off_block_tables"),
+        ("attention", "slot_mapping", 0, 67, "replay_off_slot_mappings"),
+        ("attention", "slot_mapping", 2, 0, "replay_off_slot_mappings"),
+        ("attention", "seq_lens", 1, 11, "replay_off_seq_lens"),
+        ("mamba", "seq_lens", 2, 40, "replay_off_seq_lens"),
+        ("attention", "query_start_loc", 1, 2, "replay_off_query_starts"),
+        ("mamba", "query_start_loc_d", 3, 3, "replay_off_query_starts"),
+        ("mamba", "state_indices_tensor_d", (0, 0), 8, "slots_off_block_table"),
+        ("mamba", "state_indices_tensor_d", (2, 0), 7, "slots_off_block_table"),
+        ("mamba", "num_accepted_tokens", 1, 2, "replay_off_accepted"),
+    ],
+)
+def test_a_wrong_field_is_counted_as_its_own(broken, layer, field, place, value, counter):
+    wrong = deepcopy(RIGHT)
+    getattr(wrong[layer], field)[place] = value
+    assert broken(wrong) == {counter: 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "counter"),
+    [
+        ({"computed": 0, "tokens": 1}, "replay_off_initial_states"),
+        ({"computed": 18, "tokens": 3}, "replay_off_prompts"),
+    ],
+)
+def test_a_prompt_in_a_graph_of_decodes_is_counted(broken, changed, counter):
+    row = Row(((3, 4), (7,)), prompt=20, **changed)
+    assert broken(RIGHT, {**ROWS, "a": row})[counter] == 1
+
+
+def test_a_prompt_that_is_fresh_alone_and_a_flag_behind_the_rows_are_counted(broken):
+    fresh = deepcopy(RIGHT)
+    fresh["mamba"].num_prefills = 2
+    assert broken(RIGHT, fresh=fresh) == {"prefills_in_decode_graph": 2}
+    assert broken(RIGHT, flags=(False, False, True)) == {"padded_rows_prefilling": 1}
+
+
+def test_a_graph_that_was_captured_with_other_prompts_is_counted(broken):
+    reads = deepcopy(RIGHT)
+    reads["mamba"].num_prefills = 1
+    assert broken(reads) == {"replay_off_chunks": 1}
+
+
+def test_a_dummy_run_keeps_no_state_and_no_key(broken):
+    assert broken(RIGHT, batch=None) == {"blocks_in_dummy_runs": 2, "replay_off_slot_mappings": 2}
+    harmless = deepcopy(RIGHT)
+    harmless["mamba"].state_indices_tensor_d[:] = 0
+    harmless["attention"].slot_mapping[:] = -1
+    assert broken(harmless, batch=None) == {}
