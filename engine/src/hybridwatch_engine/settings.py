@@ -12,7 +12,9 @@ from typing import Final, Literal
 
 VARIABLE = "HYBRIDWATCH_ENGINE"
 
-_KEYS: Final = {"graph_replay", "fixes", "model_runner", "own_fixes", "own_mutants"}
+_KEYS: Final = {
+    *("graph_replay", "fixes", "model_runner", "interpret_kernels", "own_fixes", "own_mutants"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,15 @@ class Settings:
         own_mutants: Folders of mutants of somebody's own.
         model_runner: Which of vLLM's two model runners shall work; None leaves it to vLLM. On a CPU
             V2 works through Triton's interpreter (``cpu.triton_interpreter``).
+        interpret_kernels: Have the interpreter run every kernel of V2 on a CPU, also those that
+            something stands in for (``cpu.runner_kernels``).
     """
 
     active: bool = False
     graph_replay: bool = False
     fixes: Mapping[str, bool] = field(default_factory=dict)
     model_runner: Literal["v1", "v2"] | None = None
+    interpret_kernels: bool = False
     own_fixes: tuple[Path, ...] = ()
     own_mutants: tuple[Path, ...] = ()
 
@@ -60,6 +65,7 @@ def from_environment() -> Settings:
         graph_replay=replay,
         fixes={str(fix): bool(wanted) for fix, wanted in raw.get("fixes", {}).items()},
         model_runner=runner,
+        interpret_kernels=bool(raw.get("interpret_kernels", False)),
         own_fixes=tuple(map(Path, raw.get("own_fixes", ()))),
         own_mutants=tuple(map(Path, raw.get("own_mutants", ()))),
     )
