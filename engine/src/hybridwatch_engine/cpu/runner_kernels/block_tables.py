@@ -32,8 +32,8 @@ def gather_block_tables(
     rows = real(batch_idx_to_req_idx[:num_reqs])
     for group in range(groups):
         width = int(block_table_strides[group])
-        held = at_address(src_block_table_ptrs[group], num_blocks.shape[1] * width, np.int32)
-        table = at_address(dst_block_table_ptrs[group], padded * width, np.int32)
+        held = at_address(src_block_table_ptrs[group], num_blocks.shape[1] * width)
+        table = at_address(dst_block_table_ptrs[group], padded * width)
         table = table.reshape(padded, width)
         filled = np.arange(width) < num_blocks[group, rows][:, None]
         np.copyto(table[:num_reqs], held.reshape(-1, width)[rows], where=filled)
@@ -78,7 +78,7 @@ def slot_mappings(
         size = sizes[group]
         places = rows.astype(np.int64) * block_table_strides[group] + positions // size
         places[absent] = 0
-        table = at_address(block_table_ptrs[group], int(places.max()) + 1, np.int32)
+        table = at_address(block_table_ptrs[group], int(places.max()) + 1)
         slots[first:last] = np.where(absent, pad, table[places] * size + positions % size)
 
 
@@ -109,7 +109,7 @@ def apply_writes(
         elif len(content) and write_group_ids is not None:
             group = write_group_ids[write]
             place = int(output[group]) + 4 * (row * int(output_stride[group]) + start)
-            at_address(place, len(content), np.int32)[:] = content
+            at_address(place, len(content))[:] = content
         begin = end
 
 

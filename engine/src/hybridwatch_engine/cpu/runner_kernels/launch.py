@@ -7,6 +7,7 @@ changed kernel nor a call that is not served could go to the interpreter.
 """
 
 import ast
+import ctypes
 import hashlib
 import importlib
 import inspect
@@ -143,7 +144,7 @@ def _sources(function: Any, seen: set[str]) -> Iterator[str]:
     code = function.fn
     tree = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
     if not isinstance(tree, ast.FunctionDef):
-        raise SyntaxError(f"{code.__name__} is no function")
+        raise SyntaxError(f"{code.__name__} is no function")  # noqa: TRY004 - of its source
     tree.decorator_list = []
     if ast.get_docstring(tree) is not None:
         del tree.body[0]
@@ -167,12 +168,10 @@ def _array(value: Any) -> Any:
         return value
 
 
-def at_address(address: Any, count: int, dtype: type) -> Array:
-    """So many values of the memory that begins at an address."""
-    import ctypes
-
-    size = count * np.dtype(dtype).itemsize
-    return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype)
+def at_address(address: Any, count: int) -> Array:
+    """So many integers of 32 bits of the memory that begins at an address."""
+    memory: Any = (ctypes.c_int32 * count).from_address(int(address))
+    return np.frombuffer(memory, np.int32)
 
 
 def flat(array: Array) -> Array:

@@ -52,8 +52,7 @@ def sample(
 ) -> None:
     """The most likely token of each block of the vocabulary, under Gumbel noise where asked.
 
-    Args:
-        draws: Whether the kernel's noise is ours; up to 0.30.0 it is another.
+    A kernel that ``draws`` has our noise; those before have another.
     """
     tokens, cache = grid[0], more.get("logits_cache")
     if more["USE_FP64"] or processed_logits is not None:

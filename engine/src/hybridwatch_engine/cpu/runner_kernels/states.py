@@ -72,8 +72,7 @@ def copy_before_step(
 ) -> None:
     """States of requests whose step works in another block than the last.
 
-    Args:
-        by_batch: Whether block tables are in the order of the batch, as up to 0.31.0.
+    Block tables are in the order of the batch (``by_batch``) up to 0.31.0, of requests after.
     """
     for batch in range(num_reqs):
         row = batch if idx_mapping is None else int(idx_mapping[batch])
@@ -103,8 +102,7 @@ def copy_after_step(
 ) -> None:
     """States at block ends that a step has passed or reached.
 
-    Args:
-        by_batch: Whether block tables are in the order of the batch, as up to 0.31.0.
+    Block tables are in the order of the batch (``by_batch``) up to 0.31.0, of requests after.
     """
     for batch in range(num_reqs):
         row = batch if idx_mapping is None else int(idx_mapping[batch])
@@ -144,7 +142,7 @@ def _copy(
 
     def block(column: int) -> int:
         place = int(places["block_table_ptrs"][group]) + 4 * (stride * row + column)
-        return base + size * int(at_address(place, 1, np.int32)[0])
+        return base + size * int(at_address(place, 1)[0])
 
     names = "state_base_addrs", "state_block_strides", "state_elem_sizes", "state_inner_sizes"
     base, size, element, inner = (int(places[name][state]) for name in names)

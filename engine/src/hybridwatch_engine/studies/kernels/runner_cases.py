@@ -75,7 +75,11 @@ def _slots(draw: Draw) -> Launch:
         "slot_mapping_enabled": torch.tensor([True, draw.chance(0.7)]),
         "dcp_sharded": torch.tensor([True, True]),
         "slot_mappings": torch.full((GROUPS, ROOM), 7),
-        **{"cp_rank": 0, "CP_SIZE": 1, "CP_INTERLEAVE": 1, "PAD_ID": -1, "TRITON_BLOCK_SIZE": 16},
+        "cp_rank": 0,
+        "CP_SIZE": 1,
+        "CP_INTERLEAVE": 1,
+        "PAD_ID": -1,
+        "TRITON_BLOCK_SIZE": 16,
     }
     return (GROUPS, batch.requests + 1), call, ("slot_mappings",)
 
@@ -120,7 +124,8 @@ def _prefill(draw: Draw) -> Launch:
         "all_token_ids": batch.numbers(1, 99, ROWS, 2 * ROOM),
         "prefill_lens": batch.numbers(0, 40, ROWS),
         "num_computed_tokens": batch.computed,
-        **{"BLOCK_SIZE": 4, "LOOKAHEAD_BLOCK": 4},
+        "BLOCK_SIZE": 4,
+        "LOOKAHEAD_BLOCK": 4,
     }
     return (batch.requests,), call, ("input_ids", "next_prefill_tokens")
 
@@ -150,7 +155,8 @@ def _combine(draw: Draw) -> Launch:
         "draft_tokens": batch.numbers(200, 299, ROWS, 9).long(),
         "cu_num_logits": begins,
         "logits_indices": torch.full((count,), -7),
-        **{"BLOCK_SIZE": 16, "NUM_NEW_SAMPLED_TOKENS": draw.one((1, 1, 0))},
+        "BLOCK_SIZE": 16,
+        "NUM_NEW_SAMPLED_TOKENS": draw.one((1, 1, 0)),
     }
     return (batch.requests,), call, ("input_ids", "logits_indices")
 
@@ -231,7 +237,8 @@ def _advance(draw: Draw) -> Launch:
         "src_col": batch.numbers(7, 9, ROWS),
         "src_off": batch.numbers(7, 9, ROWS),
         "num_reqs": batch.requests,
-        **{"BLOCK_SIZE": 4, "MAMBA_BLOCK_SIZE": BLOCK},
+        "BLOCK_SIZE": 4,
+        "MAMBA_BLOCK_SIZE": BLOCK,
     }
     written = ("state_idx", "num_accepted_tokens", "src_col", "src_off")
     return (-(-batch.requests // 4),), call, written
@@ -301,7 +308,9 @@ def _sampler(draw: Draw, *, hot: float) -> dict[str, Any]:
     """Rows of logits with their requests; some have a temperature."""
     batch = Batch(draw, absent=True, least=1)
     begins, count = batch.logits_of()
-    rows = [row for row, n in zip(batch.rows, begins.diff().tolist(), strict=True) for _ in range(n)]
+    rows = [
+        row for row, n in zip(batch.rows, begins.diff().tolist(), strict=True) for _ in range(n)
+    ]
     heat = [draw.one((0.5, 1.0, 0.9)) if draw.chance(hot) else 0.0 for _ in range(ROWS)]
     vocabulary = draw.one((1, 16, 33, 48))
     return {
@@ -391,7 +400,9 @@ def _verification(draw: Draw) -> dict[str, Any]:
         "resample_num_blocks": blocks,
         "vocab_num_blocks": blocks,
         "seed": call["seeds"],
-        **{"PADDED_VOCAB_NUM_BLOCKS": 4, "PADDED_RESAMPLE_NUM_BLOCKS": 4, "CONTEXT_WIDTH": 1},
+        "PADDED_VOCAB_NUM_BLOCKS": 4,
+        "PADDED_RESAMPLE_NUM_BLOCKS": 4,
+        "CONTEXT_WIDTH": 1,
     }
 
 
@@ -421,7 +432,9 @@ def _flat(draw: Draw) -> Launch:
 def _gathered(draw: Draw) -> Launch:
     batch = Batch(draw)
     begins, count = batch.logits_of()
-    rows = [row for row, n in zip(batch.rows, begins.diff().tolist(), strict=True) for _ in range(n)]
+    rows = [
+        row for row, n in zip(batch.rows, begins.diff().tolist(), strict=True) for _ in range(n)
+    ]
     call = {
         "draft_sampled": torch.full((count,), 77, dtype=torch.int32),
         "pos": torch.full((count,), 77),
@@ -447,7 +460,10 @@ def _ngrams(draw: Draw) -> Launch:
         "num_sampled": batch.numbers(0, 2, batch.requests),
         "scratch": torch.full((ROWS, blocks), 77),
         "L": 64,
-        **{"MIN_N": least, "MAX_N": least + draw.count(0, 3), "MAX_N_PO2": 8, "BLOCK_L": 16},
+        "MIN_N": least,
+        "MAX_N": least + draw.count(0, 3),
+        "MAX_N_PO2": 8,
+        "BLOCK_L": 16,
     }
     return (batch.requests, blocks), call, ("scratch",)
 
@@ -459,7 +475,10 @@ def _proposed(draw: Draw) -> Launch:
         "scratch": torch.tensor(scores).reshape(ROWS, blocks) % (3 * 65),
         "last_sampled": torch.arange(100, 100 + ROWS),
         "drafts": torch.full((ROWS, 3), -7),
-        **{"N_BLOCKS": blocks, "K": 3, "K_PO2": 4, "N_BLOCKS_PO2": 4},
+        "N_BLOCKS": blocks,
+        "K": 3,
+        "K_PO2": 4,
+        "N_BLOCKS_PO2": 4,
     }
     return (requests,), call, ("drafts",)
 
@@ -501,7 +520,8 @@ def _second_draft(draw: Draw) -> Launch:
         "seq_lens": batch.numbers(1, 30, ROWS),
         "max_model_len": 30,
         "max_num_reqs": ROWS,
-        **{"BLOCK_SIZE": 4, "ADVANCE_DRAFT_POSITIONS": draw.chance(0.7)},
+        "BLOCK_SIZE": 4,
+        "ADVANCE_DRAFT_POSITIONS": draw.chance(0.7),
     }
     written = ("input_ids", "positions", "query_start_loc", "seq_lens", "sample_src_positions")
     return (batch.requests + 1,), call, written

@@ -69,7 +69,7 @@ def _argument(name: str, value: Any, given: Mapping[str, Any]) -> Any:
     """An argument as the kernel wants it: addresses of tables, and strides of tensors."""
     import torch
 
-    if isinstance(value, torch.Tensor) and value.dim() == 3 and _is_of_addresses(name, given):  # noqa: PLR2004
+    if isinstance(value, torch.Tensor) and value.dim() == 3 and _is_of_addresses(name, given):
         return torch.tensor([table.data_ptr() for table in value], dtype=torch.int64)
     if value is not None:
         return value
@@ -92,7 +92,7 @@ def _states(conv: "Tensor", temporal: "Tensor", given: Mapping[str, Any]) -> dic
 
     groups, dim_first = len(conv), given["CONV_STATE_DIM_FIRST"]
     all_states = [*conv, *temporal]
-    size, windows = conv.element_size(), [groups * [1], groups * [0]]
+    size = conv.element_size()
     width = conv.shape[3 if dim_first else 2]
     inner = [1 if dim_first else conv.stride(2)] * groups + [temporal[0, 0].numel()] * groups
     return {
@@ -100,7 +100,7 @@ def _states(conv: "Tensor", temporal: "Tensor", given: Mapping[str, Any]) -> dic
         "state_block_strides": torch.tensor([state.stride(0) * size for state in all_states]),
         "state_elem_sizes": torch.full((2 * groups,), size, dtype=torch.int32),
         "state_inner_sizes": torch.tensor(inner),
-        "state_conv_widths": torch.tensor(sum(windows, [])).int() * width,
+        "state_conv_widths": torch.tensor([width] * groups + [0] * groups).int(),
         "state_group_indices": torch.arange(2 * groups).int() % groups,
         "state_dim_row_count": torch.full((2 * groups,), conv.shape[2], dtype=torch.int32),
         "state_dim_row_stride": torch.full((2 * groups,), conv.stride(2) * size),
@@ -122,9 +122,9 @@ DEFECTS: Final[Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "zero_blocks": lambda call: {"seg_page_sizes": call["seg_page_sizes"] - 1},
     "prefill_inputs": _shifted("num_lookahead", -1),
     "positions_and_lengths": _shifted("max_num_reqs", -1),
-    # A prompt's last token counts as an answer.
-    "combine_tokens": _shifted("prefill_len", -1),
-    "sampled_and_rejected": _shifted("prefill_len"),
+    # The last tokens of a prompt count as answers.
+    "combine_tokens": _shifted("prefill_len", -4),
+    "sampled_and_rejected": _shifted("prefill_len", 3),
     "after_step": lambda call: {"num_rejected": 0 * call["num_rejected"]},
     "computed_after_step": lambda call: {"query_start_loc": 2 * call["query_start_loc"]},
     "expand_rows": lambda call: {"idx_mapping": call["idx_mapping"][::-1]},
@@ -141,13 +141,13 @@ DEFECTS: Final[Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "logit_statistics": _shifted("num_speculative_steps", -1),
     "verify": lambda call: {"draft_sampled": abs(call["draft_sampled"] // 2)},
     "resample": lambda call: {"rejected_step": 0 * call["rejected_step"]},
-    "insert_resampled": lambda call: {"temp": 0 * call["temp"]},
-    "flatten_sampled": lambda call: {"num_sampled": call["num_sampled"] - 1},
-    "gather_drafts": _shifted("prefill_len"),
+    "insert_resampled": lambda call: {"num_sampled": 0 * call["num_sampled"]},
+    "flatten_sampled": lambda call: {"num_sampled": call["num_sampled"] // 2},
+    "gather_drafts": _shifted("expanded_local_pos"),
     "scan_ngrams": lambda call: {"MAX_N": call["MAX_N"] - 1, "MIN_N": call["MIN_N"] - 1},
     "propose_ngrams": _shifted("L"),
     "first_draft_inputs": lambda call: {"num_rejected": 0 * call["num_rejected"]},
-    "second_draft_inputs": _shifted("max_model_len"),
+    "second_draft_inputs": lambda call: {"num_rejected": 0 * call["num_rejected"]},
     "next_draft_inputs": _shifted("num_speculative_steps"),
 }
 """What may be planted: arguments that a stand-in takes wrongly, by its name."""
@@ -201,7 +201,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m ...kernels.runner_launches")
     parser.add_argument("--each", type=int, default=30, help="launches of each kernel")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--defects", action="store_true", help="plant each, and say which are found")
+    parser.add_argument(
+        "--defects", action="store_true", help="plant each, and say which are found"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     with redirect_stdout(sys.stderr):  # vLLM talks on standard output
