@@ -23,8 +23,11 @@ SOURCES: Final = ("src", "engine/src", "dashboard", "benchmarks")
 REFERENCE: Final = re.compile(r'"hybridwatch_engine(?:\.\w+)+:(\w+)"')
 """How a fix names the function that shows it at work, which is loaded by that name."""
 KINDS: Final = frozenset({"class", "function", "method", "property", "unreachable_code"})
-DECORATORS: Final = ["@*.command", "@*.group", "@model_validator", "@field_validator", "@rule"]
-"""Click, pydantic and hypothesis keep what they decorate and call it."""
+DECORATORS: Final = [
+    *("@*.command", "@*.group", "@model_validator", "@field_validator", "@rule"),
+    "@stands_in_for",
+]
+"""Click, pydantic, hypothesis and our own kernels keep what they decorate and call it."""
 
 EXPECTED: Final[Mapping[str, str]] = {
     "WorkerControl": "named to vLLM as the worker's extension class",

@@ -5,6 +5,7 @@ import os
 import signal
 from typing import Final
 
+from hybridwatch_engine.cpu.runner_kernels.launch import stand_ins
 from hybridwatch_engine.cpu.triton_interpreter import interpret_triton
 from hybridwatch_engine.loopback import loopback_rendezvous
 from hybridwatch_engine.settings import from_environment
@@ -33,12 +34,15 @@ def prepare() -> None:
         ValueError: The settings make no sense.
     """
     loopback_rendezvous().install()
-    runner = from_environment().model_runner
+    wished = from_environment()
+    runner = wished.model_runner
     if runner is None:
         return
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "1" if runner == "v2" else "0"
     if runner == "v2" and _is_for_cpu():
         interpret_triton()
+        if not wished.interpret_kernels:
+            stand_ins().install()
 
 
 def _is_for_cpu() -> bool:

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 VARIABLE = "HYBRIDWATCH_ENGINE"
+INTERPRET_VARIABLE = "HYBRIDWATCH_INTERPRET"
+"""Set by a person rather than by the harness: 1 asks for ``interpret_kernels``."""
 
-_KEYS: Final = {"graph_replay", "fixes", "model_runner", "own_fixes", "own_mutants"}
+_KEYS: Final = {
+    *("graph_replay", "fixes", "model_runner", "interpret_kernels", "own_fixes", "own_mutants"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +30,16 @@ class Settings:
         own_fixes: Folders of fixes of somebody's own.
         own_mutants: Folders of mutants of somebody's own.
         model_runner: Which of vLLM's two model runners shall work; None leaves it to vLLM. On a CPU
-            V2 works through Triton's interpreter (``cpu.triton_interpreter``).
+            V2 needs Triton's interpreter (``cpu.triton_interpreter``).
+        interpret_kernels: Have the interpreter run every kernel of V2 on a CPU, also those that
+            something stands in for (``cpu.runner_kernels``).
     """
 
     active: bool = False
     graph_replay: bool = False
     fixes: Mapping[str, bool] = field(default_factory=dict)
     model_runner: Literal["v1", "v2"] | None = None
+    interpret_kernels: bool = False
     own_fixes: tuple[Path, ...] = ()
     own_mutants: tuple[Path, ...] = ()
 
@@ -58,6 +65,11 @@ def from_environment() -> Settings:
         graph_replay=replay,
         fixes={str(fix): bool(wanted) for fix, wanted in raw.get("fixes", {}).items()},
         model_runner=runner,
+        interpret_kernels=_interprets(raw),
         own_fixes=tuple(map(Path, raw.get("own_fixes", ()))),
         own_mutants=tuple(map(Path, raw.get("own_mutants", ()))),
     )
+
+
+def _interprets(raw: Mapping[str, object]) -> bool:
+    return bool(raw.get("interpret_kernels")) or os.environ.get(INTERPRET_VARIABLE) == "1"

@@ -49,7 +49,7 @@ class EngineArgs(Part):
             every block of a prompt and restores what the engine has lost. None for none.
         speculation: Which tokens are proposed ahead of time; none for no speculation.
         model_runner: Which of vLLM's two model runners works; None leaves it to the engine. On a
-            CPU "v2" is slow: Triton's interpreter runs its kernels.
+            CPU the kernels of "v2" are ours, or interpreted where a release has changed them.
     """
 
     dtype: Literal["float32", "bfloat16", "float16"]

@@ -2,8 +2,8 @@
 
 V2 keeps its books (block tables, slot mappings, positions, drafts) by Triton kernels, and Triton
 has no compiler for CPUs. The interpreter runs the same kernels one program after the other over
-host memory, slowly but to the same end. Attention and Mamba layers are not touched: on a CPU they
-call other kernels whatever Triton can do.
+host memory, slowly but to the same end; most launches ``runner_kernels`` takes over. Attention and
+Mamba layers are not touched: on a CPU they call other kernels whatever Triton can do.
 
 vLLM asks once whether there is a Triton, while ``vllm.triton_utils`` is imported: a back end called
 ``cpu``, and a distribution called ``vllm`` that says "cpu" in its version. Both are shown to it

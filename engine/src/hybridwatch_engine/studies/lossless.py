@@ -4,9 +4,10 @@ Two engines in processes of their own get the same requests: one as plain as can
 speculation or cached prefixes, and one that speculates in the cache mode asked for. Half of the
 requests are prompts of random letters and of repeated ones, so that drafts are rejected and
 accepted; the other half goes on from what was said to the first, out of the prefix cache where
-there is one. FULL graphs are replayed, but on model runner V2 (``--runner v2``), whose graphs a CPU
-has not. Prints one JSON object; the exit status is 1 when any request was answered otherwise. With
-``--plain FILE`` several comparisons share the plain engine's answers: the first one writes them.
+there is one. FULL graphs are replayed, but on model runner V2 (``--runner v2``, or
+``v2-interpreted`` for Triton's interpreter alone), whose graphs a CPU has not. Prints one JSON
+object; the exit status is 1 when any request was answered otherwise. With ``--plain FILE`` several
+comparisons share the plain engine's answers: the first one writes them.
 """
 
 import argparse
@@ -31,6 +32,7 @@ _LONGEST_PROMPT: Final = 300
 _WISHES: Final = {
     "v1": {"model_runner": "v1", "graph_replay": True, "fixes": {}},
     "v2": {"model_runner": "v2", "fixes": {}},
+    "v2-interpreted": {"model_runner": "v2", "interpret_kernels": True, "fixes": {}},
 }
 
 Tokens = list[int]
@@ -203,7 +205,7 @@ class _Engine:
 
 def _graphs(setup: argparse.Namespace) -> dict[str, Any]:
     """Sizes in tokens: a row that speculates has one for each draft and one of its own."""
-    if setup.runner == "v2":
+    if setup.runner != "v1":
         return {"cudagraph_mode": "NONE"}
     per_row = 1 if setup.method == "none" else 1 + setup.drafts
     sizes = [rows * per_row for rows in (4, _ROWS)]
