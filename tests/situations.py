@@ -7,6 +7,7 @@ from typing import Final
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.record.identity import Expected
 from hybridwatch.record.run import Phase
 from tests.builders import CONTENDER, Trials, a_run, noisy, with_failures
 
@@ -36,6 +37,17 @@ def regression() -> Report:
 
 def improvement() -> Report:
     return report_of(a_run(_side(1.2, 12.0), _side(seed=2)))
+
+
+def broken() -> Report:
+    """Both sides give ten wrong answers and too few right ones; another contract is kept again."""
+    half: dict[str, Trials] = {
+        "contract.wrong_answers": (10.0,) * 3,
+        "accuracy.recall": "1" * 100 + "0" * 100,
+    }
+    old = {**half, "contract.padded_rows_prefilling": (12.0,) * 3}
+    new = {**half, "contract.padded_rows_prefilling": (0.0,) * 3}
+    return report_of(a_run(old, new, expected=Expected({}, {"accuracy.recall": 0.95})))
 
 
 def unsure() -> Report:
@@ -97,6 +109,7 @@ SITUATIONS: Final[dict[str, Callable[[], Report]]] = {
     for situation in (
         regression,
         improvement,
+        broken,
         unsure,
         other_run,
         equivalent,

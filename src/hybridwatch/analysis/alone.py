@@ -9,27 +9,25 @@ from typing import Final
 
 from hybridwatch.analysis.compare import effect_between
 from hybridwatch.analysis.difference import failed_trials_of
+from hybridwatch.analysis.expectation import NOTHING, bound_of, is_wrong
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, phase_of, subjects_of
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metric import Kind, metric_of
+from hybridwatch.metric import metric_of
 from hybridwatch.metric.catalogue import EXPLAINING
 from hybridwatch.record.identity import Expected
 
 EXPECTED: Final = "expected"
 """Label of the baseline of such a report."""
 
-_NOTHING: Final = Expected({}, {})
 _ASSUMPTION: Final = "What the scenario expects of a healthy engine stands for the baseline."
 
 
 def report_alone(side: OneSide) -> Report:
     """Hold a side against what its scenario expects.
-
-    Every contract counts broken rules, so 0 is expected of it whatever the scenario says.
 
     Raises:
         ComparisonError: Nothing is expected of what the run measured, or it holds an unknown
@@ -56,7 +54,7 @@ def report_alone(side: OneSide) -> Report:
 
 
 def _comparisons(side: OneSide) -> Iterator[Comparison]:
-    expected = side.run.expected or _NOTHING
+    expected = side.run.expected or NOTHING
     subjects = [one for one in subjects_of(side, side) if one.metric.id not in EXPLAINING]
     measured = {subject.metric.id for subject in subjects}
     missing = (
@@ -72,8 +70,7 @@ def _comparisons(side: OneSide) -> Iterator[Comparison]:
 
 def _comparison(side: OneSide, subject: Subject, expected: Expected) -> Iterator[Comparison]:
     metric, found = subject.metric, summarize(subject, side)
-    exactly = expected.exactly.get(metric.id, 0.0 if metric.kind is Kind.EXACT else None)
-    bound = expected.at_least.get(metric.id) if exactly is None else exactly
+    bound, exact = bound_of(metric, expected)
     baseline = None if bound is None else Summary(bound, ())
     draft = Comparison(metric, subject.statistic, baseline, found, effect=None)
     if found is None:
@@ -82,8 +79,7 @@ def _comparison(side: OneSide, subject: Subject, expected: Expected) -> Iterator
         elif bound is not None:
             yield replace(draft, verdict=Verdict.MISSING, doubts=_reasons(side, subject))
     elif bound is not None and baseline is not None:
-        change = found.center - bound
-        wrong = metric.better.is_worse(change) if exactly is None else change != 0
+        wrong = is_wrong(metric, found.center, bound, exact=exact)
         yield replace(
             draft,
             effect=effect_between(metric.kind, baseline, found),

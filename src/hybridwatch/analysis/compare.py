@@ -121,11 +121,7 @@ def compare_exact(
     ]
     if left.center == right.center == 0:
         verdict = Verdict.EQUIVALENT
-    elif left.center == right.center:
-        doubts.append(doubt.about_shared_breach(left.center))
-        verdict = Verdict.INCONCLUSIVE
-    elif left.center and right.center and _varies(left, right):
-        doubts.append(doubt.about_varying_breach(left.center, right.center))
+    elif left.center == right.center or (left.center and right.center and _varies(left, right)):
         verdict = Verdict.INCONCLUSIVE
     elif draft.metric.better.is_worse(right.center - left.center):
         verdict = Verdict.REGRESSION

@@ -243,16 +243,20 @@ def about_constancy(name: str, values: Sequence[float]) -> Iterator[str]:
         )
 
 
-def about_shared_breach(value: float) -> str:
-    """Say that two equal sides are equally wrong."""
-    return f"Both sides break this contract ({value:g} times): equal is not right; fix both."
+def about_breach(expected: str, baseline: float | None, contender: float, *, both: bool) -> str:
+    """Say that a side is wrong, and whether the other is wrong too.
 
-
-def about_varying_breach(baseline: float, contender: float) -> str:
-    """Say that two sides are wrong and that counting does not tell which is worse."""
+    Args:
+        expected: What the scenario expects: ``exactly 0``.
+        baseline: Center of the baseline; ``None`` without one.
+        contender: Center of the contender.
+        both: Whether the baseline breaks it too.
+    """
+    old = "no value" if baseline is None else f"{baseline:g}"
+    where = "on both sides, so not new" if both else "on the contender"
     return (
-        f"Both sides break this contract ({baseline:g} and {contender:g} times), in numbers that "
-        "vary from trial to trial: which is worse cannot be told; fix both."
+        f"Broken {where}: {expected} is expected, the baseline has {old} and the contender "
+        f"{contender:g}; equal or better is not right."
     )
 
 

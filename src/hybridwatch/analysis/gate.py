@@ -10,7 +10,8 @@ left open in the report and a warning here; so is one that got worse on a restle
 more work of the engine's.
 
 A policy may say of a metric that it only warns, or is only watched. That is about the size of a
-change: where nothing was measured nothing is green, whatever the policy says.
+change: where nothing was measured nothing is green, whatever the policy says. What is broken on
+both sides is not green either: it stops, until the policy names why it is accepted (``known``).
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ from typing import Final
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.noise import FEWEST_RUNS
 from hybridwatch.analysis.place import names_of
-from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
 UNKNOWN_RUNS: Final = (
@@ -51,7 +52,7 @@ def gate(report: Report, policy: Policy = STRICT) -> GateResult:
     """Let a report pass unless it brings bad news for sure or compares nothing."""
     found = [(consequence(c, report, policy), c) for c in report.comparisons]
     reasons = [_reason(c) for action, c in found if action is Action.BLOCK]
-    warnings = [_warning(c, report) for action, c in found if action is Action.WARN]
+    warnings = [_warning(c, report, policy) for action, c in found if action is Action.WARN]
     if all(c.verdict is Verdict.NOT_COMPARABLE for c in report.comparisons):
         doubts = dict.fromkeys(doubt for c in report.comparisons for doubt in c.doubts)
         reasons.append(" ".join(["Nothing could be compared.", *doubts]))
@@ -90,18 +91,18 @@ def gate_all(
 
 def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT) -> Action:
     """Say what a gate does about one comparison; ``WATCH`` where it does nothing."""
-    wanted = policy.action_for(report.scenario.id, comparison.metric)
+    rule = policy.rule_for(report.scenario.id, comparison.metric.id)
     if is_worse_and_left_open(comparison, report):
-        return Action.WATCH if wanted is Action.WATCH else Action.WARN
-    return outcome(comparison.verdict, wanted, sure=stands(comparison, report))
+        return Action.WATCH if rule.action is Action.WATCH else Action.WARN
+    return outcome(comparison.verdict, rule, sure=stands(comparison, report))
 
 
-def outcome(verdict: Verdict, wanted: Action, *, sure: bool) -> Action:
+def outcome(verdict: Verdict, rule: Rule, *, sure: bool) -> Action:
     """Say what becomes of a verdict.
 
     Args:
         verdict: Of one comparison.
-        wanted: What the policy says of a regression there.
+        rule: What the policy says of that metric there.
         sure: Whether it is sure enough to stop anything (``stands``).
 
     Returns:
@@ -109,6 +110,9 @@ def outcome(verdict: Verdict, wanted: Action, *, sure: bool) -> Action:
     """
     if not verdict.is_bad_news:
         return Action.WATCH
+    wanted = rule.action
+    if verdict is Verdict.BROKEN:
+        return Action.BLOCK if wanted is Action.BLOCK and not rule.known else Action.WARN
     if verdict is not Verdict.REGRESSION:
         # Missing or failed: no size to be lenient about.
         return Action.WARN if wanted is Action.WATCH else Action.BLOCK
@@ -118,7 +122,9 @@ def outcome(verdict: Verdict, wanted: Action, *, sure: bool) -> Action:
 
 
 def stands(comparison: Comparison, report: Report) -> bool:
-    """Say whether a verdict stands under Holm's control; one without a test always does."""
+    """Say whether a verdict stands under Holm's control; one that no test decided always does."""
+    if comparison.verdict is Verdict.BROKEN:
+        return True
     return comparison.p_holm is None or comparison.p_holm < report.false_discovery_rate
 
 
@@ -150,10 +156,22 @@ def _is_worse_and_open(comparison: Comparison) -> bool:
 
 
 def _reason(comparison: Comparison) -> str:
-    return f"{comparison.metric.id} {comparison.statistic}: {comparison.verdict.value}"
+    said = comparison.verdict.value
+    if comparison.verdict is Verdict.BROKEN:
+        said = f"{comparison.doubts[0][0].lower()}{comparison.doubts[0][1:].rstrip('.')}"
+    return f"{comparison.metric.id} {comparison.statistic}: {said}"
 
 
-def _warning(comparison: Comparison, report: Report) -> str:
+def known_as(comparison: Comparison, report: Report, policy: Policy) -> str:
+    """Say as what the policy accepts that an expectation is broken; empty if it does not."""
+    if comparison.verdict is not Verdict.BROKEN:
+        return ""
+    return policy.rule_for(report.scenario.id, comparison.metric.id).known
+
+
+def _warning(comparison: Comparison, report: Report, policy: Policy) -> str:
+    if known := known_as(comparison, report, policy):
+        return f"{_reason(comparison)}, known as {known}"
     if is_worse_between_unknown_runs(comparison, report):
         return f"{_reason(comparison)}, worse between {UNKNOWN_RUNS}"
     if is_worse_and_held_back(comparison, report):

@@ -37,12 +37,16 @@ class Rule:
         action: What a regression leads to.
         margin: The change that is allowed, instead of the metric's own margin and bound of
             relevance; ``None`` leaves these.
+        known: Why it is accepted for now that what the scenario expects is broken, such as
+            ``vllm#45414``: such a comparison warns in place of blocking, and names this. A
+            regression does as ``action`` says. Empty where nothing broken is accepted.
     """
 
     metric: str
     scenarios: str = ANY
     action: Action = Action.BLOCK
     margin: float | None = None
+    known: str = ""
 
     def fits(self, scenario_id: str, metric_id: str) -> bool:
         """Whether the rule speaks of this metric of this scenario."""

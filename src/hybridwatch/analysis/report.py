@@ -16,6 +16,7 @@ from hybridwatch.analysis.compare_tokens import compare_tokens
 from hybridwatch.analysis.crossing import tradeoff_between
 from hybridwatch.analysis.difference import differences_between, failed_trials_of
 from hybridwatch.analysis.doubt import obstacles
+from hybridwatch.analysis.expectation import NOTHING, held_to
 from hybridwatch.analysis.families import families_of
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
@@ -106,6 +107,8 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
     comparisons, tests = judge_together(
         drafts, level, lambda metric: terms.policy.action_for(scenario.id, metric)
     )
+    expected = contender.run.expected or NOTHING
+    comparisons = tuple(held_to(expected, one) for one in comparisons)
     failed = failed_trials_of(baseline, contender)
     return Report(
         scenario=scenario,

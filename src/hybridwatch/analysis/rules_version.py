@@ -2,7 +2,7 @@
 
 from typing import Final
 
-RULES_VERSION: Final = 4
+RULES_VERSION: Final = 5
 """Raise it when records that exist give another report: another verdict, number, doubt or order.
 
 Stored verdicts name it, and an index of other rules is made again. It takes the place of a digest
@@ -19,4 +19,7 @@ the engine's processor time changed the same way.
 
 4: A run of one build is held against what its scenario expects. A contract that both sides break
 is inconclusive in place of equivalent, and a regression where the sides are one engine.
+
+5: Where the contender breaks what its scenario expects, a comparison that calls it equivalent,
+better or inconclusive says *broken* in place of that.
 """

@@ -25,6 +25,9 @@ class Verdict(Enum):
     """
 
     REGRESSION = "regression"
+    BROKEN = "broken"
+    """The contender breaks what its scenario expects, and that is no regression: the baseline
+    breaks it too, or lies too near to tell. Neither equal nor better makes it right."""
     IMPROVEMENT = "improvement"
     EQUIVALENT = "equivalent"
     INCONCLUSIVE = "inconclusive"
@@ -35,7 +38,7 @@ class Verdict(Enum):
     @property
     def is_bad_news(self) -> bool:
         """Whether a gate must not pass over it in silence."""
-        return self in {Verdict.REGRESSION, Verdict.MISSING, Verdict.FAILED}
+        return self in {Verdict.REGRESSION, Verdict.BROKEN, Verdict.MISSING, Verdict.FAILED}
 
 
 class Design(Enum):
@@ -150,7 +153,8 @@ class Comparison:
             and sides of two runs are compared; a fraction.
         p_holm: After Holm's control, by which a gate stops a regression.
         churn: Share of the questions that only one side got right, proportions only.
-        doubts: What a reader should hold against it, each with what to do about it.
+        doubts: What a reader should hold against it, each with what to do about it. The first of a
+            broken one says what is expected and what was found.
         flips: Documents answered differently, proportions only.
         family: The tests of the report that ``p_value`` was adjusted with; empty without a test.
         ratios: Logarithm of contender / baseline of each block, where sides are compared within

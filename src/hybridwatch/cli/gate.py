@@ -34,7 +34,8 @@ _BAD_NEWS = 1
 @click.command(
     "gate",
     help="Pass or fail. The exit status is 1 on a regression that stands under Holm's control and "
-    "that the policy blocks, and on anything missing or failed. A known-bad control passes when "
+    "that the policy blocks, on an expectation that is broken on both sides and not known to the "
+    "policy, and on anything missing or failed. A known-bad control passes when "
     "its bug was caught and the healthy engine was clean.\n\n"
     f"{RECORDS_HELP}\n\n{MANY_HELP}",
     epilog=examples(
@@ -138,7 +139,7 @@ def _details(findings: ChangeReview) -> Iterator[str]:
     many = len(findings.reports) > 1
     for found in findings.causes:
         if not found.cause.is_better:
-            yield from gate_lines(found, many=many)
+            yield from gate_lines(found, findings.policy, many=many)
 
 
 def _age(findings: ChangeReview, report: Report) -> str:

@@ -20,6 +20,7 @@ from hybridwatch.wording import numbers
 
 _COLOURS: Final = {
     Verdict.REGRESSION: "#d4483b",
+    Verdict.BROKEN: "#d4483b",
     Verdict.IMPROVEMENT: "#3b7ddd",
     Verdict.EQUIVALENT: "#14917d",
 }
@@ -27,6 +28,7 @@ _OTHER: Final = "#b07a10"
 """3:1 on white and on near-black, all of them."""
 _SYMBOLS: Final = {
     Verdict.REGRESSION: "x",
+    Verdict.BROKEN: "x-open",
     Verdict.IMPROVEMENT: "triangle-up",
     Verdict.EQUIVALENT: "circle",
 }

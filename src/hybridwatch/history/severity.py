@@ -9,6 +9,7 @@ ORDER: Final = (
     Verdict.FAILED,
     Verdict.MISSING,
     Verdict.REGRESSION,
+    Verdict.BROKEN,
     Verdict.NOT_COMPARABLE,
     Verdict.INCONCLUSIVE,
     Verdict.IMPROVEMENT,

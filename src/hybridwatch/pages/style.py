@@ -61,6 +61,7 @@ a.hw-link:hover, a.hw-link:focus-visible { text-decoration-color: currentColor; 
   font-weight: 600; line-height: 1.5; white-space: nowrap; border: 1.5px solid transparent; }
 .hw-p > .hw-pill:first-child { margin-right: 0.35rem; }
 .hw-regression { background: #b3261e; color: #fff; }
+.hw-broken { background: #b3261e; color: #fff; border: 1.5px dashed #fff; }
 .hw-failed { background: #7a2e6f; color: #fff; }
 .hw-missing { background: #7a2e6f; color: #fff; border: 1.5px dashed #fff; }
 .hw-improvement { border-color: #3b7ddd; }

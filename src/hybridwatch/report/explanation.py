@@ -56,7 +56,7 @@ _SAMENESS: Final[Mapping[Design, str]] = {
     Design.NONE: "",
 }
 _SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
-_LOUD: Final = frozenset({Verdict.REGRESSION, Verdict.FAILED, Verdict.MISSING, Verdict.IMPROVEMENT})
+_LOUD: Final = frozenset({Verdict.IMPROVEMENT, *(one for one in Verdict if one.is_bad_news)})
 _SENTENCES: Final = 6
 """As many comparisons of one verdict as get a sentence of their own."""
 _CONTROL: Final = (

@@ -5,7 +5,8 @@ from typing import Final
 
 from hybridwatch.analysis.change_review import Found
 from hybridwatch.analysis.death import death_of
-from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.gate import known_as
+from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.report.escape import last_lines, one_line
 from hybridwatch.report.sentence import line_of
 from hybridwatch.wording.cause_text import cause_sentence
@@ -15,17 +16,20 @@ LOG_LINES: Final = 5
 _SHOWN: Final = 5
 
 
-def gate_lines(found: Found, *, many: bool) -> Iterator[str]:
+def gate_lines(found: Found, policy: Policy, *, many: bool) -> Iterator[str]:
     """Tell a cause for a log of continuous integration.
 
     Args:
         found: The cause.
+        policy: Says what is known to be broken.
         many: Whether there are several scenarios, so that each line has to name its own.
     """
     cause, report = found.cause, found.report
     mark = "" if cause.action is Action.BLOCK else "warning: "
     place = f"{found.place}: " if many else ""
-    yield one_line(f"{mark}{place}{cause_sentence(cause, report)}")
+    known = {known_as(c, report, policy) for part in cause.parts if (c := part.comparison)} - {""}
+    told = f" (known: {', '.join(sorted(known))})" if known else ""
+    yield one_line(f"{mark}{place}{cause_sentence(cause, report)}{told}")
     death = death_of(report, cause)
     if death is not None:
         yield f"    {one_line(f'{death.trial.place}: {death.trial.reason}')}"

@@ -19,9 +19,7 @@ from hybridwatch.wording import numbers
 _SHOWN_FLIPS: Final = 5
 _SHOWN_LINES: Final = 20
 """Hosts cut a comment at 65,536 characters; a list beyond this says how much it leaves out."""
-_PROMINENT: Final = frozenset(
-    {Verdict.REGRESSION, Verdict.FAILED, Verdict.MISSING, Verdict.IMPROVEMENT}
-)
+_PROMINENT: Final = frozenset({Verdict.IMPROVEMENT, *(one for one in Verdict if one.is_bad_news)})
 _HEADING: Final = (
     "| | metric | baseline | contender | change (95 % interval) | p adj. | n | verdict |\n"
     "|-|-|-:|-:|-:|-:|-:|-|"

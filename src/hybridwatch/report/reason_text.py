@@ -23,6 +23,8 @@ def because(comparison: Comparison, level: float) -> str:
     """
     verdict = comparison.verdict
     match verdict:
+        case Verdict.BROKEN:
+            return f"{comparison.doubts[0].rstrip('.')}: {verdict.value}"
         case Verdict.MISSING | Verdict.FAILED | Verdict.NOT_COMPARABLE:
             reasons = " ".join(comparison.doubts) or "The sides measured different things."
             return f"{reasons.rstrip('.')}: {verdict.value}"

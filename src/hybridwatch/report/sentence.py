@@ -31,6 +31,7 @@ from hybridwatch.wording.labels import plural as plural
 
 MARKS: Final = {
     Verdict.REGRESSION: "\u2716",
+    Verdict.BROKEN: "\u2717",
     Verdict.FAILED: "!",
     Verdict.MISSING: "\u2205",
     Verdict.IMPROVEMENT: "\u25b2",

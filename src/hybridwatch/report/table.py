@@ -27,6 +27,7 @@ from hybridwatch.wording import numbers
 
 STYLES: Final = {
     Verdict.REGRESSION: "bold red",
+    Verdict.BROKEN: "bold red",
     Verdict.FAILED: "bold red",
     Verdict.MISSING: "bold red",
     Verdict.IMPROVEMENT: "bold green",

@@ -8,9 +8,10 @@ area               bad                             shown good
 =================  ==============================  =============================================
 engine             a trial of a metric failed      that metric was measured: the engine lived
 measurement        a metric is missing             that metric was measured
-every other        a regression, as the policy     equivalent or improved
-                   says: *block*, *warn* (lower),
-                   *watch* not
+every other        a regression, or an expecta-    equivalent or improved
+                   tion that stays broken, as the
+                   policy says: *block*, *warn*
+                   (lower), *watch* not
 =================  ==============================  =============================================
 
 A matter is over when every metric that was bad since it opened has been shown good. What shows
@@ -32,7 +33,7 @@ from typing import Final, TypeAlias
 
 from hybridwatch.analysis.cause import Area, Cause, Part, causes_of
 from hybridwatch.analysis.gate import outcome
-from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.triage.alert_key import CONTROL, Judged, Matter, Question, area_for
@@ -187,12 +188,12 @@ def _stories(
 ) -> Iterator[Story]:
     runs = [list(run) for _, run in groupby(judged, key=_PLACE)]
     metrics = {one.question.metric for one in judged}
-    actions = {metric: policy.rule_for(scenario, metric).action for metric in metrics}
+    rules = {metric: policy.rule_for(scenario, metric) for metric in metrics}
     bad: list[list[_Bad]] = [
         [
             (one, rank)
             for one in run
-            if one.lasts and (rank := _rank(one, actions)) is not Action.WATCH
+            if one.lasts and (rank := _rank(one, rules)) is not Action.WATCH
         ]
         for run in runs
     ]
@@ -202,8 +203,8 @@ def _stories(
         yield _story(matter, zip(runs, mine, strict=True))
 
 
-def _rank(one: Judged, actions: Mapping[str, Action]) -> Action:
-    return outcome(one.verdict, actions[one.question.metric], sure=one.sure)
+def _rank(one: Judged, rules: Mapping[str, Rule]) -> Action:
+    return outcome(one.verdict, rules[one.question.metric], sure=one.sure)
 
 
 def _story(matter: Matter, runs: Iterable[tuple[list[Judged], list[_Bad]]]) -> Story:

@@ -56,9 +56,10 @@ class _Rule(_Table):
     scenarios: _Scenarios = ANY
     action: Literal["block", "warn", "watch"]
     margin: Annotated[float, Field(ge=0.001, le=0.5)] | None = None
+    known: Annotated[str, Field(pattern=r"^\S.{0,199}$", description="a reason, one line")] = ""
 
     def to_rule(self) -> Rule:
-        return Rule(self.metric, self.scenarios, Action(self.action), self.margin)
+        return Rule(self.metric, self.scenarios, Action(self.action), self.margin, self.known)
 
 
 class _File(_Table):

@@ -8,7 +8,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import TYPICAL, Area, Cause, Part
 from hybridwatch.analysis.death import Death, death_of
-from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metric import Kind, metric_of
 from hybridwatch.wording import numbers
 from hybridwatch.wording.labels import basis_of, centers_of, plural
@@ -28,7 +28,11 @@ _HOST_WORK: Final = ("The host works longer", "The host works less")
 _DRAFTS: Final = ("Fewer drafts are accepted", "More drafts are accepted")
 _DRAFT_METRICS: Final = ("acceptance_length", "acceptance_rate")
 _ENGINE: Final = "the engine "
-_FEWER_BREACHES: Final = "A contract is broken less often"
+_BROKEN: Final = {
+    Area.CONTRACT: "A contract is broken on both sides, so not new",
+    Area.ANSWERS: "Fewer answers are right than expected",
+}
+"""What is said of that which is not as expected, though it did not get worse."""
 _MORE_BREACHES: Final = "A contract is broken more often"
 
 
@@ -85,6 +89,8 @@ def others_of(cause: Cause) -> int:
 
 def _what(cause: Cause) -> str:
     pair = _WHAT[cause.area]
+    if cause.lead.verdict is Verdict.BROKEN:
+        return _BROKEN.get(cause.area, "Not as expected")
     if cause.lead.metric == _METADATA:
         pair = _HOST_WORK
     elif cause.area is Area.SPEED and all(_is_of_drafts(part) for part in cause.parts):
@@ -104,7 +110,7 @@ def _odd_contract(cause: Cause) -> str:
     if compared is None or compared.baseline is None or compared.contender is None:
         return ""
     if compared.baseline.center and compared.contender.center:
-        return _FEWER_BREACHES if cause.is_better else _MORE_BREACHES
+        return _MORE_BREACHES
     return ""
 
 
@@ -115,7 +121,7 @@ def _lead(part: Part) -> str:
     if kind is Kind.EXACT:
         return f"{name} {both or numbers.effect(part.effect, kind)}".rstrip() + _parting(compared)
     change = numbers.effect(part.effect, kind)
-    if change == numbers.ABSENT:
+    if change == numbers.ABSENT or part.verdict is Verdict.BROKEN:
         # No relative change exists from a baseline of 0.
         return f"{name} {both}".rstrip()
     if compared is not None and kind is Kind.PROPORTION:

@@ -80,4 +80,4 @@ def test_an_engine_beside_itself_is_held_to_its_contracts_too() -> None:
     (other,) = report_of(
         replace(beside_itself, builds=(BASELINE, replace(BASELINE, label="b")))
     ).comparisons
-    assert other.verdict is Verdict.INCONCLUSIVE, "never green, and not this change's doing"
+    assert other.verdict is Verdict.BROKEN, "never green, and not this change's doing"

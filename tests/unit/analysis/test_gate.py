@@ -1,10 +1,16 @@
 from dataclasses import replace
 
+import pytest
+
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.record.identity import Expected
+from hybridwatch.report.sentence import unsure
 from tests.builders import a_run, noisy
+from tests.situations import broken
 
 PADDED = "contract.padded_rows_prefilling"
 TASKS = ("accuracy.chain", "accuracy.lookup", "accuracy.recall")
@@ -63,3 +69,46 @@ def test_nothing_compared_does_not_pass() -> None:
     assert not result.passed
     assert result.reasons[0].startswith("Nothing could be compared. Testbed differs")
     assert not gate(report_of(a_run({}, {}))).passed
+
+
+BOTH = (
+    "broken on both sides, so not new: exactly 0 is expected, the baseline has 10 and the contender"
+)
+WRONG = "contract.wrong_answers"
+
+
+def test_what_is_broken_on_both_sides_stops_though_another_contract_holds_again() -> None:
+    result = gate(broken())
+    assert not result.passed
+    assert result.reasons[0].startswith(f"{WRONG} value: {BOTH} 10")
+    assert [line.partition(" ")[0] for line in result.reasons] == [WRONG, "accuracy.recall"]
+    assert not unsure(broken()), "no test decided that it is broken, so none is doubted"
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_what_the_policy_knows_to_be_broken_only_warns_and_a_regression_still_stops(action) -> None:
+    policy = Policy((Rule("*", action=action, known="vllm#45414"),))
+    result = gate(broken(), policy)
+    assert result.passed
+    assert all(line.endswith(", known as vllm#45414") for line in result.warnings)
+    worse = report_of(a_run({WRONG: (3.0,)}, {WRONG: (4.0,)}))
+    assert gate(worse, policy).passed is (action is not Action.BLOCK)
+
+
+@pytest.mark.parametrize("action", [Action.WARN, Action.WATCH])
+def test_a_policy_that_does_not_block_says_of_what_is_broken_that_it_is(action) -> None:
+    result = gate(broken(), Policy((Rule("*", action=action),)))
+    assert result.passed
+    assert len(result.warnings) == 2
+
+
+def test_too_few_right_answers_stop_whether_they_are_as_many_or_more() -> None:
+    for old, new in (("1" * 100 + "0" * 100, "1" * 150 + "0" * 50), ("1" * 191 + "0" * 9,) * 2):
+        expected = Expected({}, {"accuracy.recall": 0.96})
+        (one,) = report_of(
+            a_run({"accuracy.recall": old}, {"accuracy.recall": new}, expected=expected)
+        ).comparisons
+        assert one.verdict is Verdict.BROKEN
+    enough = Expected({}, {"accuracy.recall": 0.95})
+    run = a_run({"accuracy.recall": new}, {"accuracy.recall": new}, expected=enough)
+    assert gate(report_of(run)).passed

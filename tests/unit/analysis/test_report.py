@@ -195,16 +195,16 @@ def test_values_that_are_no_numbers_are_left_out_and_told() -> None:
         (3.0, 0.0, Verdict.IMPROVEMENT, -3.0),
         (3.0, 4.0, Verdict.REGRESSION, 1.0),
         (0.0, 0.0, Verdict.EQUIVALENT, 0.0),
-        (5.0, 5.0, Verdict.INCONCLUSIVE, 0.0),
+        (5.0, 5.0, Verdict.BROKEN, 0.0),
+        (9.0, 2.0, Verdict.BROKEN, -7.0),
     ],
 )
 def test_one_trial_decides_a_contract(baseline, contender, verdict, effect) -> None:
     found = the(report_of(a_run({PADDED: (baseline,)}, {PADDED: (contender,)})), PADDED)
     assert (found.verdict, found.effect, found.test) == (verdict, effect, "exact")
     assert found.p_value is None
-    assert any("Both sides break" in doubt for doubt in found.doubts) is (
-        baseline == contender == 5
-    )
+    broken = any("Broken on both sides, so not new" in doubt for doubt in found.doubts)
+    assert broken is (verdict is Verdict.BROKEN)
 
 
 def test_a_contract_is_the_sum_of_a_trial_and_the_worst_of_a_side() -> None:
@@ -220,8 +220,7 @@ def test_two_broken_sides_whose_counts_vary_are_not_ranked() -> None:
     """Known-bad against known-bad: how often depends on the steps, and must not look like news."""
     run = a_run({PADDED: (564.0, 566.0, 569.0)}, {PADDED: (565.0, 570.0, 571.0)})
     found = the(report_of(run), PADDED)
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert any("Both sides break" in doubt for doubt in found.doubts)
+    assert found.verdict is Verdict.BROKEN
 
 
 # Accuracy
@@ -625,9 +624,10 @@ side_values = st.fixed_dictionaries(
 
 @settings(max_examples=40)
 @given(side_values)
-def test_a_side_compared_with_itself_is_never_red_nor_better(side) -> None:
+def test_a_side_compared_with_itself_is_red_only_where_it_breaks_a_contract(side) -> None:
     report = report_of(a_run(side, side))
     allowed = {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}
+    allowed |= {Verdict.BROKEN} if any(side[PADDED]) else set()
     assert {c.verdict for c in report.comparisons} <= allowed
 
 

@@ -35,6 +35,13 @@ def test_a_file_says_what_it_says(policy) -> None:
     assert (told.max_age_days, told.testbeds) == (2, ())
 
 
+def test_a_file_names_what_is_known_to_be_broken(policy) -> None:
+    told = policy('[[rule]]\nmetric = "*"\naction = "block"\nknown = "vllm#45414, open"\n')
+    assert told.rules == (Rule("*", known="vllm#45414, open"),)
+    with pytest.raises(PolicyError, match="known"):
+        policy('[[rule]]\nmetric = "*"\naction = "block"\nknown = ""\n')
+
+
 def test_a_file_says_how_old_records_may_be_and_who_must_measure(policy) -> None:
     told = policy(
         'max_age_days = 7\ntestbeds = ["h100-*"]\n[[rule]]\nmetric = "*"\naction = "block"\n'

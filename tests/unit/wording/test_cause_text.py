@@ -19,6 +19,7 @@ from tests.broken_engines import (
 from tests.builders import Trials, a_run, noisy, with_failures
 
 WRONG = "contract.wrong_tokens"
+BROKEN = "A contract is broken on both sides, so not new"
 SYNCS = "host_syncs_per_step"
 DIED = "The engine died: CUDA error: an illegal memory access was encountered"
 
@@ -43,7 +44,8 @@ def sentence_without_report(*parts) -> str:
         ({WRONG: (0.0,)}, {WRONG: (26.0,)}, f"A contract broke: {WRONG} 0 -> 26"),
         ({WRONG: (26.0,)}, {WRONG: (0.0,)}, f"A contract holds again: {WRONG} 26 -> 0"),
         ({WRONG: (2.0,)}, {WRONG: (9.0,)}, f"A contract is broken more often: {WRONG} 2 -> 9"),
-        ({WRONG: (9.0,)}, {WRONG: (2.0,)}, f"A contract is broken less often: {WRONG} 9 -> 2"),
+        ({WRONG: (9.0,)}, {WRONG: (2.0,)}, f"{BROKEN}: {WRONG} 9 -> 2"),
+        ({WRONG: (10.0,)}, {WRONG: (10.0,)}, f"{BROKEN}: {WRONG} 10 -> 10"),
         (
             {"accuracy.recall": "1" * 200},
             {"accuracy.recall": "1" * 192 + "0" * 8},
