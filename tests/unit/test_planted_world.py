@@ -335,8 +335,6 @@ NEEDED: Final[Mapping[Kind, tuple[Short, ...]]] = {
 MISSING: Final[frozenset[tuple[Kind, Short]]] = frozenset(
     {
         (Kind.COMMON_STEP, Short.CALLED_DRIFT),
-        (Kind.ANSWERS, Short.MANY_COMMITS),
-        (Kind.DRIFT, Short.BLAMED),
         (Kind.START_MODES, Short.NO_MODES),
         (Kind.TRIAL_MODES, Short.NO_MODES),
         (Kind.LOAD, Short.NO_MARK),

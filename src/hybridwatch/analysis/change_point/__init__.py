@@ -15,6 +15,7 @@ from hybridwatch.analysis.change_point.examine import (
     examine,
 )
 from hybridwatch.analysis.change_point.history import (
+    NOT_ONE_COMMIT,
     ChangePoint,
     Drift,
     History,
@@ -26,6 +27,7 @@ from hybridwatch.analysis.change_point.two_levels import two_levels
 __all__ = [
     "LARGEST",
     "MOST_POINTS",
+    "NOT_ONE_COMMIT",
     "ChangePoint",
     "Drift",
     "History",
