@@ -263,7 +263,8 @@ def _load(case: Case) -> Iterator[Short]:
     ]
     if any(change.effect > 1 and not change.is_drift for change in changes):
         yield Short.CALLED_STEP
-    if "digest" not in questions.scenario_text(case.whole.end, places_in(case.fault)[0]):
+    texts = (questions.scenario_text(case.whole.end, place) for place in places_in(case.fault))
+    if not all("new series since" in text and ", digest " in text for text in texts):
         yield Short.NO_MARK
 
 

@@ -334,10 +334,8 @@ NEEDED: Final[Mapping[Kind, tuple[Short, ...]]] = {
 
 MISSING: Final[frozenset[tuple[Kind, Short]]] = frozenset(
     {
-        (Kind.COMMON_STEP, Short.CALLED_DRIFT),
         (Kind.START_MODES, Short.NO_MODES),
         (Kind.TRIAL_MODES, Short.NO_MODES),
-        (Kind.LOAD, Short.NO_MARK),
     }
 )
 """In what it does today."""

@@ -188,7 +188,7 @@ def _ends(alert: Alert, source: Source) -> _Ends | None:
         effects, low, high = (np.log1p(sized[name]) for name in ("effect", "low", "high"))
         place = onset_of(effects.to_numpy(), ((high - low) / TO_ERROR).to_numpy(), bad)
         runs = sized["run"].tolist()
-        return place and _Ends(runs[place.first - 1], runs[place.last], _PLACED)
+        return _Ends(runs[place.first - 1], runs[place.last], _PLACED) if place else None
     wanted = _MEASURED if alert.matter.area in _BY_ABSENCE else _GOOD
     for some in (mine, answers):
         is_earlier = some["started_at"] < pd.Timestamp(opened.started_at)
