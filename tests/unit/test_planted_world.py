@@ -332,12 +332,7 @@ NEEDED: Final[Mapping[Kind, tuple[Short, ...]]] = {
 }
 """In what each kind must not fall short."""
 
-MISSING: Final[frozenset[tuple[Kind, Short]]] = frozenset(
-    {
-        (Kind.START_MODES, Short.NO_MODES),
-        (Kind.TRIAL_MODES, Short.NO_MODES),
-    }
-)
+MISSING: Final[frozenset[tuple[Kind, Short]]] = frozenset({})
 """In what it does today."""
 
 
