@@ -93,8 +93,12 @@ def _lasting(case: Case) -> Iterator[Short]:
 
 def _common(case: Case) -> Iterator[Short]:
     yield from _lasting(case)
-    together = set(places_in(case.fault))
-    if not any(together <= one.places for one in case.mine):
+    together, first = set(places_in(case.fault)), case.fault.first
+    keys = {questions.key_of(one.alert) for one in case.mine}
+    soon = case.whole.mornings[first : first + SOON + 1]
+    alerts = (alert for morning in soon for alert in morning.alerts)
+    mine = (alert for alert in alerts if questions.key_of(alert) in keys)
+    if not any(together <= questions.places_of(alert) for alert in mine):
         yield Short.NOT_JOINED
 
 
