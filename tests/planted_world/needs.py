@@ -93,8 +93,12 @@ def _lasting(case: Case) -> Iterator[Short]:
 
 def _common(case: Case) -> Iterator[Short]:
     yield from _lasting(case)
-    together = set(places_in(case.fault))
-    if not any(together <= one.places for one in case.mine):
+    together, first = set(places_in(case.fault)), case.fault.first
+    keys = {questions.key_of(one.alert) for one in case.mine}
+    soon = case.whole.mornings[first : first + SOON + 1]
+    alerts = (alert for morning in soon for alert in morning.alerts)
+    mine = (alert for alert in alerts if questions.key_of(alert) in keys)
+    if not any(together <= questions.places_of(alert) for alert in mine):
         yield Short.NOT_JOINED
 
 
@@ -263,7 +267,8 @@ def _load(case: Case) -> Iterator[Short]:
     ]
     if any(change.effect > 1 and not change.is_drift for change in changes):
         yield Short.CALLED_STEP
-    if "digest" not in questions.scenario_text(case.whole.end, places_in(case.fault)[0]):
+    texts = (questions.scenario_text(case.whole.end, place) for place in places_in(case.fault))
+    if not all("new series since" in text and ", digest " in text for text in texts):
         yield Short.NO_MARK
 
 

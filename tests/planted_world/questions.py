@@ -21,6 +21,7 @@ from hybridwatch.metric import metric_of
 from hybridwatch.notify.message import Message
 from hybridwatch.pages.address import address
 from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens.machine import changes_on
 from hybridwatch.pages.screens.suspects import suspects_of
 from hybridwatch.triage import AlertGroup, Status
 from tests.dashboard.parity import words_of
@@ -116,14 +117,15 @@ def _between(old: str, new: str, world: World) -> tuple[str, ...] | None:
 def lines_at(morning: Morning, place: Place, metric: str, build: str) -> Iterator[Line]:
     """The lines of a series that the product draws for builds whose names begin so."""
     scenario, testbed = place
-    found = morning.source.index.levels(scenario, testbed)
+    index = morning.source.index
+    found, machines = index.levels(scenario, testbed), changes_on(testbed, index)
     for (name, statistic), levels in found.items():
         if name != metric or statistic == _TAIL:
             continue
         known = metric_of(metric)
         for (line, _), mine in levels.groupby(["line", "digest"], sort=False):
             if str(line).startswith(build) and len(mine) >= ENOUGH_POINTS:
-                yield from medians_of(mine, known, str(line), _ALL_NIGHTS, over_releases=False)
+                yield from medians_of(mine, known, str(line), _ALL_NIGHTS, False, machines)
 
 
 def changes_at(

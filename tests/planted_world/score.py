@@ -68,7 +68,8 @@ class Score:
     Attributes:
         answers: Of each planted fault.
         causes: Faults that somebody on duty should hear of.
-        lasting: Of them, those that are still there at the end.
+        lasting: Of them, those that are still there at the end and that an alert is about: of a
+            machine that changed a message and the overview tell, and nobody's answer ends it.
         open: Alerts that are open at the end.
         opened: Alerts that were ever opened.
         without_cause: Of these, the ones that no planted fault explains, where and when.
@@ -127,7 +128,7 @@ def score_of(whole: Replay) -> Score:
     return Score(
         answers=tuple(_answer(fault, whole, told) for fault in faults),
         causes=len(on_duty),
-        lasting=sum(fault.stays for fault in on_duty),
+        lasting=sum(fault.stays for fault in on_duty if fault.kind is not Kind.MACHINE),
         open=sum(one.open_at_end for one in told),
         opened=len(told),
         without_cause=tuple(one.line for one, cause in told.items() if cause is None),

@@ -13,7 +13,7 @@ neighbours, up to three sessions in a row: what repeats, stands.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Final
 
 import numpy as np
@@ -30,9 +30,9 @@ _OWN: Final = 8
 """Differences from which a question's own say how much starts differ."""
 _FEWEST: Final = 5
 """Differences of these that count."""
-_UNKNOWN: Final = 0.025
+_UNKNOWN: Final = 0.03
 """Standard deviation between starts that is assumed of a young question, if the same metric of the
-testbed's other scenarios does not differ by more."""
+testbed's other scenarios, and its own few sessions, do not differ by more."""
 _LATEST: Final = 60
 """Earlier sessions that count."""
 _CLIP: Final = 2.5
@@ -113,7 +113,7 @@ def _luck_before(own: Sessions, first: int, alike: Sequence[Sessions]) -> _Luck:
     """Learn from what came before a session, so that a change cannot excuse itself."""
     found = _differences(own, first)
     if found.effects.size < _OWN:
-        known = _known_before(own.moments[first], alike)
+        known = max(_known_before(own.moments[first], alike), _of_few(found))
         return _Luck(0.0, known, known, 0.0, _STANDS)
     share = _share(found)
     left = _between(found.effects + share * found.baselines, found.variances)
@@ -123,13 +123,16 @@ def _luck_before(own: Sessions, first: int, alike: Sequence[Sessions]) -> _Luck:
 
 
 def _known_before(moment: np.int64, alike: Sequence[Sessions]) -> float:
-    """Variance between starts by all that is alike, and no less than where nothing is known."""
+    """Variance between starts by all that is alike."""
     parts = [_differences(one, int(np.searchsorted(one.moments, moment))) for one in alike]
-    effects = np.concatenate([part.effects for part in parts])
-    if effects.size < _FEWEST:
+    return _of_few(_Differences(*map(np.concatenate, zip(*map(astuple, parts), strict=True))))
+
+
+def _of_few(found: _Differences) -> float:
+    """Variance between starts by some differences, and no less than where nothing is known."""
+    if found.effects.size < _FEWEST:
         return _UNKNOWN**2
-    by_trials = np.concatenate([part.variances for part in parts])
-    return max(_UNKNOWN**2, _between(effects, by_trials))
+    return max(_UNKNOWN**2, _between(found.effects, found.variances))
 
 
 def _between(effects: Array, by_trials: Array) -> float:

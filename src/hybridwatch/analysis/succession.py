@@ -52,13 +52,19 @@ def in_place_of(digest: _Digest, successors: Mapping[_Digest, _Digest]) -> _Dige
     return digest
 
 
-def change_text(old: Mapping[str, str], new: Mapping[str, str], versions: tuple[int, int]) -> str:
-    """Say what a definition changed, where its settings or its version tell.
+def change_text(
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    versions: tuple[int, int],
+    digests: tuple[str, str],
+) -> str:
+    """Say what a definition changed: its settings, else its version, else no more than its digest.
 
     Args:
         old: The settings before; empty where they are not known.
         new: Those after.
         versions: Of the scenario, before and after.
+        digests: Of both definitions.
     """
     changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
     if changed and old and new:
@@ -67,7 +73,8 @@ def change_text(old: Mapping[str, str], new: Mapping[str, str], versions: tuple[
         return ", ".join(parts[:_NAMED]) + more
     if versions[0] != versions[1]:
         return "version {} → {}".format(*versions)
-    return "the scenario's definition changed"
+    before, after = (digest[:_SHORT] for digest in digests)
+    return f"the scenario's definition changed, digest {before} → {after}"
 
 
 def _shown(setting: str | None) -> str:

@@ -27,7 +27,7 @@ _TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
 _SIZES: Final = ["low", "high", "old"]
 _ALIKE: Final = ["testbed", "metric", "statistic"]
 """What starts of an engine are expected to sway alike, whatever the scenario."""
-_TO_ERROR: Final = 2 * 1.96
+TO_ERROR: Final = 2 * 1.96
 """Width of a 95 % interval in standard errors."""
 
 
@@ -76,7 +76,7 @@ def _sessions(rows: pd.DataFrame, name: str) -> Sessions:
     return Sessions(
         moments=np.asarray(rows["started_at"].astype("int64"), dtype=np.int64),
         effects=way * effects,
-        errors=(high - low) / _TO_ERROR,
+        errors=(high - low) / TO_ERROR,
         baselines=way * np.log(rows["old"].to_numpy()),
         reds=(rows["verdict"] == Verdict.REGRESSION.value).to_numpy(),
     )

@@ -30,6 +30,7 @@ from hybridwatch.analysis.succession import change_text, successors
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series
 from hybridwatch.errors import HistoryError
+from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.metric import Kind, Metric
 from hybridwatch.wording import numbers
 
@@ -157,6 +158,7 @@ def lines_of(
     over_releases: bool,
     builds: Sequence[str] = (),
     settings: Settings = MappingProxyType({}),
+    machines: Sequence[MachineChange] = (),
 ) -> list[Line]:
     """Lay out a series as lines.
 
@@ -168,6 +170,7 @@ def lines_of(
             release and then by time; else a line is a build over time.
         builds: Which lines of builds, by name; none for all.
         settings: What definitions of the scenario ask for, by their digests.
+        machines: How the testbed's machine changed; of a line over time.
 
     Returns:
         In the order of ``builds``, else the last measured first; of each definition the last first.
@@ -189,14 +192,19 @@ def lines_of(
     count = levels["n"].to_numpy(np.int64)
     trials = np.split(points["value"].to_numpy(), np.cumsum(count)[:-1])
     lines = [
-        _line(name, order, placed, drawn, metric, [trials[at] for at in order])
+        _line(name, order, placed, drawn, metric, [trials[at] for at in order], machines)
         for name, order in chosen
     ]
     return _told_apart(lines, levels, settings) if len(np.unique(digests)) > 1 else lines
 
 
 def medians_of(
-    levels: pd.DataFrame, metric: Metric, name: str, newest: int, over_releases: bool
+    levels: pd.DataFrame,
+    metric: Metric,
+    name: str,
+    newest: int,
+    over_releases: bool,
+    machines: Sequence[MachineChange] = (),
 ) -> Iterator[Line]:
     """Give the newest line of a name, without trials and bands, if there is such a line.
 
@@ -209,7 +217,7 @@ def medians_of(
     levels = levels[levels["digest"] == levels["digest"].iloc[-1]]
     order = np.argsort(_places(levels, over_releases=over_releases), kind="stable")[-newest:]
     ordered = levels.iloc[order]
-    yield Line(name, "", ordered, pd.DataFrame(), _examined(ordered["value"], metric.kind))
+    yield Line(name, "", ordered, pd.DataFrame(), _examined(ordered, metric, machines))
 
 
 def names_of(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.object_]:
@@ -305,13 +313,14 @@ def _line(
     points: pd.DataFrame,
     metric: Metric,
     trials: Sequence[npt.NDArray[np.float64]],
+    machines: Sequence[MachineChange],
 ) -> Line:
     own = levels.iloc[order].reset_index(drop=True)
     mine = points[np.isin(points["level"].to_numpy(), order)]
     at = mine["level"].to_numpy()
     sides = {name: levels[name].to_numpy()[at] for name in ("place", "low", "high", "n")}
     whole = mine.assign(**sides, median=levels["value"].to_numpy()[at])
-    history = _examined(own["value"], metric.kind)
+    history = _examined(own, metric, machines)
     told = _told(own["started_at"], trials, history, metric)
     return Line(name, "", own, whole, replace(history, doubts=(*told, *history.doubts)))
 
@@ -332,13 +341,18 @@ def _told(
         yield from [two.text(lambda value: numbers.value(value, metric))] if two else []
 
 
-def _examined(medians: pd.Series, kind: Kind) -> History:
-    values = medians.to_numpy()
+def _examined(levels: pd.DataFrame, metric: Metric, machines: Sequence[MachineChange]) -> History:
+    values = levels["value"].to_numpy()
     try:
-        found = examine(values, kind=kind)
+        found = examine(values, kind=metric.kind)
+        if found.drifts and machines:
+            # Two steps in one direction look like a drift: leave out the one that is known.
+            for one in machines:
+                values = one.taken_off(values, levels["started_at"], metric)
+            found = examine(values, kind=metric.kind)
     except HistoryError as error:
         return History(doubts=(str(error),))
-    if kind is not Kind.EXACT:
+    if metric.kind is not Kind.EXACT:
         return found
     # How often a broken engine breaks a rule is up to its load; what changes is whether it does.
     turns = [point for point in found.points if 0 in values[point.index - 1 : point.index + 1]]
@@ -350,13 +364,13 @@ def _told_apart(lines: Sequence[Line], levels: pd.DataFrame, settings: Settings)
     ended = successors(zip(levels["digest"], levels["started_at"], strict=True))
     versions = dict(zip(levels["digest"].tolist(), levels["version"].tolist(), strict=True))
     loads = _loads(versions, settings)
-    drawn = {(line.name, line.digest) for line in lines}
+    drawn = {line.digest for line in lines}
 
     def reasons(line: Line) -> Iterator[str]:
         for old, new in ended.items():
-            if new == line.digest and (line.name, old) in drawn:
+            if new == line.digest and old in drawn:
                 before, after = (settings.get(one, {}) for one in (old, new))
-                yield change_text(before, after, (versions[old], versions[new]))
+                yield change_text(before, after, (versions[old], versions[new]), (old, new))
 
     def breaks(line: Line) -> Iterator[Break]:
         first: Any = levels.iloc[int((levels["digest"] == line.digest).to_numpy().argmax())]

@@ -118,6 +118,11 @@ class MachineChange:
             early < self.at <= late and low <= way * math.log1p(point.effect) / self.slower <= high
         )
 
+    def taken_off(self, values: Array, moments: pd.Series, metric: Metric) -> Array:
+        """Give the values as they would be without the change."""
+        is_moved = (moments >= self.at).to_numpy() & (metric.kind in _TIMED)
+        return values * np.exp(np.where(is_moved, -metric.better.worse * self.slower, 0.0))
+
 
 @kept_of_one_index
 def machine_changes(index: Index, /) -> tuple[MachineChange, ...]:

@@ -61,18 +61,24 @@ def test_a_young_question_is_not_taken_for_as_quiet_as_others() -> None:
     assert not lasting_reds(later, [later, sessions(*QUIET)]).any()
 
 
-def test_where_nothing_is_known_a_small_red_waits_for_the_next() -> None:
+def test_where_nothing_is_known_a_small_red_waits_for_others() -> None:
     assert stands(0.05) == [False]
-    assert stands(0.05, 0.06) == [True, True]
+    assert stands(0.05, 0.06) == [False] * 2
+    assert stands(0.05, 0.06, 0.06) == [True] * 3
     assert stands(0.2) == [True]
 
 
 def test_a_young_question_learns_from_those_like_it() -> None:
-    young = sessions(0.0, 0.08)
+    young = sessions(0.0, 0.1)
     lucky, quiet = sessions(*LUCKY), sessions(*QUIET)
     later = replace(young, moments=young.moments + len(LUCKY))
     assert not lasting_reds(later, [later, lucky]).any()
     assert lasting_reds(later, [later, quiet]).any()
+
+
+def test_a_young_question_learns_from_its_own_few_sessions() -> None:
+    assert any(stands(*[0.0] * 6, 0.11))
+    assert not any(stands(0.0, 0.0, 0.1, -0.1, 0.0, 0.0, 0.11, red=0.105))
 
 
 def test_luck_of_the_baseline_is_taken_off() -> None:

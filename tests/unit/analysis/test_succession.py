@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from hybridwatch.analysis.succession import change_text, in_place_of, successors
 from tests.builders import STARTED
 
+DIGESTS = ("a" * 64, "b" * 64)
+
 
 def _nights(*digests: str) -> list[tuple[str, datetime]]:
     """Definitions measured one an hour from each midnight on; words are nights."""
@@ -42,11 +44,13 @@ def test_of_two_loads_that_were_both_changed_each_has_a_successor() -> None:
 
 def test_what_changed_is_said_by_settings_else_by_the_version() -> None:
     one, many = {"max_concurrency": "1", "model": "m"}, {"max_concurrency": "64", "model": "m"}
-    assert change_text(one, many, (1, 1)) == "max_concurrency 1 → 64"
-    assert change_text(one, one | {"rate": "2"}, (1, 2)) == "rate none → 2"
-    assert change_text({}, many, (2, 3)) == "version 2 → 3"
-    assert change_text(one, one, (1, 1)) == "the scenario's definition changed"
+    assert change_text(one, many, (1, 1), DIGESTS) == "max_concurrency 1 → 64"
+    assert change_text(one, one | {"rate": "2"}, (1, 2), DIGESTS) == "rate none → 2"
+    assert change_text({}, many, (2, 3), DIGESTS) == "version 2 → 3"
+    assert change_text(one, one, (1, 1), DIGESTS) == (
+        "the scenario's definition changed, digest aaaaaaaa → bbbbbbbb"
+    )
     named = {str(number): "a" for number in range(5)}
-    assert change_text(named, dict.fromkeys(named, "b"), (1, 1)) == (
+    assert change_text(named, dict.fromkeys(named, "b"), (1, 1), DIGESTS) == (
         "0 a → b, 1 a → b, 2 a → b and 2 more"
     )

@@ -15,6 +15,10 @@ def runs(kind, seed, n=60, trials=6):
         return noise * np.where(draw.random((n, 1)) < 0.4, 1.06, 1.0)
     if kind == "trial":
         return noise * np.where(draw.random((n, trials)) < 0.4, 1.06, 1.0)
+    if kind == "slow nights":
+        return noise * np.where(draw.random((n, 1)) < 0.1, 1.12, 1.0)
+    if kind == "evenly spread":
+        return 1 + draw.uniform(-0.03, 0.03, (n, trials))
     if kind == "tails":
         return 1 + 0.01 * draw.standard_t(3, (n, trials))
     if kind == "starts differ":
@@ -35,13 +39,25 @@ def test_two_levels_are_told_with_both_and_with_what_chooses(kind, seed) -> None
     assert ("from start to start" in words) is found.by_run
 
 
+@pytest.mark.parametrize("kind", ["start", "trial"])
+def test_two_levels_are_told_in_forty_noisy_nights_of_which_some_are_slow(kind) -> None:
+    found = []
+    for seed in range(40):
+        slow = np.random.default_rng(seed).random((40, 1)) < 0.03
+        noise = runs("one", seed + 100, n=40, trials=10)
+        nights = runs(kind, seed, n=40, trials=10) * noise * np.where(slow, 1.15, 1.0)
+        two = two_levels(nights.tolist(), History())
+        found.append(two is not None and two.by_run is (kind == "start"))
+    assert np.mean(found) >= 0.8
+
+
 def test_medians_alone_show_levels_of_runs() -> None:
     found = two_levels([(value,) for value in np.median(runs("start", 3), axis=1)], History())
     assert found is not None
     assert found.by_run
 
 
-@pytest.mark.parametrize("kind", ["one", "tails", "starts differ"])
+@pytest.mark.parametrize("kind", ["one", "tails", "starts differ", "slow nights", "evenly spread"])
 def test_noise_of_one_mode_has_one_level(kind) -> None:
     assert [two_levels(runs(kind, seed).tolist(), History()) for seed in range(15)] == [None] * 15
 

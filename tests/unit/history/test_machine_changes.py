@@ -1,17 +1,22 @@
 """A machine that changed is told from builds that did, by the baseline that did not."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from hybridwatch.analysis.change_point import History
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.machine_changes import find_moves, machine_changes
+from hybridwatch.history.lines import medians_of
+from hybridwatch.history.machine_changes import MachineChange, find_moves, machine_changes
+from hybridwatch.metric import metric_of
 from hybridwatch.notify.gather import Place, topics_of
 from hybridwatch.notify.message import News
 from hybridwatch.notify.topic import Standing, news_of
@@ -214,3 +219,29 @@ def test_a_rule_without_the_contender_would_see_what_it_must_not() -> None:
 def test_false_findings_are_rare_in_every_noise(name) -> None:
     worlds = 60
     assert sum(bool(told_nights(seed, 0.0, NOISE[name])) for seed in range(worlds)) <= worlds / 20
+
+
+def _two_steps(machines: Sequence[MachineChange]) -> History:
+    """A nightly that got slower ten nights before its machine did, as it is drawn."""
+    noise = np.random.default_rng(1).normal(0, 0.02, 40)
+    slower = 1.08 ** (np.arange(40) >= 14) * 1.1 ** (np.arange(40) >= 24)
+    days = pd.date_range(STARTED, periods=40)
+    levels = pd.DataFrame({"started_at": days, "value": 0.1 * slower * np.exp(noise)})
+    levels["run"] = levels.index
+    levels = levels.assign(line="nightly", build="nightly", side=1, release="0.28.0", digest="d")
+    ttft = metric_of("ttft")
+    (line,) = medians_of(levels, ttft, "nightly", 50, over_releases=False, machines=machines)
+    return line.history
+
+
+def test_a_step_and_a_later_one_of_the_machine_are_no_drift() -> None:
+    before, at = (STARTED + timedelta(days=night) for night in (23, 24))
+    history = _two_steps([MachineChange(TESTBED.id, before, at, (), math.log(1.1), 3, 3)])
+    (point,) = history.points
+    assert point.first <= 14 <= point.last
+    assert point.interval.low < 0.08 < point.interval.high
+    assert history.drifts == ()
+
+
+def test_without_the_machine_they_would_be_one() -> None:
+    assert len(_two_steps(()).drifts) == 1

@@ -182,6 +182,19 @@ def test_another_load_is_another_series_and_no_change(tmp_path) -> None:
     assert len(cells[(cells["metric"] == "ttft") & (cells["statistic"] == "median")]) == 2
 
 
+def test_a_new_series_says_why_it_begins_though_its_build_has_another_name(tmp_path) -> None:
+    for number in range(30):
+        build = a_build("nightly" if number < 15 else "main", release="0.28.0")
+        scenario = replace(SCENARIO, digest=("a" if number < 15 else "b") * 64)
+        run = a_run({"ttft": noisy(0.1, 9, 0.01, seed=number)}, builds=(build,), scenario=scenario)
+        write_run(tmp_path, replace(run, id=f"{number:08x}", started_at=night_of(number)))
+    after, before = histories(open_index(tmp_path))
+    assert (before.name, before.breaks) == ("nightly", ())
+    (found,) = after.breaks
+    assert (after.name, found.run) == ("main", f"{15:08x}")
+    assert found.reason == "the scenario's definition changed, digest aaaaaaaa → bbbbbbbb"
+
+
 def test_of_loads_in_turn_the_one_that_got_slower_is_found(tmp_path) -> None:
     turns = (
         (n, *((1, 0.1) if n % 2 else (64, 0.9 * (1.25 if n >= 40 else 1.0)))) for n in range(80)

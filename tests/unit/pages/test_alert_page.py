@@ -77,9 +77,10 @@ def test_a_dead_engine_is_one_alert_with_its_reason_and_the_end_of_its_log(tmp_p
 
 def test_what_a_start_may_explain_is_an_alert_once_it_repeats(tmp_path: Path) -> None:
     builds = UPGRADE
-    keep(tmp_path, 1, slow_contender(), builds=builds)
-    assert alerts(tmp_path) == ()
-    keep(tmp_path, 2, slow_contender(), builds=builds)
+    for night in (1, 2):
+        keep(tmp_path, night, slow_contender(), builds=builds)
+        assert alerts(tmp_path) == ()
+    keep(tmp_path, 3, slow_contender(), builds=builds)
     (alert,) = alerts(tmp_path)
     assert (alert.matter.area, alert.opened_by.run_id) == (Area.SPEED, "00000001")
 
@@ -233,3 +234,32 @@ def test_same_build_on_both_days_leaves_nothing_to_search(tmp_path: Path) -> Non
     keep(tmp_path, 1, GOOD)
     keep(tmp_path, 2, slow_contender(1.12))
     assert searches(page_of(tmp_path, Area.SPEED)) == []
+
+
+def nights(results: Path, sizes: list[float]) -> Document:
+    """Measure one commit a night, slower by these factors; the alert's page."""
+    for number, size in enumerate(sizes):
+        commit = f"{number + 1:09x}"
+        own = replace(
+            UPGRADE[1], label="nightly", name="nightly", release=f"0.28.1.dev{number}+g{commit}"
+        )
+        put(results, number, slower=size, builds=(UPGRADE[0], own))
+    return page_of(results, Area.SPEED)
+
+
+def test_commits_are_those_of_all_nights_that_hold_the_change_with_95_percent(
+    tmp_path: Path,
+) -> None:
+    document = nights(tmp_path, [1.0] * 8 + [1.12] * 3)
+    assert "What changed when it went bad" in titles(document)
+    assert "000000008...000000009" in links(document)
+    (command,) = searches(document)
+    assert "--good 000000008 --bad 000000009" in command
+
+
+def test_a_drift_names_no_commit_and_offers_no_search(tmp_path: Path) -> None:
+    document = nights(tmp_path, [1.0] * 8 + [1 + 0.008 * night for night in range(1, 13)])
+    assert "It may have come slowly" in titles(document)
+    assert "no single commit is to blame" in "\n".join(words_of(document))
+    assert searches(document) == []
+    assert not [text for text in links(document) if "..." in text]

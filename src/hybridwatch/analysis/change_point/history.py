@@ -3,8 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from hybridwatch.analysis.verdict import Interval
+
+NOT_ONE_COMMIT: Final = "no single commit is to blame: look for a slow cause, and at the machine"
+"""Of what came slowly."""
 
 
 class State(StrEnum):
@@ -96,5 +100,5 @@ def describe_drifts(history: History, moments: Sequence[str], *, is_ratio: bool)
             f"The level {'drifts' if goes_on else 'drifted'} by {size(drift.per_point, 2)} a run "
             f"since about {since} ({first} to {last}, 95 %)"
             f"{'' if goes_on else f' until about {moments[drift.end]}'}, {size(drift.effect, 1)} "
-            "in all: no single commit is to blame. Look for a slow cause, and at the machine."
+            f"in all; {NOT_ONE_COMMIT}."
         )

@@ -45,7 +45,7 @@ _PRIOR: Final = 5
 _DEGREES: Final = 3
 _STUDENT: Final = 0.3675
 """Its density in the middle."""
-_CERTAIN: Final = 1.15
+CERTAIN: Final = 1.15
 """By which logarithms of the likelihood are divided: the density is an estimate."""
 _SIZES: Final = np.linspace(-2, 2, 9)
 """Sizes of the change that are averaged over, in standard errors from the likeliest."""
@@ -80,7 +80,7 @@ def place_of(values: Array, unit: float | Array, cut: int) -> Place:
     if isinstance(unit, np.ndarray):
         own = unit[start:end]
         weights = np.minimum(1.0, (median_of(own) / own) ** 2)
-    return _shortest(_masses(*levelled, at, weights), start)
+    return shortest(_masses(*levelled, at, weights), start)
 
 
 def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
@@ -135,7 +135,7 @@ def _masses(scores: Array, size: float, cut: int, weights: Array) -> Array:
     at = weights * (np.interp(shocks - sizes, grid, density) - before)
     after = weights * (np.interp(shocks - (1 - alike) * sizes, grid, density) - before)
     behind = np.cumsum(after[:, ::-1], axis=1)[:, ::-1] - after
-    support = (at + behind)[:, _EDGE : n - _EDGE + 1] / _CERTAIN
+    support = (at + behind)[:, _EDGE : n - _EDGE + 1] / CERTAIN
     masses = np.zeros(n)
     masses[_EDGE : n - _EDGE + 1] = np.exp(support - support.max()).sum(axis=0)
     shares: Array = masses / masses.sum()
@@ -160,7 +160,7 @@ def _density(rest: Array, low: float, high: float, size: float) -> tuple[Array, 
     return grid, np.log((1 - share) * seen + share * tails)
 
 
-def _shortest(masses: Array, start: int) -> Place:
+def shortest(masses: Array, start: int) -> Place:
     """Widen from the likeliest place to the likelier side until enough is held."""
     index = first = last = int(masses.argmax())
     held = masses[index]

@@ -1,7 +1,9 @@
 """Does a level consist of two: do runs, or the trials within a run, fall on one of two levels?
 
-The values of one level are split in two where the halves vary least (Otsu 1979). Noise of one mode
-splits, too; what is left within its halves says whether it has two.
+The values of one level are split in two where the halves vary least (Otsu 1979), the extremes left
+out. Noise of one mode splits, too, but it has no valley: halfway between two levels there are never
+fewer values than at both. How clearly there are is counted in standard deviations over runs, whose
+trials are alike. Of runs the halves must also vary much less than the whole does.
 """
 
 import math
@@ -15,15 +17,23 @@ from hybridwatch.analysis.change_point.history import History
 from hybridwatch.analysis.change_point.noise import Array
 
 _FEWEST: Final = 20
-_LEAST_SHARE: Final = 0.1
+"""Runs."""
+_LEAST_SHARE: Final = 0.2
+"""Of what falls on either level: fewer are slow nights."""
 _LEAST: Final = 4
-"""Values on either level: fewer are outliers."""
+"""Values on either level that a split leaves."""
+_EXTREMES: Final = 0.05
+"""Share of values on either side that are not asked where to split."""
 _RELEVANT: Final = 0.01
+_VALLEY: Final = 2.4
+"""Standard deviations by which there are fewer values between the levels than at one."""
+_WINDOW: Final = 1 / 3
+"""Of the distance between the levels: how far apart values are counted as being at one place."""
 _REDUCTION: Final = 4.0
 """By how much a split reduces the variance of evenly spread values; of normal ones 2.75."""
 _LUCK: Final = 60.0
 """Added over their number: few values split well by luck."""
-_PURE: Final = 0.9
+_PURE: Final = 0.8
 """Share of a run's trials on one level from which on its start has chosen it."""
 
 
@@ -63,28 +73,44 @@ def two_levels(runs: Sequence[Sequence[float] | Array], history: History) -> Two
     """
     ends = [point.last for point in history.points] + [drift.end for drift in history.drifts]
     present = [np.asarray(run, dtype=np.float64) for run in runs[max(ends, default=0) :]]
-    if not present or min(run.min() for run in present) <= 0:
+    if len(present) < _FEWEST or min(run.min() for run in present) <= 0:
         return None
-    values = np.concatenate(present)
-    if values.size < _FEWEST:
-        return None
-    logs = np.log(values)
-    border, reduction = _split(logs)
-    above = logs > border
+    logs = [np.log(run) for run in present]
+    return _told(logs, by_run=True) or _told(logs, by_run=False)
+
+
+def _told(trials: Sequence[Array], *, by_run: bool) -> TwoLevels | None:
+    runs = [np.atleast_1d(np.median(run)) for run in trials] if by_run else trials
+    values = np.concatenate(runs)
+    border, reduction = _split(values)
+    above = values > border
     if not _LEAST_SHARE <= above.mean() <= 1 - _LEAST_SHARE:
         return None
     low, high = float(np.median(values[~above])), float(np.median(values[above]))
-    shares = [float((np.log(run) > border).mean()) for run in present]
-    by_run = float(np.mean([max(share, 1 - share) for share in shares])) >= _PURE
-    n = len(present) if by_run else values.size
-    if math.log(high / low) < _RELEVANT or n < _FEWEST or reduction < _REDUCTION + _LUCK / n:
+    shares = [float((run > border).mean()) for run in trials]
+    is_pure = float(np.mean([max(share, 1 - share) for share in shares])) >= _PURE
+    if by_run != is_pure or (by_run and reduction < _REDUCTION + _LUCK / len(runs)):
         return None
-    return TwoLevels(low, high, float(above.mean()), by_run)
+    if high - low < _RELEVANT or _valley(runs, low, high) < _VALLEY:
+        return None
+    return TwoLevels(math.exp(low), math.exp(high), float(above.mean()), by_run)
+
+
+def _valley(runs: Sequence[Array], low: float, high: float) -> float:
+    """Say how much fewer values lie between two levels than at the emptier one of them."""
+    places = np.array([low, (low + high) / 2, high])
+    near = _WINDOW * (high - low) / 2
+    counts = np.array([(np.abs(run - places[:, None]) < near).sum(axis=1) for run in runs])
+    emptier = 0 if counts[:, 0].sum() < counts[:, 2].sum() else 2
+    missing = counts[:, emptier] - counts[:, 1]
+    return float(missing.sum() / math.sqrt(max(float(missing @ missing), 1.0)))
 
 
 def _split(values: Array) -> tuple[float, float]:
     """Where values split best, and how much smaller their variance is within the halves."""
-    ranked, n = np.sort(values), values.size
+    ranked, extremes = np.sort(values), int(_EXTREMES * values.size)
+    ranked = ranked[extremes : values.size - extremes]
+    n = ranked.size
     below = np.arange(_LEAST, n - _LEAST + 1)
     sums = np.cumsum(ranked)
     gap = sums[below - 1] / below - (sums[-1] - sums[below - 1]) / (n - below)

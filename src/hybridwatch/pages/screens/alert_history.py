@@ -32,6 +32,7 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
     over_releases, names = _names(series, (matter.contender, matter.baseline))
     if not names:
         return
+    machines = () if over_releases else changes_on(matter.testbed, source.index)
     lines = lines_of(
         series,
         metric,
@@ -39,10 +40,10 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
         over_releases=over_releases,
         builds=names,
         settings=source.index.settings(matter.scenario),
+        machines=machines,
     )
     chart = chart_of(subject, lines, matter.scenario, over_releases=over_releases)
-    if not over_releases:
-        chart = with_machine(chart, changes_on(matter.testbed, source.index))
+    chart = with_machine(chart, machines)
     _mark(chart, lines, opened, over_releases=over_releases)
     view = address(
         "scenario",

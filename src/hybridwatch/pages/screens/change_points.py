@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hybridwatch.analysis.change_point import State
+from hybridwatch.analysis.change_point import NOT_ONE_COMMIT, State
 from hybridwatch.analysis.culprit import commits_between
 from hybridwatch.figures.lines import change_of
 from hybridwatch.history.lines import Line, verdict_of
@@ -134,7 +134,7 @@ def _drift(drift: Any, line: Line, subject: Subject, source: Source) -> tuple[Ce
             ("about ", Link(first["run"], address("run", run=first["run"]))),
             _between(drift, line) or source.ago(first["started_at"].to_pydatetime()),
         ),
-        "no single commit: look for a slow cause, and at the machine",
+        NOT_ONE_COMMIT,
     )
 
 

@@ -106,6 +106,7 @@ class _Histories:
             over_releases=place.over_releases,
             builds=names,
             settings=self.settings(place.scenario),
+            machines=self.machines_of(place),
         )
 
     def _chart(
@@ -126,9 +127,9 @@ class _Histories:
         return () if place.over_releases else changes_on(place.testbed, self._index)
 
     def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
-        levels = self.levels_of(place, subject)
-        found = medians_of(levels, subject.metric, name, place.newest, place.over_releases)
-        return tuple(found)
+        levels, machines = self.levels_of(place, subject), self.machines_of(place)
+        along = place.newest, place.over_releases
+        return tuple(medians_of(levels, subject.metric, name, *along, machines))
 
     def levels_of(self, place: _Place, subject: Subject) -> pd.DataFrame:
         """The levels of one of the scenario's metrics: all of them are asked for at once."""

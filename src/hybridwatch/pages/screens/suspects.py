@@ -1,17 +1,21 @@
-"""What changed between the last good run and the first bad one of an alert."""
+"""Between which two runs an alert's cause came, and what changed between them."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from hybridwatch.analysis.cause import Area
+from hybridwatch.analysis.change_point import NOT_ONE_COMMIT
+from hybridwatch.analysis.change_point.onset import FEWEST, onset_of
 from hybridwatch.analysis.culprit import Culprits, culprit_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.controls import bad_on_purpose
+from hybridwatch.history.judged import TO_ERROR
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
@@ -32,11 +36,31 @@ from hybridwatch.store import Broken
 from hybridwatch.triage import Alert
 
 _SINCE_GOOD: Final = ("What changed since it was good", "last good", "first bad")
+_PLACED: Final = ("What changed when it went bad", "before", "after")
 _BESIDE: Final = ("What differs from the baseline", "baseline", "contender")
 _GOOD: Final = [Verdict.EQUIVALENT.value, Verdict.IMPROVEMENT.value]
 _MEASURED: Final = [*_GOOD, Verdict.REGRESSION.value, Verdict.INCONCLUSIVE.value]
+_STARTS: Final = {
+    _SINCE_GOOD: ("Good in ", "; bad since "),
+    _PLACED: ("With 95 % it came after ", " and not after "),
+    _BESIDE: ("No run before it was good. The baseline was ", "; bad since "),
+}
+_LATEST: Final = 60
+"""Earlier runs that tell when it began."""
 _TAG: Final = re.compile(r"v\d+(\.\d+)+")
 _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Two runs between which the cause lies, and the words for them.
+
+    ``good`` is empty where it is the baseline of the bad one.
+    """
+
+    good: str
+    bad: str
+    words: tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +68,31 @@ class Suspects:
     """Where the cause of an alert is to be looked for.
 
     Attributes:
-        culprits: What differs between the last good side and the first bad one.
-        was_good: Whether the good side was judged good; else it is the baseline of the bad run.
+        culprits: What differs between the last side before it and the first one that has it.
+        words: A title, and names of both.
     """
 
     culprits: Culprits
-    was_good: bool
+    words: tuple[str, str, str]
 
 
 def suspects_of(alert: Alert, source: Source) -> Suspects | None:
-    """Find what changed between the last good run and the first bad one.
+    """Find what changed between two runs of which the first is good and the second bad.
 
-    The last good run is of the same builds; else the newest good one of any build of the scenario
-    on the testbed; else the baseline of the first bad run, which was good beside it. Two records
-    are read.
+    Where enough runs of the same builds say by how much a value differs, these hold the first bad
+    run between them with 95 % (``onset``). Else they are the last good run of the same builds, or
+    of any build of the scenario on the testbed, and the first bad one; or the sides of that one,
+    whose baseline was good beside it. Two records are read.
 
     Returns:
-        ``None`` where one of the two cannot be read.
+        ``None`` where it may have come slowly, and where one of the two cannot be read.
     """
-    bad = _side(alert.opened_by.run_id, source)
-    if bad is None:
+    ends = _ends(alert, source)
+    bad = _side(ends.bad, source) if ends else None
+    if ends is None or bad is None:
         return None
-    run = _last_good(alert, source)
-    good = _side(run, source) if run else OneSide(bad.run, 0)
-    return Suspects(culprit_between(good, bad), bool(run)) if good else None
+    good = _side(ends.good, source) if ends.good else OneSide(bad.run, 0)
+    return Suspects(culprit_between(good, bad), ends.words) if good else None
 
 
 def suspects_section(alert: Alert, source: Source) -> Iterator[Block]:
@@ -75,18 +100,17 @@ def suspects_section(alert: Alert, source: Source) -> Iterator[Block]:
 
     A control that was not caught has nothing of the kind: its fix was taken out on purpose.
     """
-    found = None if is_control(alert) else suspects_of(alert, source)
+    if is_control(alert):
+        return
+    if _ends(alert, source) is None:
+        words = f"A drift over many runs fits what was measured, too; {NOT_ONE_COMMIT}."
+        yield Section("It may have come slowly", (Paragraph(words),))
+    found = suspects_of(alert, source)
     if found is None:
         return
     good, bad = found.culprits.good, found.culprits.bad
-    start = "Good in " if found.was_good else "No run before it was good. The baseline was "
-    line: list[Inline] = [
-        start,
-        *_named(good, source),
-        "; bad since ",
-        *_named(bad, source),
-        ". ",
-    ]
+    start, end = _STARTS[found.words]
+    line: list[Inline] = [start, *_named(good, source), end, *_named(bad, source), ". "]
     if commits := found.culprits.commits:
         line += ["Commits between them: ", Link(commits.text, commits.url), ". "]
     sides = {"baseline": good, "contender": bad}
@@ -96,9 +120,8 @@ def suspects_section(alert: Alert, source: Source) -> Iterator[Block]:
         **{role: f"{side.run.id}#{side.index}" for role, side in sides.items()},
     )
     line += [Link("Compare the two", view), "."]
-    words = _SINCE_GOOD if found.was_good else _BESIDE
-    blocks = (Paragraph(tuple(line)), _table(found.culprits, words), *_search(alert, found))
-    yield Section(words[0], blocks)
+    blocks = (Paragraph(tuple(line)), _table(found), *_search(alert, found))
+    yield Section(found.words[0], blocks)
 
 
 def _search(alert: Alert, found: Suspects) -> Iterator[Block]:
@@ -119,16 +142,16 @@ def _search(alert: Alert, found: Suspects) -> Iterator[Block]:
     yield Command(command, title + (", in a clone of vLLM" if in_clone else ""))
 
 
-def _table(culprits: Culprits, words: tuple[str, str, str]) -> Block:
-    if not culprits.facts:
+def _table(found: Suspects) -> Block:
+    if not found.culprits.facts:
         return Paragraph(
             "Nothing that the records know of: release, packages, wheel, fixes, flags and machine "
             "are the same. Then it is what no record sees, or chance: measure it again.",
             quiet=True,
         )
-    title, old, new = words
+    title, old, new = found.words
     columns = (Column("what"), Column(old), Column(new))
-    rows = tuple((fact.what, fact.old, fact.new) for fact in culprits.facts)
+    rows = tuple((fact.what, fact.old, fact.new) for fact in found.culprits.facts)
     return Table(title, columns, rows)
 
 
@@ -149,27 +172,57 @@ def _side(run_id: str, source: Source) -> OneSide | None:
     return OneSide(entry.run, len(entry.run.builds) - 1)
 
 
-def _last_good(alert: Alert, source: Source) -> str:
-    """Give the id of the newest good run before the first bad one; empty without any."""
-    matter, opened = alert.matter, alert.opened_by
+def _ends(alert: Alert, source: Source) -> _Ends | None:
+    """Choose the two runs; ``None`` where it may have come slowly."""
+    opened = alert.opened_by
+    answers = _answers(alert, source)
+    if answers is None:
+        return _Ends("", opened.run_id, _BESIDE)
+    mine = answers[
+        (answers["baseline"] == alert.matter.baseline)
+        & (answers["contender"] == alert.matter.contender)
+    ]
+    sized = _sized(mine, alert)
+    bad = int((sized["started_at"] < pd.Timestamp(opened.started_at)).sum())
+    if bad >= FEWEST and opened.run_id in sized["run"].iloc[bad : bad + 1].tolist():
+        effects, low, high = (np.log1p(sized[name]) for name in ("effect", "low", "high"))
+        place = onset_of(effects.to_numpy(), ((high - low) / TO_ERROR).to_numpy(), bad)
+        runs = sized["run"].tolist()
+        return _Ends(runs[place.first - 1], runs[place.last], _PLACED) if place else None
+    wanted = _MEASURED if alert.matter.area in _BY_ABSENCE else _GOOD
+    for some in (mine, answers):
+        is_earlier = some["started_at"] < pd.Timestamp(opened.started_at)
+        good = some.loc[is_earlier & some["verdict"].isin(wanted), "run"]
+        if not good.empty:
+            return _Ends(str(good.iloc[-1]), opened.run_id, _SINCE_GOOD)
+    return _Ends("", opened.run_id, _BESIDE)
+
+
+def _answers(alert: Alert, source: Source) -> pd.DataFrame | None:
+    """Give every answer of the testbed to what opened an alert, oldest first."""
+    opened = alert.opened_by
     row = runs_by_id(source.index).get(opened.run_id)
     if opened.cause is None or row is None:
-        return ""
-    lead = opened.cause.lead
-    earlier = source.index.verdicts(scenario=matter.scenario)
+        return None
+    lead, found = opened.cause.lead, source.index.verdicts(scenario=alert.matter.scenario)
     wanted = {
         "digest": row.digest,
-        "testbed": matter.testbed,
+        "testbed": alert.matter.testbed,
         "metric": lead.metric,
         "statistic": lead.statistic,
     }
     for name, value in wanted.items():
-        earlier = earlier[earlier[name] == value]
-    earlier = earlier[earlier["started_at"] < pd.Timestamp(opened.started_at)]
-    good = _MEASURED if matter.area in _BY_ABSENCE else _GOOD
-    earlier = earlier[
-        earlier["verdict"].isin(good) & ~earlier["record"].isin(bad_on_purpose(source.index))
-    ]
-    mine = (earlier["baseline"] == matter.baseline) & (earlier["contender"] == matter.contender)
-    found = earlier[mine] if mine.any() else earlier
-    return "" if found.empty else str(found["run"].iloc[-1])
+        found = found[found[name] == value]
+    return found[~found["record"].isin(bad_on_purpose(source.index))]
+
+
+def _sized(answers: pd.DataFrame, alert: Alert) -> pd.DataFrame:
+    """Keep the runs that say how large it is, from the last time that it was over to the next."""
+    opened = pd.Timestamp(alert.opened_by.started_at)
+    ends = [pd.Timestamp(turn.by.started_at) for turn in alert.turns if turn.change.is_end]
+    for end in ends:
+        is_mine = answers["started_at"] >= end if end < opened else answers["started_at"] < end
+        answers = answers[is_mine]
+    known = answers[(answers[["effect", "low", "high"]] > -1).all(axis=1)]
+    earlier = int((known["started_at"] < opened).sum())
+    return known.iloc[max(earlier - _LATEST, 0) :]
