@@ -140,7 +140,7 @@ def command(
     """
     wanted = _Wish(**wish)
     mutants, work = wanted.mutants(), wanted.scenarios(scenarios)
-    path = table_file(results, parse_label(wanted.build).spec.name)
+    path = table_file(results, parse_label(wanted.build).engine_name)
     console = Console(stderr=as_json or as_markdown)
     if not show:
         job = _Job(wanted, mutants, path, _sayer(console))

@@ -143,6 +143,11 @@ class BuildRequest:
     line: str | None = None
     model_runner: str | None = None
 
+    @property
+    def engine_name(self) -> str:
+        """The build's name, with the model runner that was chosen."""
+        return f"{self.spec.name}+{self.model_runner}" if self.model_runner else self.spec.name
+
     def label_of(self, code_digest: str | None, *, changed: bool) -> str:
         """Give the label under which an engine of this build is recorded.
 

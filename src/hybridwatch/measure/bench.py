@@ -354,8 +354,7 @@ def _at_start(side: BuildRequest) -> dict[str, bool]:
 def _place(side: BuildRequest) -> str:
     """Name of the engine that a side is measured on."""
     switches = "".join(f"{'+' if on else '~'}{fix}" for fix, on in _at_start(side).items())
-    runner = f"+{side.model_runner}" if side.model_runner else ""
-    return f"{side.spec.name}{runner}{switches}"
+    return f"{side.engine_name}{switches}"
 
 
 def _on_runner(engine: EngineArgs, side: BuildRequest) -> EngineArgs:

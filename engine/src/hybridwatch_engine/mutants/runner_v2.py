@@ -35,8 +35,8 @@ def dummy_rows_kept(_: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
 def padded_rows_kept(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
     """Leave what stood in a padded row of the block tables."""
 
-    def gather(tables: Any, requests: Any, rows: int, *args: Any, **kwargs: Any) -> Any:
-        first = requests.shape[0]
+    def gather(tables: Any, requests: Any, num_reqs_padded: int, *args: Any, **kwargs: Any) -> Any:
+        first, rows = requests.shape[0], num_reqs_padded
         before = [table[first:rows].clone() for table in tables.input_block_tables]
         gathered = original(tables, requests, rows, *args, **kwargs)
         if first < rows:
@@ -51,8 +51,8 @@ def padded_rows_kept(original: Callable[..., Any], tally: Tally) -> Callable[...
 def rows_swapped(original: Callable[..., Any], tally: Tally, *, group: int) -> Callable[..., Any]:
     """Swap the first two rows of the block table of one cache group."""
 
-    def gather(tables: Any, requests: Any, rows: int, *args: Any, **kwargs: Any) -> Any:
-        gathered = original(tables, requests, rows, *args, **kwargs)
+    def gather(tables: Any, requests: Any, *args: Any, **kwargs: Any) -> Any:
+        gathered = original(tables, requests, *args, **kwargs)
         if requests.shape[0] > 1 and len(tables.input_block_tables) > group:
             table = tables.input_block_tables[group]
             tally.count(changed=differ(table[0], table[1]))
