@@ -16,7 +16,6 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
-from hybridwatch.metric import Kind
 from hybridwatch.record.run import Run
 from hybridwatch.record.side_names import side_names
 from hybridwatch.report import sentence
@@ -24,6 +23,7 @@ from hybridwatch.report.escape import last_lines, one_line
 from hybridwatch.report.stacked import Table
 from hybridwatch.report.tradeoff_text import tradeoff_lines
 from hybridwatch.wording import numbers
+from hybridwatch.wording.labels import plural
 
 STYLES: Final = {
     Verdict.REGRESSION: "bold red",
@@ -35,6 +35,7 @@ STYLES: Final = {
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.NOT_COMPARABLE: "magenta",
 }
+_CONTRACT: Final = "contract."
 _NAME_WIDTH: Final = 22
 """Longer names are broken at their dot or space, to leave room for the numbers at 80 columns."""
 _LOG_LINES: Final = 8
@@ -74,22 +75,22 @@ def print_values(run: Run, console: Console) -> None:
 
 
 def values_line(run: Run, most: int) -> str:
-    """Name the first values of a run of one build, contracts that hold last, and count the others.
+    """Name the first values of a run of one build; contracts that hold are counted, as the rest.
 
     Args:
         run: With trials.
         most: Values that are named.
     """
-    found = sorted(
-        _summaries(OneSide(run, 0)),
-        key=lambda one: one[0].metric.kind is Kind.EXACT and one[1].center == 0,
-    )
-    named = [
+    found = list(_summaries(OneSide(run, 0)))
+    telling = [
         f"{subject.metric.id} {numbers.value(summary.center, subject.metric)}"
-        for subject, summary in found[:most]
+        for subject, summary in found
+        if summary.center or not subject.metric.id.startswith(_CONTRACT)
     ]
-    more = len(found) - len(named)
-    return ", ".join([*named, *([f"{more} more"] if more else [])])
+    holding, more = len(found) - len(telling), len(telling) - most
+    counted = [f"{more} more"] if more > 0 else []
+    held = [plural(holding, "contract") + (" holds" if holding == 1 else " hold")]
+    return ", ".join([*telling[:most], *counted, *(held if holding else [])])
 
 
 def _summaries(side: OneSide) -> Iterator[tuple[Subject, Summary]]:
