@@ -36,7 +36,7 @@ def prepared(monkeypatch):
         stand_ins = SimpleNamespace(install=lambda: served.append(True))
         monkeypatch.setattr(early, "stand_ins", lambda: stand_ins)
         early.prepare()
-        assert bool(served) == bool(asked and not early.from_environment().interpret_kernels)
+        assert bool(served) == bool(asked and not settings.from_environment().interpret_kernels)
         return os.environ.get(SWITCH), bool(asked)
 
     yield prepare
