@@ -153,6 +153,8 @@ def logprobs(
     """Logprobs of some tokens."""
     values = _numbers(logits)[: grid[0], :vocab_size]
     largest = values.max(axis=1, keepdims=True)
+    if np.isnan(largest).any():
+        raise UnservedError
     scale = np.log(np.exp(values - largest).sum(axis=1, keepdims=True))
     chosen = np.take_along_axis(values, topk_ids[: grid[0], :topk].astype(np.int64), axis=1)
     output[: grid[0], :topk] = chosen - largest - scale
