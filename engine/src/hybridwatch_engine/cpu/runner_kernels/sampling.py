@@ -34,7 +34,7 @@ def temperature(
 
 
 @stands_in_for("371f199f", "df921179", draws=True)
-@stands_in_for("9c9f7204", draws=False)
+@stands_in_for("9c9f7204", "b1864982", "bc8e92d8", draws=False)
 def sample(
     *,
     local_argmax: Array,
@@ -52,7 +52,7 @@ def sample(
 ) -> None:
     """The most likely token of each block of the vocabulary, under Gumbel noise where asked.
 
-    A kernel that ``draws`` has our noise; those before have another.
+    A kernel that ``draws`` has our noise; those up to 0.30.0 have another.
     """
     tokens, cache = grid[0], more.get("logits_cache")
     if more["USE_FP64"] or processed_logits is not None:
@@ -61,7 +61,7 @@ def sample(
     known = rows >= 0
     heat = np.where(known, temp[rows], 0).astype(np.float32)[:, None]
     hot = np.flatnonzero(heat)
-    if len(hot) and not draws:
+    if not draws and (len(hot) or cache is not None):
         raise UnservedError
     values = _numbers(logits)[:tokens, :vocab_size]
     source = more.get("logits_cache_source")
@@ -153,6 +153,8 @@ def logprobs(
     """Logprobs of some tokens."""
     values = _numbers(logits)[: grid[0], :vocab_size]
     largest = values.max(axis=1, keepdims=True)
+    if np.isnan(largest).any():
+        raise UnservedError
     scale = np.log(np.exp(values - largest).sum(axis=1, keepdims=True))
     chosen = np.take_along_axis(values, topk_ids[: grid[0], :topk].astype(np.int64), axis=1)
     output[: grid[0], :topk] = chosen - largest - scale
@@ -234,7 +236,7 @@ def verify(
     target_rejected_logsumexp[:requests] = draft_rejected_logsumexp[:requests] = 0
 
 
-@stands_in_for("4b8323c0", "a03f17ea", "40681455")
+@stands_in_for("4b8323c0", "a03f17ea", "adaed729", "9ca7ca08", "314501bf", "40681455")
 def resample(
     *,
     resampled_local_argmax: Array,

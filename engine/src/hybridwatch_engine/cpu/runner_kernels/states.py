@@ -57,7 +57,7 @@ def advance_blocks(
     num_accepted_tokens[rows[(before >= 0) & (before != state_idx[rows])]] = 1
 
 
-@stands_in_for("50d23749", by_batch=True)
+@stands_in_for("50d23749", "281c4975", "58758b46", by_batch=True)
 @stands_in_for("ef955ecf", by_batch=False)
 def copy_before_step(
     *,
@@ -83,7 +83,7 @@ def copy_before_step(
             _copy(places, state, batch if by_batch else row, *columns)
 
 
-@stands_in_for("383bb047", by_batch=True)
+@stands_in_for("383bb047", "60d1161b", by_batch=True)
 @stands_in_for("4491ee70", by_batch=False)
 def copy_after_step(
     *,

@@ -135,7 +135,7 @@ DEFECTS: Final[Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "copy_before_step": lambda call: {"token_bias": 0 * call["token_bias"]},
     "copy_after_step": _shifted("block_size"),
     "temperature": _shifted("vocab_size", -1),
-    "sample": lambda call: {"seeds": call["seeds"] ^ 1},
+    "sample": lambda call: {"seeds": call["seeds"] ^ 1, "logits": -call["logits"]},
     "logprobs": _shifted("topk", -1),
     "ranks": lambda call: {"token_ids": call["token_ids"] // 2},
     "logit_statistics": _shifted("num_speculative_steps", -1),
@@ -173,26 +173,27 @@ def compare(names: Sequence[str], found: Mapping[str, Any], each: int, seed: int
     from hybridwatch_engine.studies.kernels.runner_cases import draw_launch
 
     report, ours = Report(seed, each * len(names)), launch.stand_ins()
-    for name in names:
-        launches = {name: launching(found[name])}
+    for kernel in names:
+        launches = {kernel: launching(found[kernel])}
         for number in range(each):
-            case = draw_launch(name, number, seed)
+            case = draw_launch(kernel, number, seed)
             try:
                 interpreted = case.run(launches)
             except InterpreterError:  # noise of 0.27.1 (``tldevice.log1p``)
                 continue
-            before = launch.LAUNCHES[found[name].__name__, "stand-in"]
+            before = launch.LAUNCHES[found[kernel].__name__, "stand-in"]
             ours.install()
             try:
                 got = case.run(launches)
             finally:
                 ours.remove()
-            served = launch.LAUNCHES[found[name].__name__, "stand-in"] > before
-            errors = [
-                Error(state, str(got[state].dtype), relative_error(got[state], interpreted[state]))
-                for state in case.states
-            ]
-            report.add(number, case, "Triton" if served else "left to it", errors)
+            served = launch.LAUNCHES[found[kernel].__name__, "stand-in"] > before
+            if served:
+                errors = [
+                    Error(name, str(got[name].dtype), relative_error(got[name], interpreted[name]))
+                    for name in case.states
+                ]
+                report.add(number, case, "Triton", errors)
     return report
 
 
@@ -212,8 +213,7 @@ def main(arguments: Sequence[str]) -> int:
         found = kernels()
         report = compare(sorted(found), found, options.each, options.seed)
         told: dict[str, Any] = report.to_json()
-        served = {w["kernel"] for w in told["worst"] if w["reference"] == "Triton"}
-        told["unserved"] = sorted(set(found) - served)
+        told["unserved"] = sorted(set(found) - {worst["kernel"] for worst in told["worst"]})
         if options.defects:
             told["defects"] = {
                 name: not _with_defect(name, found, options.each, options.seed).ok for name in found
