@@ -15,6 +15,7 @@ IN_ASCII: Final = "hybridwatch.in_ascii"
 _STAND_INS: Final = str.maketrans(
     {
         "\u2716": "x",
+        "\u2717": "X",
         "\u2714": "=",
         "\u25b2": "^",
         "\u2205": "-",

@@ -97,7 +97,9 @@ def test_of_a_run_of_two_builds_the_contender_is_compared_when_asked(store, call
     store("1f0a9c3e", GOOD)
     store("2f0a9c3e", BAD, BAD)
     (tmp_path / "baselines.toml").write_text(PIN)
-    assert call("compare", "2f0a9c3e").exit_code == 0  # equally bad
+    equally_bad = call("compare", "2f0a9c3e")
+    assert equally_bad.exit_code == 1
+    assert "broken on both sides, so not new" in " ".join(equally_bad.output.split())
     assert call("compare", "2f0a9c3e", "--baseline", "pinned").exit_code == 1
     assert call("compare", "2f0a9c3e#0").exit_code == 1
     assert call("compare", "1f0a9c3e", "2f0a9c3e#0", "--baseline", "pinned").exit_code == 2

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.disaggregation import pair_launch
+from hybridwatch.engine.fitting import misfit
 from hybridwatch.engine.launch import CUDA_START_TIMEOUT_S, START_TIMEOUT_S, Launch
 from hybridwatch.engine.load_client import client_arguments
 from hybridwatch.scenario import find
@@ -168,9 +170,9 @@ def test_the_engines_of_a_pair_on_a_cpu_are_as_they_were():
         ("gpu/padded-graph-rows", "cuda", True, False),
         ("smoke/spec-decode-all-cache", "cpu", True, True),
         ("gpu/spec-decode-all-cache", "cuda", True, True),
-        # Graphs of runner V2 cannot be set aside, and a scheduler that runs ahead keeps its drafts.
+        # Without graphs there are none to set aside; a scheduler that runs ahead keeps its drafts.
         ("gpu/draft-max-seq-len", "cuda", False, True),
-        ("gpu/nemotron-h-mtp", "cuda", False, False),
+        ("gpu/nemotron-h-mtp", "cuda", True, False),
         ("gpu/granite-4-h-tiny", "cuda", True, False),
     ],
 )
@@ -189,3 +191,16 @@ def test_an_engine_without_full_graphs_has_none_to_set_aside():
 def test_a_gpu_has_more_patience():
     assert launched("gpu/dummy-run", "cuda").start_timeout_s == CUDA_START_TIMEOUT_S
     assert launched("smoke/dummy-run", "cpu").start_timeout_s == START_TIMEOUT_S
+
+
+@pytest.mark.parametrize(
+    ("label", "why"),
+    [
+        ("cpu-0.32.0", None),
+        ("cpu-0.32.0+v2", None),
+        ("cpu-0.32.0+v1", "needs model runner V2, and cpu-0.32.0+v1 runs another"),
+    ],
+)
+def test_a_scenario_of_one_runner_is_left_out_where_a_label_asks_for_the_other(label, why):
+    scenario = SCENARIOS["smoke/draft-max-seq-len"]
+    assert misfit(scenario, parse_label(label)) == why

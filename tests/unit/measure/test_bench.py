@@ -56,22 +56,22 @@ def test_engine_is_started_on_loopback_with_the_flags_of_its_build(scenario):
 
 
 @pytest.mark.parametrize(
-    ("runner", "replays", "wishes"),
+    ("runner", "label", "wishes"),
     [
-        (None, True, {"graph_replay": True, "fixes": {}}),
-        ("v1", True, {"graph_replay": True, "fixes": {}, "model_runner": "v1"}),
-        ("v2", False, {"graph_replay": False, "fixes": {}, "model_runner": "v2"}),
+        (None, "cpu-0.27.1", {"graph_replay": True, "fixes": {}}),
+        ("v1", "cpu-0.27.1", {"graph_replay": True, "fixes": {}, "model_runner": "v1"}),
+        ("v2", "cpu-0.27.1", {"graph_replay": True, "fixes": {}, "model_runner": "v2"}),
+        (None, "cpu-0.27.1+v2", {"graph_replay": True, "fixes": {}, "model_runner": "v2"}),
     ],
 )
-def test_a_model_runner_is_asked_for_where_the_scenario_says_so(
-    scenario, tmp_path, runner, replays, wishes
+def test_a_model_runner_is_asked_for_where_the_scenario_or_the_label_says_so(
+    scenario, tmp_path, runner, label, wishes
 ):
     engine = scenario.engine.model_copy(update={"model_runner": runner})
     asking = scenario.model_copy(update={"engine": engine})
-    sides = (parse_label("cpu-0.27.1"),)
+    sides = (parse_label(label),)
     with Bench(asking, sides, home() / "models", tmp_path, print) as bench:
         launch = bench._make_slot(0).launch
-    assert launch.graph_replay is replays
     assert json.loads(launch.variables()["HYBRIDWATCH_ENGINE"]) == wishes
 
 
