@@ -341,7 +341,7 @@ def test_steps_of_one_build_show_what_they_have_measured(checkout, monkeypatch):
     steps = [line for line in done.output.splitlines() if line.startswith("[")]
     found = [line.partition("smoke/again, ")[2] for line in steps if "smoke/again" in line]
     assert found == [
-        "contracts: measured: contract.padded_rows_prefilling 0",
+        "contracts: measured: 1 contract holds",
         "accuracy: measured: accuracy.recall 100.0 %",
     ]
 

@@ -7,20 +7,6 @@ from hybridwatch_engine.mutants.slots import differ
 from hybridwatch_engine.mutants.tally import Tally
 
 
-def eligible(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Let the shape of a batch alone choose a decode's graph, whatever its rows compute."""
-
-    def uniform_tokens(
-        requests: int, tokens: int, longest: int, decode_graph_eligible: object
-    ) -> Any:
-        asked = original(requests, tokens, longest, decode_graph_eligible)
-        wrong = original(requests, tokens, longest, True)
-        tally.count(changed=asked != wrong)
-        return wrong
-
-    return uniform_tokens
-
-
 def dummy_rows_kept(_: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
     """Give dummy runs the rows of the last batch."""
 
