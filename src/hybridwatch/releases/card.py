@@ -21,6 +21,9 @@ from hybridwatch.store.journal import read_entries
 RUNNERS: Final = ("v2", "v1")
 """Model runners, the one that GPUs run since 0.29.0 first."""
 
+_FIRST: Final = "smoke"
+"""The group that comes first."""
+
 _Patterns = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
@@ -68,12 +71,23 @@ Step = tuple[tuple[str, str], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A scenario that comes out otherwise on a neighbour."""
+class Pair:
+    """A scenario on two neighbours."""
 
     scenario: str
     before: Cell
     after: Cell
+
+    @property
+    def is_nowhere(self) -> bool:
+        """Whether the scenario applies to neither."""
+        return self.before.state is self.after.state is State.ABSENT
+
+    @property
+    def outcomes(self) -> tuple[object, object]:
+        """What came of it on both; values that are wrong in another measure are no difference."""
+        before, after = self.before, self.after
+        return (before.state, before.faults), (after.state, after.faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +123,8 @@ class Card:
             if missing := tuple(fault for fault in cell.faults if fault not in told):
                 yield cell, missing
 
-    def steps(self) -> Iterator[tuple[Step, tuple[int, tuple[Difference, ...]]]]:
-        """Yield each two neighbours, with how many scenarios both have, and those that differ."""
+    def steps(self) -> Iterator[tuple[Step, tuple[int, tuple[Pair, ...]]]]:
+        """Yield each two neighbours, with how many scenarios one has, and those that differ."""
         upgrades = [
             ((old, runner), (new, runner))
             for runner in RUNNERS
@@ -119,11 +133,14 @@ class Card:
         runners = [((one, RUNNERS[1]), (one, RUNNERS[0])) for one in self.releases]
         for before, after in (*upgrades, *runners):
             pairs = [
-                Difference(one, self.cells[one, *before], self.cells[one, *after])
+                Pair(one, self.cells[one, *before], self.cells[one, *after])
                 for one in self.scenarios
                 if {(one, *before), (one, *after)} <= self.cells.keys()
             ]
-            yield (before, after), (len(pairs), tuple(filter(_differs, pairs)))
+            there = [one for one in pairs if not one.is_nowhere]
+            if there:
+                differing = tuple(one for one in there if one.outcomes[0] != one.outcomes[1])
+                yield (before, after), (len(there), differing)
 
 
 def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
@@ -136,11 +153,13 @@ def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
     Raises:
         RecordError: Cells or reasons cannot be read.
     """
-    digests = {one.id: digest(one) for one in scenarios}
+    digests = {one.id: digest(one) for one in scenarios if not one.is_of_speed_alone}
     path = cells_file(results)
     found = [c for c in read_entries(path, Cell) if digests.get(c.scenario) == c.scenario_digest]
+    groups = {_group(cell.scenario) for cell in found}
+    shown = [one for one in digests if _group(one) in groups]
     return Card(
-        tuple(one for one in digests if any(cell.scenario == one for cell in found)),
+        tuple(sorted(shown, key=lambda one: (_group(one) != _FIRST, one))),
         tuple(sorted({cell.release for cell in found}, key=_numbers, reverse=True)),
         {cell.key: cell for cell in found},
         _read_reasons(path.with_name("reasons.toml")),
@@ -154,11 +173,9 @@ def _read_reasons(path: Path) -> tuple[Reason, ...]:
         return _Reasons.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).reason
 
 
+def _group(scenario: str) -> str:
+    return scenario.partition("/")[0]
+
+
 def _numbers(release: str) -> tuple[int, ...]:
     return tuple(map(int, release.split(".")))
-
-
-def _differs(pair: Difference) -> bool:
-    before, after = pair.before, pair.after
-    both_absent = before.state is after.state is State.ABSENT
-    return not both_absent and (before.state, before.faults) != (after.state, after.faults)

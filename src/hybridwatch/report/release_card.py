@@ -4,19 +4,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hybridwatch.metric import metric_of
-from hybridwatch.releases.card import Card, Difference, Reason, Step
+from hybridwatch.releases.card import Card, Pair, Reason, Step
 from hybridwatch.releases.cell import Cell, State
 from hybridwatch.report.escape import as_item, escape
 from hybridwatch.report.gpu_findings import table_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.wording import numbers
 
+_OWED: Final = "owed"
 _HEAD: Final = (
     "Written by `hybridwatch releases card --out docs/releases.md` from the cells in "
     "`results/releases/` and from nothing else; not edited by hand. `hybridwatch releases run` "
     "measures what is missing. Each cell is a release on a CPU, as released, with the model runner "
     "that is named; its contracts are held against what the scenario expects of a healthy engine. "
-    "The numbers in brackets are those of the reasons below."
+    "What is owed is not measured yet; a dash is a scenario that does not apply. The numbers in "
+    "brackets are those of the reasons below."
 )
 
 
@@ -33,6 +35,7 @@ def render_card(card: Card) -> str:
         "## From one release to the next",
         *_steps(card),
         "## Why",
+        "The findings are those of [findings.md](findings.md).",
         *_reasons(card),
         "## What is wrong, value by value",
         *_faults(card),
@@ -57,20 +60,20 @@ def cell_words(cell: Cell) -> str:
 def short_words(card: Card, cell: Cell | None) -> str:
     """Say in a word what became of a scenario, with the numbers of the reasons."""
     if cell is None:
-        return "not measured"
+        return _OWED
     if not cell.faults:
         return cell.state.value
     numbered = card.numbers(cell)
     return f"{cell.state.value} [{', '.join(map(str, numbered)) or 'not explained'}]"
 
 
-def step_words(step: Step, both: int, differences: Sequence[Difference]) -> str:
+def step_words(step: Step, both: int, differences: Sequence[Pair]) -> str:
     """Say in a line what changes from one neighbour to the other."""
     names = " to ".join(map(column_words, step))
-    return f"{names}: {plural(both, 'scenario')} of both, {len(differences)} come out otherwise"
+    return f"{names}: {len(differences)} of {plural(both, 'scenario')} otherwise"
 
 
-def difference_words(card: Card, pair: Difference) -> tuple[str, str, str]:
+def difference_words(card: Card, pair: Pair) -> tuple[str, str, str]:
     """Give scenario, before and after; a reason is a number, what is not there says why."""
     return pair.scenario, _side(card, pair.before), _side(card, pair.after)
 
@@ -115,7 +118,7 @@ def _cells(card: Card) -> Iterator[str]:
 
 def _short(card: Card, cell: Cell | None) -> str:
     if cell is None or cell.state is State.ABSENT:
-        return "not measured" if cell is None else numbers.ABSENT
+        return _OWED if cell is None else numbers.ABSENT
     words = short_words(card, cell)
     return f"**{words}**" if cell.faults else words
 
@@ -133,7 +136,7 @@ def _reasons(card: Card) -> Iterator[str]:
     used = {at for cell in card.cells.values() for at in card.numbers(cell)}
     yield (
         "\n".join(
-            f"{at}. {escape(reason_words(one), 2000)}"
+            f"{at}. {reason_words(one)}"
             for at, one in enumerate(card.reasons, start=1)
             if at in used
         )

@@ -55,7 +55,7 @@ def _blocks(card: Card) -> Iterator[Block]:
     unexplained = list(card.unexplained())
     if unexplained:
         told = tuple(f"{' '.join(cell.key)}: {', '.join(faults)}" for cell, faults in unexplained)
-        yield Notice(Kind.LOUD, f"{plural(len(told), "cell")} not explained", told)
+        yield Notice(Kind.LOUD, f"{plural(len(told), 'cell')} not explained", told)
     names = [Column(column_words(column)) for column in card.columns]
     rows = [
         (Cell(one), *(_cell(card, (one, *column)) for column in card.columns))
