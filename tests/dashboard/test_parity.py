@@ -19,12 +19,16 @@ from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table
 from hybridwatch.pages.document import Chart, Document, Paragraph, Table
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.releases.cell import cells_file
 from hybridwatch.store import write_run
+from hybridwatch.store.journal import append_entry
 from tests.dashboard.live import Text, files_of, page_of, said_by
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario
 from tests.unit.fleet.pretended import a_job
 from tests.unit.mutants.cells import a_cell
+from tests.unit.releases.cells import TOKENS
+from tests.unit.releases.cells import a_cell as a_cell_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 VIEWS: dict[str, dict[str, str]] = {
@@ -51,6 +55,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(results, run(replace(REGRESSED, started_at=STARTED + timedelta(hours=3))))
     write_run(results, run(Plan(seed=9, failed_trials=1))).write_bytes(b"{")
     append_cell(table_file(results, "cpu-0.27.1"), a_cell("unzeroed-state"))
+    for release, *wrong in (("0.32.0", TOKENS), ("0.31.0",)):
+        append_entry(cells_file(results), a_cell_of(release, "v2", *wrong))
     queue = Ledger(Database(url_of(results)))
     queue.make()
     queue.plan([a_job()])

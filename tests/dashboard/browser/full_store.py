@@ -11,13 +11,17 @@ from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.mutants.journal import append_cell, table_file
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.record.run import Run
+from hybridwatch.releases.cell import cells_file
 from hybridwatch.store import write_run
+from hybridwatch.store.journal import append_entry
 from tests import store_builders
 from tests.builders import BASELINE, CONTENDER, TESTBED, Trials, a_build, a_run, noisy
 from tests.dashboard.browser.hostile import HOSTILE
 from tests.store_builders import REGRESSED
 from tests.unit.fleet.pretended import a_job
 from tests.unit.mutants.cells import a_cell
+from tests.unit.releases.cells import TOKENS
+from tests.unit.releases.cells import a_cell as a_cell_of
 
 NIGHTS: Final = 16
 HEALTHY: Final = f"{0:08x}"
@@ -49,6 +53,8 @@ def write_full(results: Path) -> None:
     write_run(results, control)
     write_run(results, _hostile_run(now - timedelta(hours=1)))
     append_cell(table_file(results, "cpu-0.27.1"), a_cell("unzeroed-state"))
+    for release, *wrong in (("0.32.0", TOKENS), ("0.31.0",)):
+        append_entry(cells_file(results), a_cell_of(release, "v2", *wrong))
     queue = Ledger(Database(url_of(results)))
     queue.make()
     queue.plan([JOB])

@@ -12,7 +12,7 @@ from tests.dashboard.looking import settle
 
 pytestmark = pytest.mark.browser
 
-SILENT = frozenset({"mutants"})
+SILENT = frozenset({"mutants", "releases"})
 """Screens without a text that a record made up."""
 PARAMETERS = {"job": {"job": JOB.key}}
 """Of screens that show nothing without."""
