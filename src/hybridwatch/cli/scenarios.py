@@ -16,7 +16,6 @@ from hybridwatch.errors import BuildError
 from hybridwatch.home import home_or_shipped
 from hybridwatch.report.stacked import Table
 from hybridwatch.scenario import Scenario, Survey, digest, survey
-from hybridwatch.scenario.fixes import NO_FIX
 
 _WRONG = 2  # exit status: a file says something we do not understand
 
@@ -103,6 +102,7 @@ def _to_json(found: Survey) -> dict[str, object]:
             "id": scenario.id,
             "version": scenario.version,
             "fix": scenario.fix,
+            "fix_v2": scenario.fix_v2,
             "model": scenario.model,
             "accelerator": scenario.accelerator,
             "since": scenario.since,
@@ -132,11 +132,16 @@ def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
     table.add_column("known-bad without", no_wrap=True)
     if not reasons:
         for scenario in scenarios:
-            table.add_row(scenario.id, scenario.fix)
+            table.add_row(scenario.id, _known_bad(scenario))
         Console().print(table)
         return
     for scenario in scenarios:
-        bug = "no known bug" if scenario.fix == NO_FIX else f"without {scenario.fix}"
+        bug = f"without {_known_bad(scenario)}" if scenario.guarded else "no known bug"
         title = f"{scenario.id}, version {scenario.version}: {bug}"
         Console().print(title, style="bold", markup=False, highlight=False)
         Console().print(Padding(as_text(scenario.summary), (0, 0, 1, 2)))
+
+
+def _known_bad(scenario: Scenario) -> str:
+    other = "" if scenario.fix_v2 is None else f" (V2: {scenario.fix_v2})"
+    return f"{scenario.fix}{other}"

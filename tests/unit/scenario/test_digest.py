@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hybridwatch.errors import ScenarioError
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.scenario import Scenario, digest, load_scenario, ref_fields
 
@@ -65,3 +66,29 @@ def test_ref_fields_fit_the_record(text, tmp_path):
     ref = ScenarioRef(**ref_fields(scenario))
     assert (ref.id, ref.version, ref.fix) == ("a", 1, "padded-rows-prefilling")
     assert ref.digest == digest(scenario)
+
+
+FIX = 'fix = "padded-rows-prefilling"\n'
+OF_V2 = f'{FIX}fix_v2 = "draft-max-seq-len"\n'
+
+
+def test_the_fix_of_the_other_model_runner_does_not_count(tmp_path, text):
+    scenario = load(tmp_path, text.replace(FIX, OF_V2))
+    assert scenario.guarded == ("padded-rows-prefilling", "draft-max-seq-len")
+    assert scenario.on("v1") is scenario
+    on_v2 = scenario.on("v2")
+    assert (on_v2.fix, on_v2.on("v2").fix) == ("draft-max-seq-len",) * 2
+    assert ref_fields(on_v2)["fix"] == "draft-max-seq-len"
+    assert on_v2.guarded == scenario.guarded
+    same = {digest(one) for one in (load(tmp_path, text), scenario, on_v2, on_v2.on("v2"))}
+    assert len(same) == 1
+    other = text.replace(FIX, 'fix = "single-token-extend"\nfix_v2 = "padded-rows-prefilling"\n')
+    assert digest(load(tmp_path, other).on("v2")) not in same
+
+
+def test_a_scenario_of_one_runner_or_with_one_fix_names_no_other(tmp_path, text):
+    chosen = text.replace(FIX, OF_V2).replace("[engine]", '[engine]\nmodel_runner = "v2"')
+    with pytest.raises(ScenarioError, match=r'fix_v2: expected none with engine.model_runner "v2"'):
+        load(tmp_path, chosen)
+    with pytest.raises(ScenarioError, match="fix_v2: expected another one than fix, found"):
+        load(tmp_path, text.replace(FIX, f"{FIX}fix_v2 = {FIX[6:]}"))
