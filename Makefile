@@ -1,7 +1,7 @@
 # Everything here needs Python 3.11 or newer and a package registry, no GPU.
 # Environments are made once: a stamp named after the content of what shaped them says they are there.
 PYTHON ?= python3
-BUILD ?= cpu-0.27.1
+BUILD ?= cpu-0.31.0
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 BIN := .venv/bin

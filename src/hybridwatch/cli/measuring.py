@@ -21,6 +21,7 @@ from hybridwatch.cli.say import as_text
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
 from hybridwatch.engine.check import require_code, require_installed
+from hybridwatch.engine.fitting import on_usual_runner
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.home import home
@@ -269,7 +270,8 @@ def _sides(scenario: Scenario, wanted: RunOptions) -> tuple[BuildRequest, ...]:
             f"--until-decided: expected two builds to decide between, got only {labels[0]}: "
             "give --build twice, or --known-bad"
         )
-    return on_line([parse_label(label) for label in labels], wanted.line)
+    sides = [on_usual_runner(scenario, parse_label(label)) for label in labels]
+    return on_line(sides, wanted.line)
 
 
 def _budget(scenario: Scenario, wanted: RunOptions) -> Budget | None:

@@ -13,6 +13,7 @@ from hybridwatch.engine.check import check_build
 from hybridwatch.engine.checkpoint import checkpoint_of, draft_of
 from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.deployment import Server, start_server
+from hybridwatch.engine.fitting import on_usual_runner
 from hybridwatch.engine.gpu_layout import Arrangement, arrange
 from hybridwatch.engine.install import lock_digest
 from hybridwatch.engine.launch import Launch
@@ -87,6 +88,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         """Lay the scenario out; from here on it is what is run, declared or standing in."""
+        self.sides = [on_usual_runner(self.scenario, side) for side in self.sides]
         engines = len(self.sides) if self.apart else engines_of(self.sides)
         self._arrangement = arrange(self.scenario, self.gpus, engines)
         self.scenario = self._arrangement.scenario

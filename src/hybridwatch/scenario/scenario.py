@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from hybridwatch.metric import Direction, Kind, Metric, metric_of
 from hybridwatch.scenario.engine import EngineArgs, contradictions_of_graphs
-from hybridwatch.scenario.fixes import NO_FIX, FixId, GuardedFix
+from hybridwatch.scenario.fixes import NO_FIX, FixId, GuardedFix, catalogue
 from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, refuse
 from hybridwatch.scenario.sweep import Sweep, contradictions_of_sweep
 from hybridwatch.scenario.validation_text import quoted
@@ -207,6 +207,17 @@ class Scenario(Part):
         """Every fix whose removal it must see, on one model runner or the other."""
         named = dict.fromkeys((self.written_fix, self.fix_v2 or NO_FIX))
         return tuple(fix for fix in named if fix != NO_FIX)
+
+    @property
+    def needs_v1(self) -> bool:
+        """Whether model runner V2 refuses it: it has no cache mode ``all``."""
+        return self.engine.mamba_cache_mode == "all"
+
+    @property
+    def is_about_v1(self) -> bool:
+        """Whether the fault that it looks for is one that model runner V1 alone can have."""
+        fix = catalogue().get(self.written_fix)
+        return self.fix_v2 is None and fix is not None and fix.is_of_v1
 
     @property
     def has_known_bad(self) -> bool:
