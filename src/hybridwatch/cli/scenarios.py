@@ -132,16 +132,12 @@ def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
     table.add_column("known-bad without", no_wrap=True)
     if not reasons:
         for scenario in scenarios:
-            table.add_row(scenario.id, _known_bad(scenario))
+            table.add_row(scenario.id, scenario.fix)
         Console().print(table)
         return
     for scenario in scenarios:
-        bug = f"without {_known_bad(scenario)}" if scenario.guarded else "no known bug"
+        other = f" (V2: {scenario.fix_v2})" if scenario.fix_v2 else ""
+        bug = f"without {scenario.fix}{other}" if scenario.guarded else "no known bug"
         title = f"{scenario.id}, version {scenario.version}: {bug}"
         Console().print(title, style="bold", markup=False, highlight=False)
         Console().print(Padding(as_text(scenario.summary), (0, 0, 1, 2)))
-
-
-def _known_bad(scenario: Scenario) -> str:
-    other = "" if scenario.fix_v2 is None else f" (V2: {scenario.fix_v2})"
-    return f"{scenario.fix}{other}"

@@ -270,7 +270,6 @@ def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from contradictions_of_graphs(scenario.engine)
     yield from _contradictions_of_releases(scenario)
     yield from _contradictions_of_model(scenario)
-    yield from _contradictions_of_runner(scenario)
     yield from _contradictions_of_batches(scenario)
     yield from _contradictions_of_ranks(scenario)
     yield from _contradictions_of_scheduling(scenario)
@@ -305,14 +304,6 @@ def _contradictions_of_model(scenario: Scenario) -> Iterator[Contradiction]:
         yield "engine.load_format", f"expected none with a model of the hub ({scenario.model})"
     if scenario.accuracy is not None:
         yield "accuracy", "expected none with engine.load_format dummy: its answers say nothing"
-
-
-def _contradictions_of_runner(scenario: Scenario) -> Iterator[Contradiction]:
-    chosen = scenario.engine.model_runner
-    if scenario.fix_v2 is not None and chosen is not None:
-        yield "fix_v2", f"expected none with engine.model_runner {quoted(chosen)}"
-    if scenario.fix_v2 == scenario.fix:
-        yield "fix_v2", f"expected another one than fix, found {quoted(scenario.fix)}"
 
 
 def _contradictions_of_batches(scenario: Scenario) -> Iterator[Contradiction]:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.errors import ScenarioError
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.scenario import Scenario, digest, load_scenario, ref_fields
 
@@ -84,11 +83,3 @@ def test_the_fix_of_the_other_model_runner_does_not_count(tmp_path, text):
     assert len(same) == 1
     other = text.replace(FIX, 'fix = "single-token-extend"\nfix_v2 = "padded-rows-prefilling"\n')
     assert digest(load(tmp_path, other).on("v2")) not in same
-
-
-def test_a_scenario_of_one_runner_or_with_one_fix_names_no_other(tmp_path, text):
-    chosen = text.replace(FIX, OF_V2).replace("[engine]", '[engine]\nmodel_runner = "v2"')
-    with pytest.raises(ScenarioError, match=r'fix_v2: expected none with engine.model_runner "v2"'):
-        load(tmp_path, chosen)
-    with pytest.raises(ScenarioError, match="fix_v2: expected another one than fix, found"):
-        load(tmp_path, text.replace(FIX, f"{FIX}fix_v2 = {FIX[6:]}"))

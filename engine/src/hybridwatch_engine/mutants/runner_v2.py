@@ -7,33 +7,6 @@ from hybridwatch_engine.mutants.slots import differ
 from hybridwatch_engine.mutants.tally import Tally
 
 
-def dummy_rows_kept(_: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Give dummy runs the rows of the last batch."""
-
-    def dummy_tables(tables: Any, requests: int) -> Any:
-        rows = tuple(table[:requests] for table in tables.input_block_tables)
-        tally.count(changed=any(bool(row.any()) for row in rows))
-        return rows
-
-    return dummy_tables
-
-
-def padded_rows_kept(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Leave what stood in a padded row of the block tables."""
-
-    def gather(tables: Any, requests: Any, num_reqs_padded: int, *args: Any, **kwargs: Any) -> Any:
-        first, rows = requests.shape[0], num_reqs_padded
-        before = [table[first:rows].clone() for table in tables.input_block_tables]
-        gathered = original(tables, requests, rows, *args, **kwargs)
-        if first < rows:
-            tally.count(changed=any(bool(kept.any()) for kept in before))
-            for table, kept in zip(tables.input_block_tables, before, strict=True):
-                table[first:rows] = kept
-        return gathered
-
-    return gather
-
-
 def rows_swapped(original: Callable[..., Any], tally: Tally, *, group: int) -> Callable[..., Any]:
     """Swap the first two rows of the block table of one cache group."""
 
