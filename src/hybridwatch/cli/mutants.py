@@ -99,7 +99,8 @@ class _Job:
     ),
 )
 @takes_scenarios
-@takes_build()
+# Most mutants are faults of model runner V1, which newer builds run few scenarios on.
+@takes_build(default="cpu-0.27.1")
 @click.option("--only", multiple=True, metavar="NAME", help="This mutant alone; may be repeated.")
 @click.option(
     "--half", type=click.Choice(get_args(Half)), help="The mutants of one half, or your own."
