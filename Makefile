@@ -23,7 +23,7 @@ CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-loc
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check harness fleet bot engine browser promtool axe contract lock screenshots dashboard clean
+.PHONY: help run test test-all check harness fleet bot engine older browser promtool axe contract lock screenshots dashboard clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
@@ -31,10 +31,10 @@ help: ## List these targets.
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad; BUILD=cpu-0.32.0 names another release.
 	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad --build=$(BUILD)
 
-test: fleet engine browser promtool axe contract check ## Everything that continuous integration runs.
+test: fleet engine older browser promtool axe contract check ## Everything that continuous integration runs.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) PYTHONHASHSEED=0 $(BIN)/python -m pytest $(WORKERS) $(TESTS)
 
-test-all: fleet engine browser promtool axe contract check ## The same with the tests that take minutes each, in another order each time.
+test-all: fleet engine older browser promtool axe contract check ## The same with the tests that take minutes each, in another order each time.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) $(BIN)/python -m pytest $(WORKERS) $(ANEW)
 
 check: $(READY) ## Format, lint, types, layers; no test.
@@ -55,6 +55,9 @@ bot: ## Make the environment of the job that comments: few packages, each checke
 
 engine: $(READY) ## Make the environment of the engine build.
 	@$(BIN)/hybridwatch engine install $(BUILD)
+
+older: $(READY) ## Make the environment of the release whose model runner V1 the tests look into.
+	@$(BIN)/hybridwatch engine install cpu-0.27.1
 
 browser: ## Make sure that there is a browser for the dashboard's test.
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || { echo "The browser test needs chromium; on Debian: sudo apt-get install chromium" >&2; exit 1; }
