@@ -131,8 +131,10 @@ def test_a_run_without_a_fix_that_its_scenario_does_not_guard_is_no_control(tmp_
     put(tmp_path, 1, builds=KNOWN_BAD, scenario="smoke/dummy-run")
     index = open_index(tmp_path)
     assert controls_of(index, knowing("smoke/dummy-run").scenarios) == ()
-    (control,) = controls_of(index, {})
-    assert control.sight is Sight.MISSED
+    of_v2 = knowing("smoke/dummy-run", fix_v2="padded-rows-prefilling").scenarios
+    for scenarios in ({}, of_v2):
+        (control,) = controls_of(index, scenarios)
+        assert control.sight is Sight.MISSED
 
 
 def test_an_engine_that_must_die_is_caught_by_its_death(tmp_path: Path) -> None:
