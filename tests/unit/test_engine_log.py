@@ -108,7 +108,7 @@ def test_the_first_exception_of_the_engines_own_processes_is_the_root() -> None:
 def test_an_excerpt_begins_with_the_root_and_ends_as_the_log_ends() -> None:
     told = excerpt(LOG, LAST)
     lines = told.splitlines()
-    assert lines[0].endswith('line 29, in step')
+    assert lines[0].endswith("line 29, in step")
     assert lines[1] == f"{CORE}{UNCOMPILED}"
     assert f"{CORE}{COMPILER}" in lines
     assert lines[-LAST:] == LOG.splitlines()[-LAST:]

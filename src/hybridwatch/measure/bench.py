@@ -234,7 +234,7 @@ class Bench:
         return self.work / f"{name}.{slot.starts}.log"
 
     def _kept(self, log: Path, home: Path) -> Path | None:
-        """Keep the logs of an engine that did not come up longer than its session; the last ones."""
+        """Keep the logs of an engine that did not come up, which its session takes away."""
         folder = home / ".engines" / "logs"
         for one in log.parent.glob(f"{log.stem}*"):
             folder.mkdir(parents=True, exist_ok=True)

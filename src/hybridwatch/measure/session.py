@@ -177,11 +177,7 @@ def _rounds(run: Run | None) -> dict[Phase, int]:
     """Count the rounds of each phase that every side of a run has made."""
     if run is None:
         return {}
-    made = Counter(
-        (one.phase, one.side)
-        for one in run.so_far().trials
-        if not one.warmup
-    )
+    made = Counter((one.phase, one.side) for one in run.so_far().trials if not one.warmup)
     return {phase: min(made[phase, side] for side in range(len(run.builds))) for phase in Phase}
 
 

@@ -340,7 +340,9 @@ def test_main_leaves_with_the_status(monkeypatch, tmp_path, capsys) -> None:
     assert capsys.readouterr().err.startswith("hybridwatch: ")
 
 
-def test_failed_engine_is_status_1_and_the_cause_stands_below_the_end_of_its_log(call, monkeypatch) -> None:
+def test_failed_engine_is_status_1_and_the_cause_stands_below_the_end_of_its_log(
+    call, monkeypatch
+) -> None:
     def die(*_: object) -> None:
         error = EngineError("the engine ended while starting (status 1)", "one\nno such model\n")
         error.log = Path("/srv/.engines/logs/cpu-0.27.1.1.log")

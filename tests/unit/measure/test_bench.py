@@ -194,9 +194,9 @@ def test_the_log_of_an_engine_that_does_not_come_up_outlives_the_session(
     side = replace(side, spec=replace(side.spec, home=tmp_path / "home"))
     work = tmp_path / "work"
     work.mkdir()
-    with Bench(scenario, (side,), home() / "models", work, lambda _: None) as bench:
-        with pytest.raises(EngineError) as caught:
-            bench.engine(0)
+    bench = Bench(scenario, (side,), home() / "models", work, lambda _: None)
+    with bench, pytest.raises(EngineError) as caught:
+        bench.engine(0)
     shutil.rmtree(work)
     assert caught.value.log == tmp_path / "home" / ".engines" / "logs" / "cpu-0.27.1.1.log"
     assert caught.value.log.read_text(encoding="utf-8") == "why it died\n"
