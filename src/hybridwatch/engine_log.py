@@ -38,6 +38,7 @@ _INSTALLED: Final = re.compile(r".*/site-packages/")
 _SILENT: Final = re.compile(
     r"Failed core proc\(s\): \{'(?P<core>\w+)': (?P<status>-?\d+)"
     r"|Worker proc (?P<worker>\S+) died unexpectedly(?: \(exit code: (?P<code>-?\d+)\))?"
+    r"|WorkerProc initialization failed"
 )
 """What is said of a process that has ended without a word."""
 _KILLED: Final = "-9"
@@ -182,11 +183,11 @@ def _silent_end(lines: Sequence[_Line]) -> _Root | None:
     for number, line in enumerate(lines):
         if gone := _SILENT.search(line.message):
             status = gone["status"] or gone["code"]
-            why = "" if status is None else f", status {status}"
-            if status == _KILLED:
-                why = ", killed: the kernel does so where memory runs out"
-            who = gone["core"] or gone["worker"]
-            return _Root(number, f"{who} ended without a word{why}")
+            why = f"status {status}"
+            if status in {None, _KILLED}:
+                why = "killed, as the kernel does where memory runs out" + ("" if status else "?")
+            who = gone["core"] or gone["worker"] or "a worker"
+            return _Root(number, f"{who} ended without a word: {why}")
     return None
 
 

@@ -77,7 +77,6 @@ def test_the_root_is_found_behind_every_prefix(line, root):
         f"{CORE}EngineCore encountered a fatal error.",
         "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above.",
         f"{FRONT}[a.py:1] vllm.v1.engine.exceptions.EngineDeadError: EngineCore died.",
-        "Exception: WorkerProc initialization failed due to an exception in a background process.",
         "ConnectionRefusedError: [Errno 111] Connection refused",
         "asyncio.exceptions.CancelledError",
         "INFO: 127.0.0.1 - POST /v1/completions 500 Internal Server Error",

@@ -12,7 +12,8 @@ HARMLESS = (
     f"{FRONT}WARNING 11-26 19:18:27 [system_utils.py:255] This can cause `OSError: [Errno 24]`\n"
 )
 FAILED = "RuntimeError: Engine core initialization failed. See root cause above. "
-POINTER = "See stack trace for root cause."
+WORKER_FAILED = "Exception: WorkerProc initialization failed. See stack trace for root cause."
+EXECUTOR = f"{SITE}vllm/v1/executor/multiproc_executor.py"
 
 
 def traceback(prefix, error, *frames):
@@ -38,12 +39,12 @@ def core_raises(error, *frames):
 
 def worker_raises(error, *frames):
     """The log of an engine whose worker is a process of its own, below the core."""
-    failed = f"Exception: WorkerProc initialization failed due to an exception. {POINTER}"
-    executor = (f"{SITE}vllm/v1/executor/multiproc_executor.py", 815)
-    return HARMLESS + traceback(WORKER, error, *frames) + traceback(CORE, failed, executor)
+    core = traceback(CORE, WORKER_FAILED, (EXECUTOR, 815))
+    return HARMLESS + traceback(WORKER, error, *frames) + core + front_ends()
 
 
 USAGE = "usage: serve.py [-h] [--model MODEL]\n                [--port PORT]\n"
+KILLED = "killed, as the kernel does where memory runs out"
 KEY = "KeyError: 'no_such_layer'"
 RUNNERS = ("gpu_model_runner.py", "gpu/model_runner.py")
 REFUSED = "pydantic_core._pydantic_core.ValidationError: 1 validation error for"
@@ -95,19 +96,23 @@ CAUSES = {
     ),
     "core killed": (
         HARMLESS + front_ends("{'EngineCore': -9}"),
-        "EngineCore ended without a word, killed: the kernel does so where memory runs out",
+        f"EngineCore ended without a word: {KILLED}",
     ),
     "core left": (
         HARMLESS + front_ends("{'EngineCore_DP0': 3}"),
-        "EngineCore_DP0 ended without a word, status 3",
+        "EngineCore_DP0 ended without a word: status 3",
     ),
     "worker killed": (
         f"{CORE}Worker proc VllmWorker-0 died unexpectedly (exit code: -9), shutting down.\n",
-        "VllmWorker-0 ended without a word, killed: the kernel does so where memory runs out",
+        f"VllmWorker-0 ended without a word: {KILLED}",
     ),
     "worker gone, a release that keeps its status": (
         f"{CORE}Worker proc VllmWorker-1 died unexpectedly, shutting down executor.\n",
-        "VllmWorker-1 ended without a word",
+        f"VllmWorker-1 ended without a word: {KILLED}?",
+    ),
+    "worker killed at its start, of which the core says the same as of one that raised": (
+        HARMLESS + traceback(CORE, WORKER_FAILED, (EXECUTOR, 815)) + front_ends(),
+        f"a worker ended without a word: {KILLED}?",
     ),
     "port in use": (
         HARMLESS
