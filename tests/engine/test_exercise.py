@@ -7,6 +7,7 @@ import pytest
 from hybridwatch_engine.exercise.exercises import EXERCISES
 from hybridwatch_engine.fixes.registry import FIXES
 
+from hybridwatch.engine.builds import load_builds, parse_label
 from tests.engine.conftest import BUILD
 
 pytestmark = [
@@ -20,6 +21,11 @@ NATIVE = {
     if fix.ways
 }
 """What the release of the engine under test has."""
+RELEASES = [
+    name
+    for name, spec in load_builds().items()
+    if spec.accelerator == "cpu" and not spec.variant_of
+]
 
 # What spoils a fix, as Python that runs before the exercise. Each is found by what it changes.
 DEFECTS = {
@@ -129,6 +135,22 @@ def test_every_fix_changes_what_the_engine_does_and_leaves_no_trace(call):
         assert outcome["with"] == EXERCISES[fix].with_fix
         assert outcome["without"] == EXERCISES[fix].without_fix
         assert outcome["with"] != outcome["without"]
+
+
+@pytest.mark.parametrize("build", RELEASES)
+def test_every_exercise_runs_on_every_release(build):
+    """A feature of that release alone, which a stand-in has no name for, would end it."""
+    spec = parse_label(build).spec
+    if not spec.interpreter.exists():
+        pytest.skip(f"{build} is not installed")
+    words = [str(spec.interpreter), "-m", "hybridwatch_engine.exercise"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert told["release"].startswith(spec.release)
+    for fix, outcome in told["fixes"].items():
+        assert outcome["native"] == FIXES[fix].header.releases[spec.release], fix
+        assert outcome["with"] or outcome.get("unseen") or outcome["native"] == "not-applicable"
 
 
 def test_unknown_fix_is_refused_and_the_known_are_named(call):

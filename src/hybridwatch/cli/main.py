@@ -165,7 +165,8 @@ class VerbGroup(click.Group):
         try:
             return super().invoke(ctx)
         except EngineError as error:
-            raise _EngineFailedError(f"{error}\n{error.log_tail}") from error
+            # The cause stands last: above a log nobody would see it.
+            raise _EngineFailedError(f"{error.log_tail.rstrip()}\n{error.cause}".strip()) from error
         except HybridwatchError as error:
             raise _RefusalError(str(error)) from error
         except click.UsageError as error:

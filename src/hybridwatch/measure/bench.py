@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -178,7 +179,11 @@ class Bench:
             self.discard(side)
         if slot.engine is None:
             coming, slot.coming = slot.coming, None
-            slot.engine = _live(coming or self._start(name, slot))
+            try:
+                slot.engine = _live(coming or self._start(name, slot))
+            except EngineError as error:
+                error.log = self._kept(self._log(name, slot), self.sides[side].spec.home)
+                raise
         return slot.engine
 
     def running(self, side: int) -> LiveEngine:
@@ -229,6 +234,15 @@ class Bench:
 
     def _log(self, name: str, slot: _Slot) -> Path:
         return self.work / f"{name}.{slot.starts}.log"
+
+    def _kept(self, log: Path, home: Path) -> Path | None:
+        """Keep the logs of an engine that did not come up, which its session takes away."""
+        folder = home / ".engines" / "logs"
+        for one in log.parent.glob(f"{log.stem}*"):
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(one, folder)
+        kept = folder / log.name
+        return kept if kept.exists() else None
 
     def make_ready(self, side: int) -> LiveEngine:
         """Give a side its engine: fixes as it wants them, nothing left of what ran before.

@@ -109,6 +109,7 @@ def _speculator(recorder: Recorder) -> Any:
         max_model_len=_MAX_MODEL_LEN,
         num_speculative_steps=_STEPS,
     )
+    speculator.block_tables.cp_size = 1
     speculator.block_tables.input_block_tables = [_blocks()]
     speculator.block_tables.slot_mappings = torch.zeros((1, 2), dtype=torch.int64)
     speculator.input_buffers.query_start_loc = torch.arange(3, dtype=torch.int32)

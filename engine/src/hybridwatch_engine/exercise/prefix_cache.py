@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from hybridwatch_engine.exercise.builder import BLOCK, spec_of
-from hybridwatch_engine.exercise.fitting import call_with_known
+from hybridwatch_engine.exercise.fitting import Plain, call_with_known
 
 _ATTENTION, _MAMBA = 0, 1
 _PROMPT: Final = 3 * BLOCK + BLOCK // 2
@@ -128,17 +128,12 @@ def _attention_spec() -> Any:
 def _chunk_of(request: Any, tokens: int, *hits: int) -> int:
     from vllm.v1.core.sched.scheduler import Scheduler
 
-    scheduler = SimpleNamespace(
-        cache_config=SimpleNamespace(block_size=BLOCK),
-        scheduler_config=SimpleNamespace(long_prefill_token_threshold=0),
+    scheduler = Plain(
+        cache_config=Plain(block_size=BLOCK),
+        scheduler_config=Plain(),
         block_size=BLOCK,
         hash_block_size=BLOCK,
         max_num_scheduled_tokens=24,
-        use_eagle=False,
-        use_eagle_block_drop=False,
-        mamba_partial_cache_hit=False,
-        mamba_has_prefill_checkpoint_blocks=False,
-        mamba_shared_prefix_checkpoint=False,
     )
     split = vars(Scheduler)["_mamba_block_aligned_split"]
     return int(split(scheduler, request, tokens, *hits))

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import MagicMock
 
-from hybridwatch_engine.exercise.fitting import call_with_known
+from hybridwatch_engine.exercise.fitting import Plain, call_with_known
 
 BLOCK: Final = 16
 """Tokens of a cache block."""
@@ -129,24 +128,18 @@ def _config(pool: Pool) -> Any:
         is_mm_encoder_only=False,
         **dict.fromkeys(_ABSENT),
     )
-    config.scheduler_config = SimpleNamespace(
+    config.scheduler_config = Plain(
         max_num_seqs=8,
         max_num_active_seqs=None,
         max_num_scheduled_tokens=None,
         max_num_batched_tokens=pool.budget,
         policy=pool.policy,
-        async_scheduling=False,
         enable_chunked_prefill=True,
-        disable_chunked_mm_input=False,
-        long_prefill_token_threshold=0,
-        long_prefill_token_threshold_adaptive=False,
         scheduler_reserve_full_isl=True,
-        watermark=0.0,
     )
-    config.cache_config = SimpleNamespace(
+    config.cache_config = Plain(
         block_size=BLOCK,
         enable_prefix_caching=True,
-        enable_mamba_shared_prefix_checkpoint=False,
         mamba_cache_mode="align",
         num_gpu_blocks=pool.blocks,
         prefix_cache_retention_interval=None,
@@ -160,19 +153,14 @@ def _config(pool: Pool) -> Any:
         uses_mrope=False,
         max_model_len=pool.longest,
     )
-    config.parallel_config = SimpleNamespace(
+    config.parallel_config = Plain(
         data_parallel_index=0,
         data_parallel_rank=0,
         pipeline_parallel_size=1,
         decode_context_parallel_size=1,
         prefill_context_parallel_size=1,
     )
-    config.observability_config = SimpleNamespace(
-        kv_cache_metrics=False,
-        enable_mfu_metrics=False,
-        enable_logging_iteration_details=False,
-        per_request_spec_decode_metrics=None,
-    )
+    config.observability_config = Plain(per_request_spec_decode_metrics=None)
     config.ec_manager_config.get_encoder_cache_manager_obj = lambda: None
     config.aux_output_config.enabled = False
     return config
