@@ -56,6 +56,7 @@ VERBS: Final[Mapping[str, str]] = {
     "dashboard": "Show the records in a browser.",
     "serve": "Give stored runs to other programs, over HTTP.",
     "token": "Say which programs may ask the API for what.",
+    "releases": "Say what each release and model runner breaks: may I upgrade?",
     "findings": "Write the page of figures measured on GPUs.",
     "page": "Write a page of the dashboard as one HTML file.",
 }
@@ -69,6 +70,7 @@ EXTRAS: Final[Mapping[str, str]] = {
         ("try", "bisect", "run", "controls", "oracle", "mutants", "fuzz", "engine", "gpu"),
         "measure",
     ),
+    "releases": "measure",
     **dict.fromkeys(("comment", "answer", "suspects"), "github"),
     **dict.fromkeys(("serve", "token"), "api"),
     **{verb: verb for verb in ("fleet", "nightly", "notify")},

@@ -4,7 +4,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from hybridwatch.store.journal import Entry
 
 HEALTHY: Final = "(healthy)"
 """Stands where a mutant's name stands, for the engine without any."""
@@ -24,7 +26,7 @@ class State(StrEnum):
     """What could show it, answers or times, was not measured."""
 
 
-class Cell(BaseModel):
+class Cell(Entry):
     """What became of a mutant in a scenario.
 
     Attributes:

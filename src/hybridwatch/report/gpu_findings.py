@@ -86,14 +86,14 @@ def _part(part: Evidence, numbered: Mapping[str, int]) -> Iterator[str]:
         yield "### Figures"
     else:
         yield "## Figures"
-    yield _table(
+    yield table_of(
         ("scenario", "engine", *(quantity.name for quantity in QUANTITIES)),
         # What is owed comes last.
         (_row(row, numbered) for row in sorted(part.rows, key=_has_no_figure)),
     )
     if part.controls:
         yield "### Controls" if part.testbed is not None else "## Controls"
-        yield _table(
+        yield table_of(
             ("scenario", "release", "control", "answer"),
             (
                 _control(judged, numbered)
@@ -166,7 +166,7 @@ def _costs(costs: Sequence[Cost], folder: str) -> Iterator[str]:
         "rounds and its 95 % interval (engine/README.md)."
     )
     heads = ("device", "what", "batch", "forms", "step time", "besides", "file")
-    yield _table(heads, (_cost(cost, folder) for cost in costs))
+    yield table_of(heads, (_cost(cost, folder) for cost in costs))
 
 
 def _cost(cost: Cost, folder: str) -> tuple[str, ...]:
@@ -213,7 +213,8 @@ def _records(found: Sequence[Evidence]) -> Iterator[str]:
         yield from (judged.record for judged in part.controls if judged.control is not None)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table_of(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table in Markdown; its texts are escaped already."""
     ruler = "|".join("-" for _ in heads)
     lines = [" | ".join(heads), *(" | ".join(row) for row in rows)]
     return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])

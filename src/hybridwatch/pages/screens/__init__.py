@@ -22,6 +22,7 @@ SCREENS: Final[Mapping[str, Screen]] = {
         Screen("compare", "Compare", figures=True),
         Screen("sync", "CPU sync", figures=True),
         Screen("alerts", "Alerts", figures=True),
+        Screen("releases", "Releases", "Evidence"),
         Screen("builds", "Builds and fixes", "Evidence"),
         Screen("sees", "Does the suite see?", "Evidence"),
         Screen("mutants", "Mutants", "Evidence"),

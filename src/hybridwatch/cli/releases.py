@@ -1,0 +1,215 @@
+"""``hybridwatch releases``: the card that says whether one may upgrade."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from hybridwatch.analysis.alone import report_alone
+from hybridwatch.analysis.death import bounded, plain
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.cli import completion
+from hybridwatch.cli.counts import with_counts
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.progress import progress
+from hybridwatch.cli.say import as_text, say
+from hybridwatch.cli.subject_options import takes_scenarios
+from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.written_file import write_file
+from hybridwatch.engine.builds import BuildRequest, BuildSpec, load_builds, parse_label
+from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.fitting import misfit
+from hybridwatch.engine.install import State as Installed
+from hybridwatch.engine.install import state as state_of
+from hybridwatch.engine_log import root_of
+from hybridwatch.errors import BuildError, EngineError, LateEngineError
+from hybridwatch.home import home
+from hybridwatch.measure.harness_version import harness_identity
+from hybridwatch.measure.ready import make_ready
+from hybridwatch.measure.session import SessionRequest, run_session
+from hybridwatch.process import stoppable
+from hybridwatch.record.run import Phase, Run
+from hybridwatch.releases.card import RUNNERS, read_card
+from hybridwatch.releases.cell import Cell, State, cells_file
+from hybridwatch.report.release_card import cell_words, render_card
+from hybridwatch.scenario.digest import digest
+from hybridwatch.scenario.load import find
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.store.journal import append_entry, read_entries
+
+_GROUPS = ("smoke", "curated")
+
+_Place = tuple[Scenario, BuildRequest]
+
+
+@click.group(
+    "releases",
+    epilog=examples("hybridwatch releases run smoke", "hybridwatch releases card"),
+)
+def command() -> None:
+    """Say of each release and model runner what is clean, what is broken and what is not there."""
+
+
+@command.command("run", epilog=examples("hybridwatch releases run smoke --build cpu-0.32.0+v2"))
+@takes_scenarios
+@click.option(
+    "--build",
+    "labels",
+    multiple=True,
+    metavar="BUILD",
+    shell_complete=completion.builds,
+    help="A release and its model runner; may be repeated.  [default: both runners of each CPU "
+    "release that is installed, the newest first]",
+)
+@click.option("--trials", type=click.IntRange(1), default=1, show_default=True, help="Of a cell.")
+@click.option("--limit", type=click.IntRange(0), help="Measure as many cells at the most.")
+@click.option("--anew", is_flag=True, help="Measure again what the card has.")
+@takes_results("Folder in which the card is kept.")
+def run_command(
+    scenarios: tuple[str, ...],
+    labels: tuple[str, ...],
+    trials: int,
+    limit: int | None,
+    results: Path,
+    *,
+    anew: bool,
+) -> None:
+    """Measure the contracts of each SCENARIO on each release and model runner, as released.
+
+    Without a SCENARIO these are smoke, then curated. A cell is kept as soon as it is measured, and
+    what is there is not measured again, so a call that was stopped goes on where it was.
+    """
+    console = Console()
+    sides = [parse_label(one) for one in labels] or list(_installed(console))
+    for side in sides:
+        require_installed(side.spec)
+    groups = [find(home() / "scenarios", [one]) for one in scenarios or _GROUPS]
+    places = [
+        (with_counts(one, contract=trials), side)
+        for group in groups
+        for side in sides
+        for one in group
+        if not one.is_of_speed_alone
+    ]
+    path = cells_file(results)
+    missing = _missing(places, path, anew=anew)
+    with stoppable():
+        for number, place in enumerate(missing[:limit], start=1):
+            where = f"[{number}/{len(missing)}] {place[0].id}: {place[1].label}"
+            try:
+                cell = _measured(place, console)
+            except LateEngineError as error:
+                # That says as much of a busy machine as of the engine.
+                console.print(as_text(f"{where}: {error}; not kept"), soft_wrap=True)
+                continue
+            append_entry(path, cell)
+            console.print(as_text(f"{where}: {cell_words(cell)}"), soft_wrap=True)
+
+
+@command.command("card", epilog=examples("hybridwatch releases card --out docs/releases.md"))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write; without it the card is printed.",
+)
+@takes_results("Folder in which the card is kept.")
+@click.pass_context
+def card_command(context: click.Context, out: Path | None, results: Path) -> None:
+    """Write the card: scenario by release and model runner, and why what is broken is broken.
+
+    The exit status is 1 when something is broken and reasons.toml, beside the cells, does not say
+    why.
+    """
+    card = read_card(results, find(home() / "scenarios", []))
+    text = render_card(card)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_file(out, text.encode())
+    unexplained = list(card.unexplained())
+    for cell, faults in unexplained:
+        say(f"not explained: {' '.join(cell.key)}: {', '.join(faults)}", err=True)
+    context.exit(int(bool(unexplained)))
+
+
+def _missing(places: Sequence[_Place], path: Path, *, anew: bool) -> list[_Place]:
+    """Note where a scenario does not apply, and give the cells that have to be measured."""
+    kept = {cell.key: cell for cell in read_entries(path, Cell)}
+    missing = []
+    for place in places:
+        known, absent = kept.get(_cell(place, State.CLEAN).key), misfit(*place)
+        if known is not None and known.scenario_digest != digest(place[0]):
+            known = None
+        if absent is None:
+            if anew or known is None or known.state is State.ABSENT:
+                missing.append(place)
+        elif known is None or known.detail != absent:
+            append_entry(path, _cell(place, State.ABSENT, detail=absent))
+    return missing
+
+
+def _installed(console: Console) -> Iterator[BuildRequest]:
+    """Give both runners of every CPU release that is here, the newest first; name the others."""
+    releases = [one for one in load_builds().values() if _is_release(one)]
+    for spec in sorted(releases, key=lambda one: [*map(int, one.release.split("."))], reverse=True):
+        if state_of(spec) is Installed.INSTALLED:
+            yield from (parse_label(f"{spec.name}+{runner}") for runner in RUNNERS)
+        else:
+            console.print(as_text(f"left out: {spec.name} is not installed; run: {spec.made_by}"))
+
+
+def _is_release(spec: BuildSpec) -> bool:
+    return spec.accelerator == "cpu" and not spec.variant_of and not spec.origin
+
+
+def _measured(place: _Place, console: Console) -> Cell:
+    """Measure a cell; an engine that does not come up is an answer."""
+    scenario, side = place
+    try:
+        make_ready(scenario, (side,), home() / "models")
+        with progress(console) as tell:
+            phases = {Phase.CONTRACT}
+            run = run_session(SessionRequest(scenario, (side,), home() / "models", tell, phases))
+    except LateEngineError:
+        raise
+    except EngineError as error:
+        return _cell(place, State.FAILED, detail=_cause(str(error), error.log_tail))
+    except BuildError as error:
+        return _cell(place, State.FAILED, detail=bounded(str(error)))
+    return _judged(place, run)
+
+
+def _judged(place: _Place, run: Run) -> Cell:
+    trials = place[0].trials.contract
+    for trial in run.failed(0):
+        if trial.failure is not None:
+            cause = _cause(trial.failure.reason, trial.failure.log_tail)
+            return _cell(place, State.FAILED, detail=cause, trials=trials)
+    broken = {
+        one.metric.id: one.contender.center if one.contender else None
+        for one in report_alone(OneSide(run, 0)).bad_news
+    }
+    return _cell(place, State.BROKEN if broken else State.CLEAN, broken=broken, trials=trials)
+
+
+def _cause(reason: str, log: str) -> str:
+    root = root_of(log)
+    return bounded(plain(root) if root else reason)
+
+
+def _cell(place: _Place, state: State, **facts: object) -> Cell:
+    scenario, side = place
+    runner = side.model_runner or RUNNERS[-1]
+    return Cell.model_validate(
+        {
+            "scenario": scenario.id,
+            "release": side.spec.release,
+            "runner": runner,
+            "scenario_digest": digest(scenario),
+            "state": state,
+            "measured_at": datetime.now(UTC),
+            "revision": harness_identity().revision,
+            **facts,
+        }
+    )
