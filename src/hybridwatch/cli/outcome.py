@@ -1,5 +1,6 @@
 """How ``hybridwatch run`` ends: what came of each scenario, where it lies, what to do next."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -198,6 +199,7 @@ def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
         if outcomes[0].verdict is not None:
             yield f"verdict: {outcomes[0].verdict}"
     else:
+        yield f"builds:   {_names_of_builds(outcomes)}"
         folders = dict.fromkeys(str(outcome.path.parent) for outcome in outcomes)
         yield f"records:  {', '.join(folders)} ({len(outcomes)} new)"
         folders = dict.fromkeys(str(o.verdict.parent) for o in judged if o.verdict is not None)
@@ -206,6 +208,16 @@ def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
     indent = 9 if len(outcomes) == 1 else 10
     for at, command in enumerate(_next(judged, results)):
         yield f"{'' if at else 'next:':<{indent}}{command}"
+
+
+def _names_of_builds(outcomes: Sequence[Outcome]) -> str:
+    """Name the builds with their model runners: first what most scenarios ran on."""
+    scenarios: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        names = [re.split(r"~|\+(?!v[12]\b)", one.label)[0] for one in outcome.run.builds]
+        scenarios.setdefault(" against ".join(dict.fromkeys(names)), []).append(outcome.scenario)
+    most, *others = sorted(scenarios, key=lambda name: -len(scenarios[name]))
+    return "; ".join([most, *(f"of {', '.join(scenarios[one])} {one}" for one in others)])
 
 
 def _next(judged: Sequence[Outcome], results: Path) -> Iterator[str]:

@@ -49,7 +49,7 @@ def model_runner_of(scenario: Scenario, side: BuildRequest) -> str:
 
 def on_usual_runner(scenario: Scenario, side: BuildRequest) -> BuildRequest:
     """Give a build whose label names the model runner, where it is not its engine's own choice."""
-    own_choice = side.spec.accelerator != "cpu" or scenario.engine.model_runner is not None
-    if own_choice or side.model_runner or model_runner_of(scenario, side) == "v1":
+    asked_for = side.spec.accelerator == "cpu" and numbers_of(side.spec.release) >= _V2_SINCE
+    if not asked_for or side.model_runner or model_runner_of(scenario, side) == "v1":
         return side
     return replace(parse_label(f"{side.label}+v2"), line=side.line)

@@ -225,7 +225,8 @@ def test_a_scenario_whose_cache_mode_runner_v2_refuses_is_left_out_there():
         ("smoke/dummy-run", "cpu-0.32.0", "cpu-0.32.0+v2"),
         # V2 refuses the one, and the other says itself that it is V2's.
         ("smoke/spec-decode-all-cache", "cpu-0.31.0", "cpu-0.31.0"),
-        ("smoke/draft-max-seq-len", "cpu-0.32.0", "cpu-0.32.0"),
+        ("smoke/draft-max-seq-len", "cpu-0.32.0", "cpu-0.32.0+v2"),
+        ("smoke/draft-max-seq-len", "cpu-0.27.1", "cpu-0.27.1"),
         # On a GPU the release chooses.
         ("gpu/model-runners", "cuda-0.32.0", "cuda-0.32.0"),
     ],
