@@ -36,7 +36,7 @@ _READ_ON: Final = re.compile(r"\s*For further information")
 _FRAME: Final = re.compile(r'\s+File "(?P<file>[^<"][^"]*)", line (?P<line>\d+)')
 _INSTALLED: Final = re.compile(r".*/site-packages/")
 _SILENT: Final = re.compile(
-    r"Failed core proc\(s\): \{'(?P<core>\w+)': (?P<status>-?\d+)"
+    r"Failed core proc\(s\): \{(?:'(?P<core>\w+)': (?P<status>-?\d+))?"
     r"|Worker proc (?P<worker>\S+) died unexpectedly(?: \(exit code: (?P<code>-?\d+)\))?"
     r"|WorkerProc initialization failed"
 )
@@ -183,10 +183,10 @@ def _silent_end(lines: Sequence[_Line]) -> _Root | None:
     for number, line in enumerate(lines):
         if gone := _SILENT.search(line.message):
             status = gone["status"] or gone["code"]
-            why = f"status {status}"
-            if status in {None, _KILLED}:
-                why = "killed, as the kernel does where memory runs out" + ("" if status else "?")
-            who = gone["core"] or gone["worker"] or "a worker"
+            why = "it crashed or was killed" if status is None else f"status {status}"
+            if status == _KILLED:
+                why = "killed, as the kernel does where memory runs out"
+            who = gone["core"] or gone["worker"] or "a process of the engine"
             return _Root(number, f"{who} ended without a word: {why}")
     return None
 

@@ -45,6 +45,7 @@ def worker_raises(error, *frames):
 
 USAGE = "usage: serve.py [-h] [--model MODEL]\n                [--port PORT]\n"
 KILLED = "killed, as the kernel does where memory runs out"
+CRASHED = "it crashed or was killed"
 KEY = "KeyError: 'no_such_layer'"
 RUNNERS = ("gpu_model_runner.py", "gpu/model_runner.py")
 REFUSED = "pydantic_core._pydantic_core.ValidationError: 1 validation error for"
@@ -98,6 +99,10 @@ CAUSES = {
         HARMLESS + front_ends("{'EngineCore': -9}"),
         f"EngineCore ended without a word: {KILLED}",
     ),
+    "core crashed, with a status that nobody has": (
+        HARMLESS + front_ends(),
+        f"a process of the engine ended without a word: {CRASHED}",
+    ),
     "core left": (
         HARMLESS + front_ends("{'EngineCore_DP0': 3}"),
         "EngineCore_DP0 ended without a word: status 3",
@@ -108,11 +113,11 @@ CAUSES = {
     ),
     "worker gone, a release that keeps its status": (
         f"{CORE}Worker proc VllmWorker-1 died unexpectedly, shutting down executor.\n",
-        f"VllmWorker-1 ended without a word: {KILLED}?",
+        f"VllmWorker-1 ended without a word: {CRASHED}",
     ),
     "worker killed at its start, of which the core says the same as of one that raised": (
         HARMLESS + traceback(CORE, WORKER_FAILED, (EXECUTOR, 815)) + front_ends(),
-        f"a worker ended without a word: {KILLED}?",
+        f"a process of the engine ended without a word: {CRASHED}",
     ),
     "port in use": (
         HARMLESS
