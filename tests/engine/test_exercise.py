@@ -4,8 +4,8 @@ import json
 import subprocess
 
 import pytest
-from hybridwatch_engine.exercise.exercises import EXERCISES
 from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine_lab.exercise.exercises import EXERCISES
 
 from hybridwatch.engine.builds import load_builds, parse_label
 from tests.engine.conftest import BUILD
@@ -76,7 +76,7 @@ SPOILED = [
 SPOILER = """
 import contextlib, io, json, sys
 from dataclasses import replace
-from hybridwatch_engine.exercise import __main__ as exercise
+from hybridwatch_engine_lab.exercise import __main__ as exercise
 from hybridwatch_engine.fixes.fix import Finding
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.patch import PatchSet, _SEAMS
@@ -125,7 +125,7 @@ def test_every_switchable_fix_has_an_exercise():
 
 
 def test_every_fix_changes_what_the_engine_does_and_leaves_no_trace(call):
-    done = call("-m", "hybridwatch_engine.exercise")
+    done = call("-m", "hybridwatch_engine_lab.exercise")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["release"].startswith("0.27.1")
@@ -143,7 +143,7 @@ def test_every_exercise_runs_on_every_release(build):
     spec = parse_label(build).spec
     if not spec.interpreter.exists():
         pytest.skip(f"{build} is not installed")
-    words = [str(spec.interpreter), "-m", "hybridwatch_engine.exercise"]
+    words = [str(spec.interpreter), "-m", "hybridwatch_engine_lab.exercise"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
@@ -154,7 +154,7 @@ def test_every_exercise_runs_on_every_release(build):
 
 
 def test_unknown_fix_is_refused_and_the_known_are_named(call):
-    done = call("-m", "hybridwatch_engine.exercise", "padded-rows")
+    done = call("-m", "hybridwatch_engine_lab.exercise", "padded-rows")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"no exercise for padded-rows; known: {', '.join(EXERCISES)}\n"
 
@@ -180,7 +180,7 @@ def test_what_could_not_be_seen_is_left_out(spoiled):
 
 def test_a_hit_has_a_wrong_column_where_some_group_has_smaller_blocks(call):
     """vllm#53142: 0.27.1 divides by the smallest block and not by Mamba's."""
-    done = call("-m", "hybridwatch_engine.studies.state_column")
+    done = call("-m", "hybridwatch_engine_lab.studies.state_column")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["right"] == told["columns"]["equal blocks"] == 45

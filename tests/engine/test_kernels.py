@@ -43,9 +43,9 @@ SHOWN = f"""
 import contextlib, io, json
 import vllm._custom_ops
 from hybridwatch_engine.cpu.kernels import fault
-from hybridwatch_engine.studies.kernels import plain
-from hybridwatch_engine.studies.kernels.checking import check
-from hybridwatch_engine.studies.kernels.planted import DEFECTS
+from hybridwatch_engine_lab.studies.kernels import plain
+from hybridwatch_engine_lab.studies.kernels.checking import check
+from hybridwatch_engine_lab.studies.kernels.planted import DEFECTS
 
 def demonstrated():
     said = io.StringIO()
@@ -97,7 +97,7 @@ def planted(shown):
 
 def test_outputs_and_states_are_those_of_the_loops_and_of_triton(call):
     sizes = ("--cases", str(CASES), "--interpreted", str(INTERPRETED))
-    done = call("-m", "hybridwatch_engine.studies.kernels", *sizes, "--seed", "1", "--json")
+    done = call("-m", "hybridwatch_engine_lab.studies.kernels", *sizes, "--seed", "1", "--json")
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     told = json.loads(done.stdout)
     assert (told["cases"], told["failures"]) == (CASES, [])

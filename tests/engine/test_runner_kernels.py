@@ -17,7 +17,7 @@ STAND_INS = 25
 @pytest.fixture(scope="module")
 def told(sides):
     """What the comparison says, with each defect planted and with none."""
-    words = ("-m", "hybridwatch_engine.studies.kernels.runner_launches", "--defects", "--json")
+    words = ("-m", "hybridwatch_engine_lab.studies.kernels.runner_launches", "--defects", "--json")
     done = subprocess.run(
         [str(sides[0].spec.interpreter), *words],
         capture_output=True, text=True, timeout=600, check=False,

@@ -1,6 +1,6 @@
 """Speculation on a hybrid target leaves greedy tokens as they are, whatever drafts and is cached.
 
-`python -m hybridwatch_engine.studies.lossless --requests 500` is the long form.
+`python -m hybridwatch_engine_lab.studies.lossless --requests 500` is the long form.
 """
 
 import json
@@ -35,7 +35,7 @@ CASES = {
 def compare(tmp_path_factory):
     """Compare an engine that speculates with the plain one, which is started once."""
     interpreter = str(parse_label(BUILD).spec.interpreter)
-    study = (interpreter, "-m", "hybridwatch_engine.studies.lossless", "models/tiny-hybrid")
+    study = (interpreter, "-m", "hybridwatch_engine_lab.studies.lossless", "models/tiny-hybrid")
     plain = tmp_path_factory.mktemp("plain") / "said"
     shared = ("--requests", str(REQUESTS), "--plain", str(plain))
 

@@ -11,7 +11,7 @@ from rich import box
 from rich.padding import Padding
 from rich.text import Text
 
-from hybridwatch.cli import completion, engine_add, engine_track
+from hybridwatch.cli import completion, engine_add
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.adopt import BUILD, adopt
@@ -21,6 +21,7 @@ from hybridwatch.engine.install import State, download, install, lock_digest, st
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
 from hybridwatch.report.stacked import Table
+from hybridwatch_lab.commands import engine_track
 
 
 @click.group(

@@ -8,10 +8,10 @@ from typing import Final
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
 from hybridwatch.fleet.ledger import Ledger
-from hybridwatch.mutants.journal import append_cell, table_file
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.record.run import Run
 from hybridwatch.store import write_run
+from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests import store_builders
 from tests.builders import BASELINE, CONTENDER, TESTBED, Trials, a_build, a_run, noisy
 from tests.dashboard.browser.hostile import HOSTILE

@@ -8,9 +8,9 @@ from hybridwatch_engine.mutants.mutant import patches_of
 from hybridwatch_engine.mutants.tally import Tally
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.mutants.catalogue import catalogue
-from hybridwatch.mutants.score import halves
 from hybridwatch.scenario.mutant import MECHANISMS, load_mutants
+from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.mutants.score import halves
 
 THE_EIGHT = (
     "unzeroed-state",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hybridwatch.analysis.calibration.figure import Figure, at_most
+from hybridwatch.analysis.calibration.read import Calibration, read_calibration
 from hybridwatch.analysis.sight import Reading, Sight, sight_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.calibration.figure import Figure, at_most
-from hybridwatch.calibration.read import Calibration, read_calibration
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout

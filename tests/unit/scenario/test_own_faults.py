@@ -12,10 +12,10 @@ from hybridwatch_engine.planter import planter
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.own_things import own_settings
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.mutants.catalogue import catalogue
-from hybridwatch.mutants.score import halves
 from hybridwatch.scenario.own_faults import own_faults
 from hybridwatch.scenario.own_folders import own_folders
+from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.mutants.score import halves
 
 TABLE = """\
 [mutant.{name}]

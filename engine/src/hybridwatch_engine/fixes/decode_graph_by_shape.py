@@ -88,7 +88,7 @@ FIX = Fix(
     apply=_apply,
     revert=_revert,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.runner_v2:uniform_token_counts",
+        "hybridwatch_engine_lab.exercise.runner_v2:uniform_token_counts",
         with_fix={"first_token": None, "decode": 1},
         without_fix={"first_token": 1, "decode": 1},
     ),

@@ -112,7 +112,7 @@ FIX = Fix(
     apply=_apply,
     revert=_revert,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.builder:split_of_extends",
+        "hybridwatch_engine_lab.exercise.builder:split_of_extends",
         with_fix={"decodes": 2, "prefills": 1, "graph_slots": [3, 4]},
         without_fix={"decodes": 1, "prefills": 2, "graph_slots": [-1, -1]},
     ),

@@ -46,7 +46,7 @@ FIX = Fix(
     probe,
     revert=_revert,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.runner_v2:padded_rows",
+        "hybridwatch_engine_lab.exercise.runner_v2:padded_rows",
         with_fix={"rows": [0, 0]},
         without_fix={"rows": [7, 7]},
     ),
