@@ -8,6 +8,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --progress-bar off
 LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-')
 READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
+LAB := .venv/lab-$(shell (pwd; cat locks/harness.txt pyproject.toml lab/pyproject.toml) | cksum | tr ' ' '-')
 FLEET := .venv/fleet-$(shell (pwd; cat locks/harness.txt locks/fleet.txt) | cksum | tr ' ' '-')
 # One worker takes all tests that share an engine or a browser; tests/order.py says which, and in which order.
 # One worker more than processors: engines and browsers are waited for.
@@ -37,14 +38,17 @@ test: fleet engine older browser promtool axe contract check ## Everything that 
 test-all: fleet engine older browser promtool axe contract check ## The same with the tests that take minutes each, in another order each time.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) $(BIN)/python -m pytest $(WORKERS) $(ANEW)
 
-check: $(READY) ## Format, lint, types, layers; no test.
+check: $(LAB) ## Format, lint, types, layers; no test.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	PYTHONPATH=engine/src $(BIN)/lint-imports
+	PYTHONPATH=engine/src:lab/engine $(BIN)/lint-imports
 	$(BIN)/python -m tests.dead_code
 
 harness: $(READY) ## Make the harness's environment and nothing else.
+
+.PHONY: lab
+lab: $(LAB) ## Add what measures the suite itself and what maintainers run: mutants, fuzz, gpu, findings, engine track.
 
 fleet: $(FLEET) ## Add Ray to the harness's environment, for a fleet of hosts.
 
@@ -53,7 +57,7 @@ bot: ## Make the environment of the job that comments: few packages, each checke
 	@.venv-bot/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes --only-binary :all: -r locks/comment.txt
 	@.venv-bot/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-index --no-build-isolation --editable .
 
-engine: $(READY) ## Make the environment of the engine build.
+engine: $(LAB) ## Make the environment of the engine build.
 	@$(BIN)/hybridwatch engine install $(BUILD)
 
 older: $(READY) ## Make the environment of the release whose model runner V1 the tests look into.
@@ -70,13 +74,13 @@ axe: $(AXE) ## Make sure that axe is there, which says whether everybody can rea
 
 contract: $(CONTRACT) ## Make sure that GitHub's API description and its proxy are there for the bot's tests.
 
-lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt, fleet.txt and comment.txt.
+lock: $(READY) ## Resolve pyproject.toml and the lab's anew into locks/harness.txt, fleet.txt and comment.txt.
 	$(BIN)/python locks/refresh.py
 
-screenshots: $(READY) browser ## Take the pictures in README and docs anew.
+screenshots: $(LAB) browser ## Take the pictures in README and docs anew.
 	$(BIN)/python -m tests.dashboard.screenshots
 
-dashboard: $(READY) ## Open the dashboard on results/.
+dashboard: $(LAB) ## Open the dashboard on results/.
 	$(BIN)/hybridwatch dashboard
 
 clean: ## Remove environments and caches; results stay.
@@ -97,6 +101,9 @@ $(LOCKED): # The harness's environment, made anew whenever the lock or the check
 	@echo "[1/2] harness environment: $$(grep -c == locks/harness.txt) packages, about a minute"
 	@$(PYTHON) -m venv --clear .venv && $(PIP) -r locks/harness.txt | sed -unE '/^(Downloading .*\([0-9]{2,}.* MB|Building|Installing)/s/^(.{,96}).*/      \1/p'
 	@touch $@
+
+$(LAB): $(READY)
+	@$(PIP) --quiet --no-build-isolation --editable lab && touch $@
 
 $(FLEET): $(READY)
 	@echo "Ray, about 80 MB"

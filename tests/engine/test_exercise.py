@@ -1,6 +1,7 @@
 """Every switchable fix, exercised on the installed engine's functions, without an engine."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -8,6 +9,7 @@ from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine_lab.exercise.exercises import EXERCISES
 
 from hybridwatch.engine.builds import load_builds, parse_label
+from hybridwatch_lab.in_engine import variables
 from tests.engine.conftest import BUILD
 
 pytestmark = [
@@ -105,6 +107,7 @@ def call(sides):
     def run(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(sides[0].spec.interpreter), *words],
+            env={**os.environ, **variables()},
             input=text, capture_output=True, text=True, timeout=200, check=False,
         )  # fmt: skip
 
@@ -144,7 +147,10 @@ def test_every_exercise_runs_on_every_release(build):
     if not spec.interpreter.exists():
         pytest.skip(f"{build} is not installed")
     words = [str(spec.interpreter), "-m", "hybridwatch_engine_lab.exercise"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(
+        words, env={**os.environ, **variables()},
+        capture_output=True, text=True, timeout=400, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["release"].startswith(spec.release)

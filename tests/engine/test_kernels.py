@@ -1,9 +1,12 @@
 """The CPU kernels of ``all`` mode and of speculation, against loops and Triton; no engine."""
 
 import json
+import os
 import subprocess
 
 import pytest
+
+from hybridwatch_lab.in_engine import variables
 
 pytestmark = [
     pytest.mark.engine,
@@ -75,6 +78,7 @@ def call(sides):
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(sides[0].spec.interpreter), *words],
+            env={**os.environ, **variables()},
             capture_output=True, text=True, timeout=400, check=False,
         )  # fmt: skip
 

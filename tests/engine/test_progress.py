@@ -1,9 +1,12 @@
 """Requests that get on and those that do not, on a real scheduler without a model."""
 
 import json
+import os
 import subprocess
 
 import pytest
+
+from hybridwatch_lab.in_engine import variables
 
 pytestmark = pytest.mark.engine
 
@@ -88,6 +91,7 @@ def call(sides):
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(sides[0].spec.interpreter), *words],
+            env={**os.environ, **variables()},
             capture_output=True, text=True, timeout=200, check=False,
         )  # fmt: skip
 

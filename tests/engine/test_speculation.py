@@ -4,12 +4,14 @@
 """
 
 import json
+import os
 import subprocess
 
 import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.home import home
+from hybridwatch_lab.in_engine import variables
 from tests.engine.conftest import BUILD
 
 pytestmark = [
@@ -42,7 +44,8 @@ def compare(tmp_path_factory):
     def run(*words):
         done = subprocess.run(
             [*study, *shared, *words],
-            cwd=home(), capture_output=True, text=True, timeout=500, check=False,
+            cwd=home(), env={**os.environ, **variables()},
+            capture_output=True, text=True, timeout=500, check=False,
         )  # fmt: skip
         assert done.stdout, done.stderr[-3000:]
         return done.returncode, json.loads(done.stdout)

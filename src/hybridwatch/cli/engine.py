@@ -19,9 +19,9 @@ from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import State, download, install, lock_digest, state
 from hybridwatch.errors import BuildError
+from hybridwatch.extensions import loaded
 from hybridwatch.home import home
 from hybridwatch.report.stacked import Table
-from hybridwatch_lab.commands import engine_track
 
 
 @click.group(
@@ -36,7 +36,8 @@ def command() -> None:
 
 
 command.add_command(engine_add.command)
-command.add_command(engine_track.command)
+for _command in loaded("hybridwatch.commands.engine").values():  # of other distributions
+    command.add_command(_command)
 
 
 @command.command(

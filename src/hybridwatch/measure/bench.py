@@ -71,6 +71,7 @@ class Bench:
         gpus: Those that engines may use, as CUDA numbers them; none where all compute on a CPU.
         shared: Asks the documents of accuracy trials, here and elsewhere; None for one of its own.
         apart: Whether each side has an engine of its own whatever its build.
+        told: What the plugin is told besides, lists of folders by the key of its settings.
         lm_eval: What asks them.
     """
 
@@ -82,6 +83,7 @@ class Bench:
     gpus: Sequence[str] = ()
     shared: LmEval | None = None
     apart: bool = False
+    told: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lm_eval: LmEval = field(init=False)
     _arrangement: Arrangement = field(init=False)
     _slots: dict[str, _Slot] = field(default_factory=dict)
@@ -142,7 +144,7 @@ class Bench:
             accelerator=spec.accelerator,
             tokenizer=model.tokenizer,
             draft=draft_of(self.scenario, self.models),
-            own=own_settings(),
+            own={**own_settings(), **self.told},
             hash_seed=self._first_draw if self.apart else None,
         )
         if spec.accelerator == "cuda":

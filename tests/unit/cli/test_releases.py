@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +26,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def engine(monkeypatch):
     """Answers of sessions in turn: a run, or what is raised; each session that was asked for."""
-    answers, asked = [], []
+    answers: list[Any] = []
+    asked: list[Any] = []
 
     def run_session(request):
         asked.append(request)

@@ -198,8 +198,9 @@ def test_the_log_of_an_engine_that_does_not_come_up_outlives_the_session(
     with bench, pytest.raises(EngineError) as caught:
         bench.engine(0)
     shutil.rmtree(work)
-    assert caught.value.log == tmp_path / "home" / ".engines" / "logs" / "cpu-0.27.1.1.log"
-    assert caught.value.log.read_text(encoding="utf-8") == "why it died\n"
+    kept = tmp_path / "home" / ".engines" / "logs" / "cpu-0.27.1.1.log"
+    assert kept.read_text(encoding="utf-8") == "why it died\n"
+    assert caught.value.log == kept
     assert caught.value.cause.splitlines()[1] == f"log: {caught.value.log}"
 
 

@@ -91,7 +91,7 @@ def test_what_the_scheduler_runs_is_no_fault_of_a_label(own_home, package):
     ("name", "message"),
     [
         ("slow-decay", r"faults.toml: mutant.slow-decay: .*found one that .*mine.toml has"),
-        ("decode-dt-bias", r"faults.toml: mutant.decode-dt-bias: .*engine/mutants/first.toml has"),
+        ("decode-dt-bias", r"faults.toml: mutant.decode-dt-bias: .*mutants/first.toml has"),
     ],
 )
 def test_a_name_that_is_taken_is_refused_with_both_files(own_home, package, name, message):

@@ -1,4 +1,4 @@
-"""``python -m hybridwatch_engine_lab.exercise [FIX...]``: does switching change what the engine does?
+"""``python -m hybridwatch_engine_lab.exercise [FIX...]``: does switching change anything?
 
 Prints one JSON object; the exit status is 1 when a fix is not ok and 2 for an unknown one.
 """
@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 
 from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.source import installed_tree
+
 from hybridwatch_engine_lab.exercise.exercises import EXERCISES
 from hybridwatch_engine_lab.exercise.trial import Outcome, attempt
 

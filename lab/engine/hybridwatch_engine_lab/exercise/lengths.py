@@ -7,6 +7,7 @@ from typing import Any, Final
 from unittest.mock import MagicMock
 
 from hybridwatch_engine.model_runner import draft_build
+
 from hybridwatch_engine_lab.exercise.fitting import call_with_known
 from hybridwatch_engine_lab.exercise.runner import Recorder
 

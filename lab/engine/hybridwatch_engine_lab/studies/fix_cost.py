@@ -1,4 +1,4 @@
-"""``python -m hybridwatch_engine_lab.studies.fix_cost MODEL``: what a fix costs in every engine step.
+"""``python -m hybridwatch_engine_lab.studies.fix_cost MODEL``: what a fix costs in every step.
 
 One engine in one process decodes batches; the forms of a fix go in and out of it between short
 stretches of steps, so all see the same machine:
@@ -24,6 +24,7 @@ from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.host_sync import runs_on_cuda
 from hybridwatch_engine.source import SourceTree, installed_tree
+
 from hybridwatch_engine_lab.studies.in_turn import (
     Forms,
     speeds_of,

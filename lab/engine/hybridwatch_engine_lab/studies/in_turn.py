@@ -10,6 +10,7 @@ from typing import Any
 
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
+
 from hybridwatch_engine_lab.studies.interval import paired_ratio
 from hybridwatch_engine_lab.studies.stepping import STEPS, Stretch, stretch
 

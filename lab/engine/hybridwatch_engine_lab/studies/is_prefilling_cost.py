@@ -29,6 +29,7 @@ from hybridwatch_engine.probes.host_reads import HostReadsProbe
 from hybridwatch_engine.probes.host_sync import runs_on_cuda
 from hybridwatch_engine.probes.joint import Probe
 from hybridwatch_engine.source import installed_tree
+
 from hybridwatch_engine_lab.studies.in_turn import Forms, speeds_of, step_time_ratio, stretches_of
 from hybridwatch_engine_lab.studies.stepping import (
     STEPS,

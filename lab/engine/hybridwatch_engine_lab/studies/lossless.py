@@ -1,4 +1,4 @@
-"""``python -m hybridwatch_engine_lab.studies.lossless MODEL``: does speculation change greedy tokens?
+"""``python -m hybridwatch_engine_lab.studies.lossless MODEL``: do drafts change greedy tokens?
 
 Two engines in processes of their own get the same requests: one as plain as can be, without
 speculation or cached prefixes, and one that speculates in the cache mode asked for. Half of the
@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from hybridwatch_engine.fixes.headers import headers
 from hybridwatch_engine.settings import VARIABLE
+
 from hybridwatch_engine_lab.studies.stepping import SETTINGS, SETTINGS_OF_CPU
 
 FIXES: Final = tuple(fix_id for fix_id, entry in headers().items() if entry.lossless)

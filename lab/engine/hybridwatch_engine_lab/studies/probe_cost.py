@@ -1,4 +1,4 @@
-"""``python -m hybridwatch_engine_lab.studies.probe_cost MODEL``: what the host-sync probe costs a step.
+"""``python -m hybridwatch_engine_lab.studies.probe_cost MODEL``: what counting host syncs costs.
 
 One engine in one process decodes batches, with the probe on and off in turn. Prints one JSON
 object: for each batch size the speed of both, and how long a step with the probe lasts against one
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.host_sync import HostSyncProbe, runs_on_cuda
+
 from hybridwatch_engine_lab.studies.in_turn import speeds_of, step_time_ratio, stretches_of
 from hybridwatch_engine_lab.studies.stepping import device_name, give, own_answer, say, start
 

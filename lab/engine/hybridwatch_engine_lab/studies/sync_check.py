@@ -1,4 +1,4 @@
-"""``python -m hybridwatch_engine_lab.studies.sync_check MODEL``: does a profiler count the same waits?
+"""``python -m hybridwatch_engine_lab.studies.sync_check MODEL``: does a profiler count the same?
 
 One engine in one process decodes a batch on a CUDA device while the host-sync probe and
 ``torch.profiler`` watch the same steps. The waits that the probe counts must be those that the
@@ -19,6 +19,7 @@ from typing import Any, Final
 from hybridwatch_engine.model_runner import is_step, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
+
 from hybridwatch_engine_lab.studies.profiler_trace import MARK, TracedStep, steps_of
 from hybridwatch_engine_lab.studies.stepping import (
     device_name,

@@ -1,8 +1,9 @@
 """Rules for a restless machine, held against recorded sessions of a real engine.
 
-The sessions were measured beside noisy neighbours (``hybridwatch_lab.calibration.recording``). The shipped rule was
-written when two of them had been looked at, and no constant in it was tuned on any. They are shown
-in two halves, by their names alone: how far a figure hangs on the few sessions that there are.
+The sessions were measured beside noisy neighbours (``hybridwatch_lab.calibration.recording``). The
+shipped rule was written when two of them had been looked at, and no constant in it was tuned on
+any. They are shown in two halves, by their names alone: how far a figure hangs on the few sessions
+that there are.
 """
 
 import zlib

@@ -18,6 +18,7 @@ from hybridwatch.scenario.scenario import Scenario
 from hybridwatch_lab.fuzz.played import Played
 from hybridwatch_lab.fuzz.scenario_file import planned
 from hybridwatch_lab.fuzz.story import Story
+from hybridwatch_lab.in_engine import SETTINGS
 
 LONGEST_S: Final = 60.0
 """A story lasts a second or two; an engine that needs so long counts as hung."""
@@ -70,7 +71,9 @@ class Stage:
         """
         # A bench starts an engine only so often.
         self.close()
-        self._bench = Bench(self.scenario, (self.build,), self.models, self.work, self.say)
+        self._bench = Bench(
+            *(self.scenario, (self.build,), self.models, self.work, self.say), told=SETTINGS
+        )
         self._bench.__enter__()
         with ExitStack() as on_error:
             on_error.callback(self._bench.close)

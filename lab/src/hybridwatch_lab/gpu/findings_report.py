@@ -3,7 +3,7 @@
 Every text that comes from a record passes through ``escape``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ from hybridwatch.analysis.cost import Cost
 from hybridwatch.metric import Kind
 from hybridwatch.record.identity import Testbed
 from hybridwatch.report.escape import as_code, as_item, escape
+from hybridwatch.report.markdown_table import table_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.wording import numbers
 from hybridwatch_lab.gpu.findings_analysis import (
@@ -218,10 +219,3 @@ def _records(found: Sequence[Evidence]) -> Iterator[str]:
         for row in part.rows:
             yield from (one.record for figures in row.figures.values() for one in figures)
         yield from (judged.record for judged in part.controls if judged.control is not None)
-
-
-def table_of(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table in Markdown; its texts are escaped already."""
-    ruler = "|".join("-" for _ in heads)
-    lines = [" | ".join(heads), *(" | ".join(row) for row in rows)]
-    return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])

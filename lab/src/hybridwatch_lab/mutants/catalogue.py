@@ -1,15 +1,18 @@
-"""The mutants that there are: those of ``engine/mutants/*.toml``, and somebody's own.
+"""The mutants that there are: those of the lab, and somebody's own.
 
-The files are part of this package and of the plugin in the engine, which holds what each does.
+Tables and code of the lab's lie in one folder, which an engine is told.
 """
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from typing import Final
 
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenario.mutant import Mutant, load_mutants
 from hybridwatch.scenario.own_faults import own_faults
+from hybridwatch_lab.in_engine import MUTANTS
+
+_CALLED: Final = f"{MUTANTS.parent.name}/{MUTANTS.name}"
 
 
 def catalogue() -> Mapping[str, Mutant]:
@@ -22,15 +25,12 @@ def catalogue() -> Mapping[str, Mutant]:
     for name in own.keys() & shipped.keys():
         raise ScenarioError(
             f"{own[name].file}: mutant.{name}: expected a name that is not taken yet, found one "
-            f"that engine/mutants/{shipped[name].half}.toml has"
+            f"that {_CALLED}/{shipped[name].half}.toml has"
         )
     return {**shipped, **{name: one.mutant for name, one in own.items()}}
 
 
 @cache
 def _shipped() -> Mapping[str, Mutant]:
-    halves = [
-        load_mutants(Path(__file__).with_name(file), Path("engine") / "mutants" / file)
-        for file in ("first.toml", "second.toml")
-    ]
-    return {**halves[0], **halves[1]}
+    first, second = map(load_mutants, (MUTANTS / "first.toml", MUTANTS / "second.toml"))
+    return {**first, **second}

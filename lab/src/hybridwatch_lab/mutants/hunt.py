@@ -26,6 +26,7 @@ from hybridwatch.scenario.digest import ref_fields
 from hybridwatch.scenario.expansion import expand
 from hybridwatch.scenario.mutant import Mutant
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch_lab.in_engine import SETTINGS
 from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
 from hybridwatch_lab.mutants.judging import NO_ANSWER_IN_TIME, SURVIVAL, Kill, kill_of, state_of
 
@@ -166,7 +167,9 @@ class Hunt:
         return self._cell(name, mutant.digest, _Found(kill, state, count, seconds, len(mutated)))
 
     def _open(self) -> None:
-        self._bench = Bench(self.scenario, (self.build,), self.models, self.work, self.say)
+        self._bench = Bench(
+            *(self.scenario, (self.build,), self.models, self.work, self.say), told=SETTINGS
+        )
         self._bench.__enter__()
 
     def _open_anew(self) -> None:

@@ -3,9 +3,10 @@
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from hybridwatch_engine_lab.studies.kernels.case import Case
 from hybridwatch_engine_lab.studies.kernels.draw import Draw, int32
-from torch import Tensor
 
 GROUPS = 2
 """Groups of layers, each with a block table of its own."""

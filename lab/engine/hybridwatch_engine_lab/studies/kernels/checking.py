@@ -13,6 +13,8 @@ from hybridwatch_engine.cpu.kernels.install import (
     speculative_state_update,
 )
 from hybridwatch_engine.patch import PatchSet
+from torch import Tensor
+
 from hybridwatch_engine_lab.studies.kernels import plain
 from hybridwatch_engine_lab.studies.kernels.calls import Functions, kernels_of
 from hybridwatch_engine_lab.studies.kernels.case import Case, Kernels
@@ -20,7 +22,6 @@ from hybridwatch_engine_lab.studies.kernels.compare import errors, written_error
 from hybridwatch_engine_lab.studies.kernels.drawing import draw_case
 from hybridwatch_engine_lab.studies.kernels.planted import DEFECTS
 from hybridwatch_engine_lab.studies.kernels.report import Report
-from torch import Tensor
 
 INTERPRETING_S: Final = 600
 """Longest time that the interpreter may take."""

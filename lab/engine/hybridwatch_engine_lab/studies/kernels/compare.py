@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import torch
-from hybridwatch_engine_lab.studies.kernels.case import Case
 from torch import Tensor
+
+from hybridwatch_engine_lab.studies.kernels.case import Case
 
 LIMITS: Final = {"torch.float32": 1e-5, "torch.bfloat16": 1e-2}
 """Largest relative error of a tensor, by its type."""

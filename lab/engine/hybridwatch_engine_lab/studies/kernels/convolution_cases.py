@@ -4,9 +4,10 @@ from itertools import accumulate
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from hybridwatch_engine_lab.studies.kernels.case import Case
 from hybridwatch_engine_lab.studies.kernels.draw import NULL_BLOCK, Draw, int32
-from torch import Tensor
 
 UPDATE_FORMS = ("drafts", "drafts in all mode", "all mode", "no drafts now", "plain")
 BLOCK_M = 8

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import torch
+
 from hybridwatch_engine_lab.studies.kernels import align_cases, convolution_cases, state_cases
 from hybridwatch_engine_lab.studies.kernels.case import Case
 from hybridwatch_engine_lab.studies.kernels.draw import Draw

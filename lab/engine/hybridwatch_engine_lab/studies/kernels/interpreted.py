@@ -22,8 +22,9 @@ from hybridwatch_engine.patch import Patch
 
 def triton_kernels() -> Any:
     """The Triton kernels in the form of the cases."""
-    from hybridwatch_engine_lab.studies.kernels.calls import Functions, kernels_of
     from vllm.platforms import current_platform
+
+    from hybridwatch_engine_lab.studies.kernels.calls import Functions, kernels_of
 
     importlib.import_module("vllm._custom_ops")
     on_gpu = Patch(type(current_platform), "is_cpu", lambda _: lambda platform: False)  # noqa: ARG005
@@ -77,6 +78,7 @@ def main(seed: int, path: str, numbers: Sequence[int]) -> None:
     interpret_triton()
     with redirect_stdout(sys.stderr):
         import torch
+
         from hybridwatch_engine_lab.studies.kernels.drawing import draw_case
 
         kernels = triton_kernels()

@@ -7,6 +7,8 @@ stored when its token has been seen. Caches come in 64 bits, so that nothing is 
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from hybridwatch_engine_lab.studies.kernels.operands import (
     AlignAfter,
     Caches,
@@ -16,7 +18,6 @@ from hybridwatch_engine_lab.studies.kernels.operands import (
     OneHead,
     StateUpdate,
 )
-from torch import Tensor
 
 
 def _activated(value: Tensor, activation: Any) -> Tensor:

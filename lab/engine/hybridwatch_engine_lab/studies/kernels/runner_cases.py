@@ -9,9 +9,10 @@ from itertools import accumulate
 from typing import Any, Final
 
 import torch
+from torch import Tensor
+
 from hybridwatch_engine_lab.studies.kernels.case import Case
 from hybridwatch_engine_lab.studies.kernels.draw import Draw, int32
-from torch import Tensor
 
 ROWS, ROOM, GROUPS, WIDTH, BLOCK = 8, 48, 2, 6, 8
 """Places of requests, tokens of a batch, groups of layers, blocks of a request, tokens of one."""

@@ -19,8 +19,9 @@ from hybridwatch_engine.cpu.triton_interpreter import interpret_triton
 from hybridwatch_engine.patch import Patch
 
 if TYPE_CHECKING:
-    from hybridwatch_engine_lab.studies.kernels.report import Report
     from torch import Tensor
+
+    from hybridwatch_engine_lab.studies.kernels.report import Report
 
 _RUNNER: Final = "vllm.v1.worker.gpu"
 _CONSTANTS: Final = {"HAS_DRAFT_LOGITS", "SYNTHETIC_MODE", "USE_BLOCK_VERIFICATION", "WATERMARK"}
@@ -165,10 +166,11 @@ def planted(name: str) -> Patch:
 
 def compare(names: Sequence[str], found: Mapping[str, Any], each: int, seed: int) -> "Report":
     """Launch kernels both ways, so often each."""
+    from triton.runtime.errors import InterpreterError
+
     from hybridwatch_engine_lab.studies.kernels.compare import Error, relative_error
     from hybridwatch_engine_lab.studies.kernels.report import Report
     from hybridwatch_engine_lab.studies.kernels.runner_cases import draw_launch
-    from triton.runtime.errors import InterpreterError
 
     report, ours = Report(seed, each * len(names)), launch.stand_ins()
     for kernel in names:

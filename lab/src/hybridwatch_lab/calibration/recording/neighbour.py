@@ -1,4 +1,4 @@
-"""``python -m hybridwatch_lab.calibration.recording.neighbour -- COMMAND``: run a command beside a noisy neighbour.
+"""``python -m hybridwatch_lab.calibration.recording.neighbour -- COMMAND``: noise beside a command.
 
 The neighbour is one process or several that work in bursts and rest between them; lengths of both
 are random, from a seed. It is no descendant of the command, so what a session in the command sees

@@ -1,4 +1,4 @@
-"""``python -m hybridwatch_lab.calibration.recording.recorder``: record sessions whose truth is known.
+"""``python -m hybridwatch_lab.calibration.recording.recorder``: sessions whose truth is known.
 
 One engine is measured beside itself and beside itself with planted faults, block by block as in
 ``hybridwatch run``, by the same trials. What comes out is added to a file that the calibration

@@ -11,6 +11,7 @@ from hybridwatch.process.guarded import GuardedProcess
 from hybridwatch.store import list_records
 from hybridwatch_lab.gpu.campaign.journal import End, Entry, Journal, alone
 from hybridwatch_lab.gpu.campaign.plan import Plan, Stage
+from hybridwatch_lab.in_engine import variables
 
 _BAD_NEWS: Final = 1
 _ENDING_S: Final = 20.0
@@ -127,7 +128,7 @@ def _status_of(
 ) -> tuple[int | None, GuardedProcess]:
     """Run it; gives its exit status, ``None`` when it had to be ended."""
     with answer.open("wb") as file:
-        process = GuardedProcess(command, log, {}, stdout=file.fileno())
+        process = GuardedProcess(command, log, variables(), stdout=file.fileno())
     try:
         return process.wait(limit_s), process
     except TimeoutError:

@@ -16,7 +16,8 @@ from hybridwatch_lab.gpu.campaign.journal import JOURNAL, Journal
 CAMPAIGNS: Final = "campaigns"
 """Folder of the campaigns in a results folder."""
 
-_MODULE: Final = "hybridwatch_engine_lab.studies."
+_MODULES: Final = ("hybridwatch_engine_lab.studies.", "hybridwatch_engine.studies.")
+"""Where studies are, and where they were; campaigns keep the commands of their day."""
 _Share = Annotated[float, Field(gt=0, lt=1e6, allow_inf_nan=False)]
 _PerStep = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 
@@ -82,10 +83,10 @@ def costs_in(results: Path) -> list[Cost]:
 def _answers(folder: Path) -> Iterator[tuple[str, Path]]:
     """The answered studies of a campaign, each with the file of what it printed."""
     for entry in Journal(folder).last().values():
-        module = next((word for word in entry.command if word.startswith(_MODULE)), "")
+        module = next((word for word in entry.command if word.startswith(_MODULES)), "")
         name = f"{entry.stage}.out"
         if module and name in entry.left and (folder / name).is_file():
-            yield module.removeprefix(_MODULE), folder / name
+            yield module.rpartition(".")[2], folder / name
 
 
 def _costs(study: str, answer: Path, results: Path) -> Iterator[Cost]:

@@ -337,13 +337,16 @@ def _write_command(environment: Path, name: str, target: str) -> None:
 
 
 def _show_checkout(environment: Path, checkout: Path) -> None:
-    """Have the environment run harness and plugin from a checkout, in which nothing is written."""
+    """Have the environment run harness and plugin from a checkout, in which nothing is written.
+
+    The lab, which has the campaign, is one of them where the checkout has it.
+    """
     site = _site(environment)
-    sources = [checkout / "src", checkout / "engine" / "src"]
+    parts = [checkout, checkout / "engine", checkout / "lab"]
     (site / "hybridwatch-checkout.pth").write_text(
-        "\n".join([*map(str, sources), ""]), encoding="utf-8"
+        "\n".join([*(str(part / "src") for part in parts), ""]), encoding="utf-8"
     )
-    for file in (checkout / "pyproject.toml", checkout / "engine" / "pyproject.toml"):
+    for file in (part / "pyproject.toml" for part in parts if part.is_dir()):
         try:
             project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
         except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
