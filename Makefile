@@ -1,13 +1,14 @@
 # Everything here needs Python 3.11 or newer and a package registry, no GPU.
 # Environments are made once: a stamp named after the content of what shaped them says they are there.
 PYTHON ?= python3
-BUILD ?= cpu-0.27.1
+BUILD ?= cpu-0.31.0
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --progress-bar off
 LOCKED := .venv/locked-$(shell (pwd; cat locks/harness.txt) | cksum | tr ' ' '-')
 READY := .venv/ready-$(shell (pwd; cat locks/harness.txt pyproject.toml) | cksum | tr ' ' '-')
+LAB := .venv/lab-$(shell (pwd; cat locks/harness.txt pyproject.toml lab/pyproject.toml) | cksum | tr ' ' '-')
 FLEET := .venv/fleet-$(shell (pwd; cat locks/harness.txt locks/fleet.txt) | cksum | tr ' ' '-')
 # One worker takes all tests that share an engine or a browser; tests/order.py says which, and in which order.
 # One worker more than processors: engines and browsers are waited for.
@@ -23,7 +24,7 @@ CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-loc
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check harness fleet bot engine browser promtool axe contract lock screenshots dashboard clean
+.PHONY: help run test test-all check harness fleet bot engine older browser promtool axe contract lock screenshots dashboard clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
@@ -31,20 +32,23 @@ help: ## List these targets.
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad; BUILD=cpu-0.32.0 names another release.
 	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad --build=$(BUILD)
 
-test: fleet engine browser promtool axe contract check ## Everything that continuous integration runs.
+test: fleet engine older browser promtool axe contract check ## Everything that continuous integration runs.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) PYTHONHASHSEED=0 $(BIN)/python -m pytest $(WORKERS) $(TESTS)
 
-test-all: fleet engine browser promtool axe contract check ## The same with the tests that take minutes each, in another order each time.
+test-all: fleet engine older browser promtool axe contract check ## The same with the tests that take minutes each, in another order each time.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) $(BIN)/python -m pytest $(WORKERS) $(ANEW)
 
-check: $(READY) ## Format, lint, types, layers; no test.
+check: $(LAB) ## Format, lint, types, layers; no test.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	PYTHONPATH=engine/src $(BIN)/lint-imports
+	PYTHONPATH=engine/src:lab/engine $(BIN)/lint-imports
 	$(BIN)/python -m tests.dead_code
 
 harness: $(READY) ## Make the harness's environment and nothing else.
+
+.PHONY: lab
+lab: $(LAB) ## Add what measures the suite itself and what maintainers run: mutants, fuzz, gpu, findings, engine track.
 
 fleet: $(FLEET) ## Add Ray to the harness's environment, for a fleet of hosts.
 
@@ -53,8 +57,11 @@ bot: ## Make the environment of the job that comments: few packages, each checke
 	@.venv-bot/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes --only-binary :all: -r locks/comment.txt
 	@.venv-bot/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-index --no-build-isolation --editable .
 
-engine: $(READY) ## Make the environment of the engine build.
+engine: $(LAB) ## Make the environment of the engine build.
 	@$(BIN)/hybridwatch engine install $(BUILD)
+
+older: $(READY) ## Make the environment of the release whose model runner V1 the tests look into.
+	@$(BIN)/hybridwatch engine install cpu-0.27.1
 
 browser: ## Make sure that there is a browser for the dashboard's test.
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || { echo "The browser test needs chromium; on Debian: sudo apt-get install chromium" >&2; exit 1; }
@@ -67,13 +74,13 @@ axe: $(AXE) ## Make sure that axe is there, which says whether everybody can rea
 
 contract: $(CONTRACT) ## Make sure that GitHub's API description and its proxy are there for the bot's tests.
 
-lock: $(READY) ## Resolve pyproject.toml anew into locks/harness.txt, fleet.txt and comment.txt.
+lock: $(READY) ## Resolve pyproject.toml and the lab's anew into locks/harness.txt, fleet.txt and comment.txt.
 	$(BIN)/python locks/refresh.py
 
-screenshots: $(READY) browser ## Take the pictures in README and docs anew.
+screenshots: $(LAB) browser ## Take the pictures in README and docs anew.
 	$(BIN)/python -m tests.dashboard.screenshots
 
-dashboard: $(READY) ## Open the dashboard on results/.
+dashboard: $(LAB) ## Open the dashboard on results/.
 	$(BIN)/hybridwatch dashboard
 
 clean: ## Remove environments and caches; results stay.
@@ -94,6 +101,9 @@ $(LOCKED): # The harness's environment, made anew whenever the lock or the check
 	@echo "[1/2] harness environment: $$(grep -c == locks/harness.txt) packages, about a minute"
 	@$(PYTHON) -m venv --clear .venv && $(PIP) -r locks/harness.txt | sed -unE '/^(Downloading .*\([0-9]{2,}.* MB|Building|Installing)/s/^(.{,96}).*/      \1/p'
 	@touch $@
+
+$(LAB): $(READY)
+	@$(PIP) --quiet --no-build-isolation --editable lab && touch $@
 
 $(FLEET): $(READY)
 	@echo "Ray, about 80 MB"

@@ -15,7 +15,7 @@ DATA = Path("hybridwatch") / "data"
 SHIPPED = (
     *("scenarios", "oracles", "models", "dashboard", "ci/gate.toml", "docs/calibration.json"),
     *("engine/builds.toml", "engine/campaign.toml", "engine/fixes.toml", "engine/pack.toml"),
-    *("engine/locks", "engine/mutants", "engine/MANIFEST.in", "engine/pyproject.toml"),
+    *("engine/locks", "engine/MANIFEST.in", "engine/pyproject.toml"),
     *("engine/README.md", "engine/src"),
 )
 # What trains a model is of no use without the repository; passwords are nobody else's.

@@ -6,7 +6,7 @@
 #   GITHUB_REPOSITORY  owner/name
 #   GITHUB_EVENT_PATH  the event issue_comment
 #   GITHUB_OUTPUT      gets what is to be measured: arguments, head
-#   BASELINE           engine build that `run` compares when nobody names one    [cpu-0.27.1]
+#   BASELINE           engine build that `run` compares when nobody names one    [the newest for CPUs]
 #   CONTENDER          the pull request's                                        [BASELINE: an A/A comparison]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,6 +14,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${GITHUB_TOKEN:?}" "${GITHUB_REPOSITORY:?}" "${GITHUB_EVENT_PATH:?}" "${GITHUB_OUTPUT:?}"
 bin=.venv-bot/bin # `make bot`
 test -d "$bin" || bin=.venv/bin
-baseline=${BASELINE:-cpu-0.27.1}
+baseline=${BASELINE:-$(ci/cpu-builds.sh | tail -n 1)}
 "$bin/hybridwatch" answer comment "$GITHUB_EVENT_PATH" --repo "$GITHUB_REPOSITORY" --job "$GITHUB_OUTPUT" \
     --build "$baseline" --build "${CONTENDER:-$baseline}"

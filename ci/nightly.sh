@@ -4,7 +4,7 @@
 # with it; without BASELINE it is an A/A night.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-BUILD=${BUILD:-cpu-0.27.1}
+BUILD=${BUILD:-$(ci/cpu-builds.sh | tail -n 1)}
 BASELINE=${BASELINE:-$BUILD}
 
 mkdir -p .asv

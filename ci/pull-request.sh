@@ -3,7 +3,7 @@
 # It runs a stranger's code, so it gets no token and posts nothing; ci/comment.sh does.
 #
 #   PULL_REQUEST   its number
-#   BASELINE       engine build, BUILD~fix and BUILD+fix too    [cpu-0.27.1]
+#   BASELINE       engine build, BUILD~fix and BUILD+fix too    [the newest for CPUs]
 #   CONTENDER      the pull request's                           [BASELINE: an A/A comparison]
 #   SOURCE         instead of both: a checkout of vLLM at the pull request, with tags, or a wheel of it;
 #                  the release that it comes from is the baseline
@@ -14,7 +14,7 @@ source=${SOURCE:+$(realpath "$SOURCE")}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 : "${PULL_REQUEST:?the number of the pull request}"
-baseline=${BASELINE:-cpu-0.27.1}
+baseline=${BASELINE:-$(ci/cpu-builds.sh | tail -n 1)}
 contender=${CONTENDER:-$baseline}
 read -ra scenarios <<<"${SCENARIOS:-smoke}"
 

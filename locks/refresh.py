@@ -1,8 +1,9 @@
 """Resolves the harness's requirements anew and writes ``locks/harness.txt`` (``make lock``).
 
 Reads the dependencies, all extras but ``fleet``, and the dependency group ``dev`` of
-``pyproject.toml``, lets pip resolve them without installing anything, and adds the build backend,
-so that the project itself can be installed from the lock alone. Standard library only.
+``pyproject.toml``, and the dependencies of ``lab/pyproject.toml``, lets pip resolve them without
+installing anything, and adds the build backend, so that the project itself can be installed from
+the lock alone. Standard library only.
 
 ``locks/comment.txt`` is the part of it that the job with the right to write on GitHub installs:
 what the bot needs, each file by its hash. ``refresh.py comment`` writes only that, from the
@@ -54,13 +55,15 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64")
 
 
 def requirements() -> list[str]:
-    """Return everything that pyproject.toml asks for: to run, to measure, to build and to test."""
+    """Return everything that is asked for: to run, to measure, by the lab, to build and to test."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lab = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))
     project: dict[str, Any] = declared["project"]
     extras = {**project["optional-dependencies"], FLEET_EXTRA: []}
     return [
         *project["dependencies"],
         *(line for extra in extras.values() for line in extra),
+        *(line for line in lab["project"]["dependencies"] if not line.startswith("hybridwatch")),
         *declared["dependency-groups"]["dev"],
         *declared["build-system"]["requires"],
     ]

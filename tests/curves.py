@@ -7,14 +7,14 @@ import numpy as np
 
 from hybridwatch.analysis.tradeoff import Tradeoff
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.calibration.sweeps import LOADS as LOADS
-from hybridwatch.calibration.sweeps import Pace, made_up_curve
-from hybridwatch.calibration.sweeps import even as even
-from hybridwatch.calibration.sweeps import slower as slower
-from hybridwatch.calibration.sweeps import tilted as tilted
 from hybridwatch.metric.catalogue import CURVE_AREA, DUET_CURVE_AREA
 from hybridwatch.record.curve import area_of, places_of
 from hybridwatch.record.run import Clock, Curve, Run, Trial
+from hybridwatch_lab.calibration.sweeps import LOADS as LOADS
+from hybridwatch_lab.calibration.sweeps import Pace, made_up_curve
+from hybridwatch_lab.calibration.sweeps import even as even
+from hybridwatch_lab.calibration.sweeps import slower as slower
+from hybridwatch_lab.calibration.sweeps import tilted as tilted
 from tests.builders import a_comparison
 
 SLO = {"ttft": 0.1, "tpot": 0.03}

@@ -19,8 +19,8 @@ from typing import Final
 from vulture import Vulture
 
 ROOT: Final = Path(__file__).parents[1]
-SOURCES: Final = ("src", "engine/src", "dashboard", "benchmarks")
-REFERENCE: Final = re.compile(r'"hybridwatch_engine(?:\.\w+)+:(\w+)"')
+SOURCES: Final = ("src", "engine/src", "lab/src", "lab/engine", "dashboard", "benchmarks")
+REFERENCE: Final = re.compile(r'"hybridwatch_engine(?:_lab)?(?:\.\w+)+:(\w+)"')
 """How a fix names the function that shows it at work, which is loaded by that name."""
 KINDS: Final = frozenset({"class", "function", "method", "property", "unreachable_code"})
 DECORATORS: Final = [

@@ -9,7 +9,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def build_wheel(folder: Path) -> Path:
+LAB = ROOT / "lab"
+
+
+def build_wheel(folder: Path, source: Path = ROOT) -> Path:
     """Build it without a network, and without leaving anything in the checkout."""
     config = folder / "build.cfg"
     config.write_text(
@@ -17,16 +20,16 @@ def build_wheel(folder: Path) -> Path:
     )
     options = ("--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(folder))
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", *options, str(ROOT)],
+        [sys.executable, "-m", "pip", "wheel", *options, str(source)],
         env={**os.environ, "DIST_EXTRA_CONFIG": str(config)},
         check=True,
     )
-    (wheel,) = folder.glob("hybridwatch-*.whl")
+    (wheel,) = folder.glob("*.whl")
     return wheel
 
 
-def install_wheel(wheel: Path, environment: Path) -> Path:
-    """Install it in a new environment, which shares our packages but not our checkout.
+def install_wheel(environment: Path, *wheels: Path) -> Path:
+    """Install them in a new environment, which shares our packages but not our checkout.
 
     A line of a ``.pth`` file adds a folder and does not read the ``.pth`` files in it, so the
     editable installation that the tests run from stays out.
@@ -38,7 +41,7 @@ def install_wheel(wheel: Path, environment: Path) -> Path:
     python = environment / "bin" / "python"
     options = ("--no-deps", "--no-index", "--quiet")
     subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", *options, str(wheel)],
+        [sys.executable, "-m", "pip", "--python", str(python), "install", *options, *wheels],
         check=True,
     )
     share_packages(environment, Path(sysconfig.get_path("purelib")))

@@ -4,11 +4,13 @@ An engine is several processes, and each of them logs the failure of the one bel
 stands last in a log is seldom the cause: the serving process says that the engine core is dead,
 every open request says so again with a traceback of its own, and the client only that a connection
 broke. The innermost error comes first. Lines that only point at another error are passed over, and
-what the serving process says counts only where the engine's own processes say nothing.
+what the serving process says counts only where the engine's own processes say nothing. A process
+that the kernel kills says nothing at all; then whoever missed it is the only witness.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -26,6 +28,20 @@ _FRONT: Final = re.compile(r"\((?:APIServer|ApiServer)")
 _RAISED: Final = re.compile(
     r"(?:\w+\.)*(?P<name>(?=[A-Z])\w*(?:Error|Exception|Failure|Timeout))(?:: (?P<text>.*\S))?\s*"
 )
+_REFUSED: Final = re.compile(r"[\w-]+\.py: error: (?P<refused>.*\S)")
+"""What a command line is answered that makes no sense; that raises nothing."""
+_INVALID: Final = re.compile(r"\d+ validation errors? for \w+")
+"""Of an error that goes on with what is wrong, and with where to read about it."""
+_READ_ON: Final = re.compile(r"\s*For further information")
+_FRAME: Final = re.compile(r'\s+File "(?P<file>[^<"][^"]*)", line (?P<line>\d+)')
+_INSTALLED: Final = re.compile(r".*/site-packages/")
+_SILENT: Final = re.compile(
+    r"Failed core proc\(s\): \{(?:'(?P<core>\w+)': (?P<status>-?\d+))?"
+    r"|Worker proc (?P<worker>\S+) died unexpectedly(?: \(exit code: (?P<code>-?\d+)\))?"
+    r"|WorkerProc initialization failed"
+)
+"""What is said of a process that has ended without a word."""
+_KILLED: Final = "-9"
 _NATIVE: Final = re.compile(
     r"\s*what\(\): +(?P<what>.*\S)|(?P<fatal>Fatal Python error: .*\S|.*Segmentation fault.*\S)"
 )
@@ -54,8 +70,28 @@ _POINTS_ELSEWHERE: Final = re.compile(
     r"root cause|stack trace|initialization failed|died unexpectedly", re.IGNORECASE
 )
 _HANDED_ON: Final = re.compile(r"^Worker failed with error '(?P<text>.*?)'?$")
+_LONGEST: Final = 240
+"""Characters of a cause: a message about memory goes on with advice for several lines."""
 _AROUND: Final = 12
 """Lines of an excerpt from the root on: a compiler's own words come behind its command."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a log: which process says it, how loud, and what."""
+
+    process: str
+    level: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """The first error: the line with which it begins, what it says and where it was raised."""
+
+    begin: int
+    text: str
+    place: str = ""
 
 
 def root_of(log: str) -> str | None:
@@ -67,10 +103,20 @@ def root_of(log: str) -> str | None:
     Returns:
         Such as ``RuntimeError: CUDA error: an illegal memory access was encountered``: the first
         error of the engine's own processes that does not point at another one, else the first of
-        the process that serves; ``None`` where there is none.
+        the process that serves, else which process has ended without a word; ``None`` where there
+        is none.
     """
     found = _root_in(log.splitlines())
-    return None if found is None else found[1]
+    return None if found is None else found.text
+
+
+def first_cause(log: str) -> str | None:
+    """Find the same with its place, such as ``KeyError: 'x' (vllm/v1/worker/utils.py:12)``."""
+    found = _root_in(log.splitlines())
+    if found is None:
+        return None
+    text = found.text if len(found.text) <= _LONGEST else f"{found.text[:_LONGEST]}\u2026"
+    return f"{text} ({found.place})" if found.place else text
 
 
 def excerpt(log: str, last: int) -> str:
@@ -83,32 +129,66 @@ def excerpt(log: str, last: int) -> str:
     lines = log.splitlines(keepends=True)
     begin = max(0, len(lines) - last)
     found = _root_in(lines)
-    if found is None or found[0] >= begin:
+    if found is None or found.begin >= begin:
         return "".join(lines[begin:])
-    root = lines[found[0] : min(found[0] + _AROUND, begin)]
-    gap = ["...\n"] if found[0] + _AROUND < begin else []
+    root = lines[found.begin : min(found.begin + _AROUND, begin)]
+    gap = ["...\n"] if found.begin + _AROUND < begin else []
     return "".join([*root, *gap, *lines[begin:]])
 
 
-def _root_in(lines: Sequence[str]) -> tuple[int, str] | None:
-    """Find the line of the root, and what it says."""
+def _root_in(lines: Sequence[str]) -> _Root | None:
+    """Find the root."""
+    parsed = [_parsed(line) for line in lines]
     by_front = None
-    for number, is_front, error in _errors(lines):
-        if not is_front:
-            return number, error
+    for number, error in _errors(parsed):
+        if not _FRONT.match(parsed[number].process):
+            return _whole(parsed, number, error)
         by_front = by_front or (number, error)
-    return by_front
+    return _silent_end(parsed) if by_front is None else _whole(parsed, *by_front)
 
 
-def _errors(lines: Sequence[str]) -> Iterator[tuple[int, bool, str]]:
-    """Yield each error with its line, and whether the serving process says it."""
+def _parsed(line: str) -> _Line:
+    plain = _COLOUR.sub("", line).rstrip()
+    speaker = _SPEAKER.match(plain)
+    assert speaker is not None  # noqa: S101 - every part of it may be lacking
+    return _Line(speaker["process"], speaker["level"], plain[speaker.end() :])
+
+
+def _errors(lines: Sequence[_Line]) -> Iterator[tuple[int, str]]:
+    """Yield each error with its line."""
     for number, line in enumerate(lines):
-        plain = _COLOUR.sub("", line).rstrip()
-        speaker = _SPEAKER.match(plain)
-        assert speaker is not None  # noqa: S101 - every part of it may be lacking
-        error = _error(plain[speaker.end() :])
-        if error and speaker["level"] not in _SURVIVED:
-            yield number, _FRONT.match(speaker["process"]) is not None, error
+        error = _error(line.message)
+        if error and line.level not in _SURVIVED:
+            yield number, error
+
+
+def _whole(lines: Sequence[_Line], number: int, error: str) -> _Root:
+    """Add what an error says in the lines behind it, and the innermost place in those before."""
+    own = [at for at, line in enumerate(lines) if line.process == lines[number].process]
+    at = own.index(number)
+    if _INVALID.search(error):
+        said = [lines[one].message.strip() for one in own[at + 1 : at + 1 + _AROUND]]
+        end = next((n for n, one in enumerate(said) if _READ_ON.match(one)), 0)
+        error = ": ".join([error, *(one.partition(" [type=")[0] for one in said[:end])])
+    for one in reversed(own[:at]):
+        if not lines[one].message.startswith(" "):
+            break
+        if frame := _FRAME.match(lines[one].message):
+            return _Root(one, error, f"{_INSTALLED.sub('', frame['file'])}:{frame['line']}")
+    return _Root(number, error)
+
+
+def _silent_end(lines: Sequence[_Line]) -> _Root | None:
+    """Find the process that another one has missed."""
+    for number, line in enumerate(lines):
+        if gone := _SILENT.search(line.message):
+            status = gone["status"] or gone["code"]
+            why = "it crashed or was killed" if status is None else f"status {status}"
+            if status == _KILLED:
+                why = "killed, as the kernel does where memory runs out"
+            who = gone["core"] or gone["worker"] or "a process of the engine"
+            return _Root(number, f"{who} ended without a word: {why}")
+    return None
 
 
 def _error(message: str) -> str | None:
@@ -119,5 +199,7 @@ def _error(message: str) -> str | None:
             return None
         handed = _HANDED_ON.match(text)
         return handed["text"] if handed else message.strip()
+    if refused := _REFUSED.fullmatch(message):
+        return refused["refused"]
     native = _NATIVE.fullmatch(message)
     return None if native is None else native["what"] or native["fatal"].strip()

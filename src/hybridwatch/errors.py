@@ -31,6 +31,8 @@
 Messages name the file, the key, what was found and what was expected.
 """
 
+from pathlib import Path
+
 
 class HybridwatchError(Exception):
     """Root of the tree: something a person can act on, in one line."""
@@ -139,11 +141,20 @@ class EngineError(MeasurementError):
     Args:
         message: What happened, in one line.
         log_tail: The last lines of the engine's log, empty if it wrote none.
+
+    Attributes:
+        log: The whole log, where it is kept.
     """
 
     def __init__(self, message: str, log_tail: str = "") -> None:
         super().__init__(message)
         self.log_tail = log_tail
+        self.log: Path | None = None
+
+    @property
+    def cause(self) -> str:
+        """The message, and in a second line where the whole log is kept, if it is."""
+        return str(self) if self.log is None else f"{self}\nlog: {self.log}"
 
 
 class LateEngineError(EngineError):

@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
 from hybridwatch.fleet.ledger import Ledger
-from hybridwatch.mutants.journal import append_cell, table_file
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table
 from hybridwatch.pages.document import Chart, Document, Paragraph, Table
@@ -22,6 +21,7 @@ from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.releases.cell import cells_file
 from hybridwatch.store import write_run
 from hybridwatch.store.journal import append_entry
+from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.live import Text, files_of, page_of, said_by
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario

@@ -27,11 +27,13 @@ class Moment:
             the first timed load on.
         delay_s: Without a step: so long after the first timed load has begun.
         group: Whether the whole process group gets the signal, as from Ctrl-C, or the run alone.
+        signal: Which it gets.
     """
 
     step: int | None = None
     delay_s: float = 0.0
     group: bool = False
+    signal: int = signal.SIGINT
 
 
 def marked(value: str) -> list[psutil.Process]:
@@ -47,7 +49,7 @@ def marked(value: str) -> list[psutil.Process]:
 
 
 def interrupt(home: Path, results: Path, moment: Moment) -> tuple[int, str]:
-    """Start a run, and send it SIGINT.
+    """Start a run, and send it a signal.
 
     Args:
         home: As ``make_short_home`` made it.
@@ -68,7 +70,7 @@ def interrupt(home: Path, results: Path, moment: Moment) -> tuple[int, str]:
     try:
         _await(run, log, moment, steps)
         assert len(marked(name)) >= 4, log.read_text()
-        (os.killpg if moment.group else os.kill)(run.pid, signal.SIGINT)
+        (os.killpg if moment.group else os.kill)(run.pid, moment.signal)
         wait_until(lambda: run.poll() is not None, lambda: f"its end: {log.read_text()}")
         wait_until(
             lambda: not marked(name),

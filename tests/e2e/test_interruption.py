@@ -8,7 +8,7 @@ import pytest
 from hybridwatch.measure.session import is_stopped
 from hybridwatch.store import list_records, read_run
 from tests.e2e.interruption import Moment, interrupt
-from tests.e2e.short_home import make_short_home
+from tests.e2e.short_home import SCENARIO, make_short_home
 
 MANY = 50
 """Tries before a release."""
@@ -32,6 +32,23 @@ def interrupt_at(folder, home, moments):
         assert status == 128 + signal.SIGINT, f"{moment}: {said}"
     kept = [read_run(path) for path in list_records(folder / "results")]
     assert [run.id for run in kept if not is_stopped(run)] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_tells_what_is_finished_and_how_it_goes_on(tmp_path, number):
+    home = make_short_home(tmp_path / "home", pretended=True)
+    status, said = interrupt(home, tmp_path / "results", Moment(NEXT_LOAD + 4, signal=number))
+    assert status == 128 + signal.SIGINT, said
+    (record,) = list_records(tmp_path / "results")
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    assert f"{SCENARIO}: stopped in performance; what was measured is in {record}" in lines
+    assert any(line.startswith("output_throughput median ") for line in lines), said
+    assert f"record: {record}" in lines
+    assert not [line for line in lines if line.startswith("trial ")]
+    going_on, interrupted = lines[-2:]
+    assert going_on.startswith("go on with: ")
+    assert going_on.endswith(f" run {SCENARIO} --results {tmp_path / 'results'} --resume")
+    assert interrupted == "hybridwatch: interrupted"
 
 
 def at_random(within_s):

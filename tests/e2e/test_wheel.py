@@ -16,7 +16,7 @@ from tests.engine.conftest import BUILD
 from tests.own_fix import FIX, write_own_fix
 from tests.ports import own_port
 from tests.waiting import LIMIT_S, wait_until
-from tests.wheel import ROOT, build_wheel, install_wheel, share_packages
+from tests.wheel import LAB, ROOT, build_wheel, install_wheel, share_packages
 
 RESULTS = ROOT / "results"
 PAGE = (ROOT / "docs" / "home.md").read_text(encoding="utf-8")
@@ -33,12 +33,16 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def command(wheel, tmp_path_factory):
-    return install_wheel(wheel, tmp_path_factory.mktemp("installed") / "environment")
+    return install_wheel(tmp_path_factory.mktemp("installed") / "environment", wheel)
 
 
 @pytest.fixture(scope="module")
 def call(command):
     """Run a verb as somebody who has the wheel and nothing else."""
+    return calling(command)
+
+
+def calling(command):
     kept = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
 
     def run(folder, *words, status=0, limit_s=LIMIT_S):
@@ -93,6 +97,33 @@ def test_what_only_reads_needs_no_home(call, tmp_path):
     assert "accuracy.recall" in compared
     passed = call(tmp_path, "gate", KNOWN_BAD, "--results", RESULTS)
     assert "1 of 1 bug caught" in passed
+
+
+def test_without_the_lab_its_verbs_say_what_brings_them(call, tmp_path):
+    install = "pip install hybridwatch-lab\n"
+    for verb in ("mutants", "fuzz", "gpu", "findings"):
+        told = call(tmp_path, verb, status=2)
+        assert told.startswith(f"hybridwatch: {verb}: is part of hybridwatch-lab")
+        assert told.endswith(install)
+        assert f"\n  {verb} " not in call(tmp_path, "--help")
+    assert "No such command 'track'" in call(tmp_path, "engine", "track", status=2)
+    assert "'mutants' is not one of" in call(tmp_path, "page", "mutants", status=2)
+
+
+def test_the_labs_wheel_brings_its_verbs_its_screen_and_what_runs_in_an_engine(
+    wheel, home, tmp_path_factory, tmp_path
+):
+    lab = build_wheel(tmp_path_factory.mktemp("lab"), LAB)
+    names = zipfile.ZipFile(lab).namelist()
+    inside = "hybridwatch_lab/engine/hybridwatch_engine_lab"
+    assert {f"{inside}/studies/fix_cost.py", f"{inside}/mutants/first.toml"} <= set(names)
+    call = calling(install_wheel(tmp_path / "environment", wheel, lab))
+    verbs = re.findall(r"^  ([a-z]+) ", call(tmp_path, "--help"), re.MULTILINE)
+    assert verbs[verbs.index("oracle") :][:3] == ["oracle", "mutants", "fuzz"]
+    assert "--accelerator" in call(tmp_path, "engine", "track", "--help")
+    assert "killed" in call(home, "mutants", "--show", "--results", RESULTS)
+    call(tmp_path, "page", "mutants", "--results", RESULTS, "--out", tmp_path / "page.html")
+    assert "unzeroed-state" in (tmp_path / "page.html").read_text()
 
 
 def test_a_home_has_what_is_shipped_and_its_own(call, home):

@@ -1,12 +1,15 @@
 """Every switchable fix, exercised on the installed engine's functions, without an engine."""
 
 import json
+import os
 import subprocess
 
 import pytest
-from hybridwatch_engine.exercise.exercises import EXERCISES
 from hybridwatch_engine.fixes.registry import FIXES
+from hybridwatch_engine_lab.exercise.exercises import EXERCISES
 
+from hybridwatch.engine.builds import load_builds, parse_label
+from hybridwatch_lab.in_engine import variables
 from tests.engine.conftest import BUILD
 
 pytestmark = [
@@ -20,6 +23,11 @@ NATIVE = {
     if fix.ways
 }
 """What the release of the engine under test has."""
+RELEASES = [
+    name
+    for name, spec in load_builds().items()
+    if spec.accelerator == "cpu" and not spec.variant_of
+]
 
 # What spoils a fix, as Python that runs before the exercise. Each is found by what it changes.
 DEFECTS = {
@@ -70,7 +78,7 @@ SPOILED = [
 SPOILER = """
 import contextlib, io, json, sys
 from dataclasses import replace
-from hybridwatch_engine.exercise import __main__ as exercise
+from hybridwatch_engine_lab.exercise import __main__ as exercise
 from hybridwatch_engine.fixes.fix import Finding
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.patch import PatchSet, _SEAMS
@@ -99,6 +107,7 @@ def call(sides):
     def run(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(sides[0].spec.interpreter), *words],
+            env={**os.environ, **variables()},
             input=text, capture_output=True, text=True, timeout=200, check=False,
         )  # fmt: skip
 
@@ -119,7 +128,7 @@ def test_every_switchable_fix_has_an_exercise():
 
 
 def test_every_fix_changes_what_the_engine_does_and_leaves_no_trace(call):
-    done = call("-m", "hybridwatch_engine.exercise")
+    done = call("-m", "hybridwatch_engine_lab.exercise")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["release"].startswith("0.27.1")
@@ -131,8 +140,27 @@ def test_every_fix_changes_what_the_engine_does_and_leaves_no_trace(call):
         assert outcome["with"] != outcome["without"]
 
 
+@pytest.mark.parametrize("build", RELEASES)
+def test_every_exercise_runs_on_every_release(build):
+    """A feature of that release alone, which a stand-in has no name for, would end it."""
+    spec = parse_label(build).spec
+    if not spec.interpreter.exists():
+        pytest.skip(f"{build} is not installed")
+    words = [str(spec.interpreter), "-m", "hybridwatch_engine_lab.exercise"]
+    done = subprocess.run(
+        words, env={**os.environ, **variables()},
+        capture_output=True, text=True, timeout=400, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert told["release"].startswith(spec.release)
+    for fix, outcome in told["fixes"].items():
+        assert outcome["native"] == FIXES[fix].header.releases[spec.release], fix
+        assert outcome["with"] or outcome.get("unseen") or outcome["native"] == "not-applicable"
+
+
 def test_unknown_fix_is_refused_and_the_known_are_named(call):
-    done = call("-m", "hybridwatch_engine.exercise", "padded-rows")
+    done = call("-m", "hybridwatch_engine_lab.exercise", "padded-rows")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"no exercise for padded-rows; known: {', '.join(EXERCISES)}\n"
 
@@ -158,7 +186,7 @@ def test_what_could_not_be_seen_is_left_out(spoiled):
 
 def test_a_hit_has_a_wrong_column_where_some_group_has_smaller_blocks(call):
     """vllm#53142: 0.27.1 divides by the smallest block and not by Mamba's."""
-    done = call("-m", "hybridwatch_engine.studies.state_column")
+    done = call("-m", "hybridwatch_engine_lab.studies.state_column")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["right"] == told["columns"]["equal blocks"] == 45

@@ -18,6 +18,7 @@ from hybridwatch.measure.station import Station
 from hybridwatch.metric.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find
+from hybridwatch_lab.in_engine import SETTINGS
 from tests.engine.conftest import BUILD, HEALTHY
 
 pytestmark = [
@@ -37,7 +38,7 @@ def bench(tmp_path_factory):
     side = parse_label(BUILD)
     require_installed(side.spec)
     work = tmp_path_factory.mktemp("engine")
-    with Bench(scenario, [side], home() / "models", work, print) as open_bench:
+    with Bench(scenario, [side], home() / "models", work, print, told=SETTINGS) as open_bench:
         yield open_bench
 
 

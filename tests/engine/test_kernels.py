@@ -1,9 +1,12 @@
 """The CPU kernels of ``all`` mode and of speculation, against loops and Triton; no engine."""
 
 import json
+import os
 import subprocess
 
 import pytest
+
+from hybridwatch_lab.in_engine import variables
 
 pytestmark = [
     pytest.mark.engine,
@@ -43,9 +46,9 @@ SHOWN = f"""
 import contextlib, io, json
 import vllm._custom_ops
 from hybridwatch_engine.cpu.kernels import fault
-from hybridwatch_engine.studies.kernels import plain
-from hybridwatch_engine.studies.kernels.checking import check
-from hybridwatch_engine.studies.kernels.planted import DEFECTS
+from hybridwatch_engine_lab.studies.kernels import plain
+from hybridwatch_engine_lab.studies.kernels.checking import check
+from hybridwatch_engine_lab.studies.kernels.planted import DEFECTS
 
 def demonstrated():
     said = io.StringIO()
@@ -75,6 +78,7 @@ def call(sides):
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(sides[0].spec.interpreter), *words],
+            env={**os.environ, **variables()},
             capture_output=True, text=True, timeout=400, check=False,
         )  # fmt: skip
 
@@ -97,7 +101,7 @@ def planted(shown):
 
 def test_outputs_and_states_are_those_of_the_loops_and_of_triton(call):
     sizes = ("--cases", str(CASES), "--interpreted", str(INTERPRETED))
-    done = call("-m", "hybridwatch_engine.studies.kernels", *sizes, "--seed", "1", "--json")
+    done = call("-m", "hybridwatch_engine_lab.studies.kernels", *sizes, "--seed", "1", "--json")
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     told = json.loads(done.stdout)
     assert (told["cases"], told["failures"]) == (CASES, [])

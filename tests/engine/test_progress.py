@@ -1,16 +1,19 @@
 """Requests that get on and those that do not, on a real scheduler without a model."""
 
 import json
+import os
 import subprocess
 
 import pytest
+
+from hybridwatch_lab.in_engine import variables
 
 pytestmark = pytest.mark.engine
 
 # All in one process, since vLLM takes ten seconds to import.
 WATCHED = """
 import contextlib, json, sys
-from hybridwatch_engine.exercise.scheduling import BLOCK, Office, Pool
+from hybridwatch_engine_lab.exercise.scheduling import BLOCK, Office, Pool
 from hybridwatch_engine.patch import Patch
 from hybridwatch_engine.probes.progress import ProgressProbe
 from hybridwatch_engine.step_gate import STUCK_AFTER, StepGate
@@ -88,6 +91,7 @@ def call(sides):
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(sides[0].spec.interpreter), *words],
+            env={**os.environ, **variables()},
             capture_output=True, text=True, timeout=200, check=False,
         )  # fmt: skip
 
@@ -141,7 +145,7 @@ def test_empty_steps_count_for_a_plan_once_the_engine_is_stuck(seen):
 
 def test_a_request_that_moved_is_told_another_ones_accepted_drafts(call):
     """As released; the day it is mended this is to go, with what docs/findings.md says of it."""
-    done = call("-m", "hybridwatch_engine.exercise.moved_counts")
+    done = call("-m", "hybridwatch_engine_lab.exercise.moved_counts")
     found = json.loads(done.stdout)
     assert done.returncode == 1
     assert found["accepted"] == {"c": 4, "b": 2, "d": 1}

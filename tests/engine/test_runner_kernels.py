@@ -1,9 +1,12 @@
 """The kernels of model runner V2 over whole arrays, against Triton's interpreter; no engine."""
 
 import json
+import os
 import subprocess
 
 import pytest
+
+from hybridwatch_lab.in_engine import variables
 
 pytestmark = [
     pytest.mark.engine,
@@ -17,9 +20,10 @@ STAND_INS = 25
 @pytest.fixture(scope="module")
 def told(sides):
     """What the comparison says, with each defect planted and with none."""
-    words = ("-m", "hybridwatch_engine.studies.kernels.runner_launches", "--defects", "--json")
+    words = ("-m", "hybridwatch_engine_lab.studies.kernels.runner_launches", "--defects", "--json")
     done = subprocess.run(
         [str(sides[0].spec.interpreter), *words],
+        env={**os.environ, **variables()},
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]

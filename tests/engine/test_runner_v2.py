@@ -37,8 +37,10 @@ WAVE = [
     {"prompt": [97 + place * 7 % 26 for place in range(length)], "max_tokens": 10, "at": at}
     for length, at in ((5, 0), (23, 0), (70, 2), (1, 3))
 ]
-# A prompt as long as a decode: up to 0.27.1 its shape alone chose the graph (vllm#51865).
+# A prompt as long as a decode: up to 0.27.1 its shape alone chose the graph.
 SHAPED = [{"prompt": [98, 105, 112, 119], "max_tokens": 10, "at": 0}]
+BY_SHAPE = "decode-graph-by-shape"
+PADDED_ROWS, DUMMY_ROWS = "stale-padded-rows", "stale-block-table-dummy-rows"
 ONE = [{"prompt": [97] * 8, "max_tokens": 4, "at": 0}]
 # Alone and without drafts: its steps have 8, 9, 10 and 11 tokens.
 LENGTHS = [8, 9, 10, 11]
@@ -56,8 +58,9 @@ def serve(tmp_path_factory):
     lab.stop()
 
 
-def ask(lab, wave, *, reverted=(), **job):
+def ask(lab, wave, *, reverted=(), without=None, **job):
     fixes = {f"draft-max-seq-len-{half}": half not in reverted for half in ("target", "draft")}
+    fixes |= {fix: fix != without for fix in (BY_SHAPE, PADDED_ROWS, DUMMY_ROWS)}
     return lab.do({"chunk_budget": 64, "waves": [wave], "fixes": fixes, **job})
 
 
@@ -91,10 +94,20 @@ def test_a_replayed_graph_is_another_way_to_run_the_same_step(serve, healthy):
     assert {name: count for name, count in counts.items() if "_off" in name and count} == {}
 
 
-def test_the_contract_of_replays_sees_a_bug_that_the_release_has(serve):
-    told = serve(SHAPED, speculate=True)
-    assert told["tokens"] != serve(SHAPED, speculate=True, eager=True)["tokens"]
+def test_a_prompt_in_the_shape_of_a_decode_is_seen_and_mended(serve):
+    right = serve(SHAPED, speculate=True, eager=True)["tokens"]
+    told = serve(SHAPED, speculate=True, without=BY_SHAPE)
+    assert told["tokens"] != right
     assert told["contract"]["replay_off_initial_states"] == 1
+    mended = serve(SHAPED, speculate=True)
+    assert mended["tokens"] == right
+    assert mended["contract"]["replay_off_initial_states"] == 0
+
+
+def test_padded_rows_that_keep_blocks_are_seen(serve, healthy):
+    counts = serve(WAVE, speculate=True, without=PADDED_ROWS)["contract"]
+    assert counts["padded_replays"] == healthy["contract"]["padded_replays"]
+    assert counts["slots_off_block_table"] > 0
 
 
 def test_healthy_metadata_speak_of_nothing_that_is_not_there(healthy):
@@ -129,6 +142,8 @@ def test_dummy_batches_of_an_idle_engine_replay_over_the_null_block(serve, healt
     assert idle["contract"]["blocks_in_dummy_runs"] == 0
     assert idle["contract"]["max_seq_len_excess_target"] == 0
     assert idle["tokens"] == healthy["tokens"]
+    stale = serve(WAVE, speculate=True, idle_batches=2, without=DUMMY_ROWS)
+    assert stale["contract"]["blocks_in_dummy_runs"] > 0
 
 
 def test_host_reads_are_those_of_the_engine_not_of_the_interpreter(serve):

@@ -8,6 +8,7 @@ import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.fitting import model_runner_of
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
 from hybridwatch.home import home
@@ -27,7 +28,11 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(600)]
 DRAFTS_COME_AND_GO = "reported/i39273-draftless-step"
 """Its engine also shows that steps are counted rightly while it speculates."""
 
-SCENARIOS = {one.id: one for one in find(home() / "scenarios", []) if one.fits("cpu")}
+SCENARIOS = {
+    one.id: one.on(model_runner_of(one, parse_label(BUILD)))
+    for one in find(home() / "scenarios", [])
+    if one.fits("cpu")
+}
 DEADLY = [name for name, one in SCENARIOS.items() if one.harm == "death"]
 """Scenarios whose known-bad does not live."""
 # The first scenario has tests of its own, in padded_rows.
@@ -87,7 +92,7 @@ def _assert_accepted_drafts_are_no_shares(bench, work):
 
 def _bench(scenario_id, work):
     """A scenario with a bench for its healthy build and its known-bad."""
-    (scenario,) = find(home() / "scenarios", [scenario_id])
+    scenario = SCENARIOS[scenario_id]
     require_installed(parse_label(BUILD).spec)
     named = BUILD, scenario.fix, scenario.requires
     sides = tuple(parse_label(label(*named)) for label in (healthy_label, known_bad_label))

@@ -1,15 +1,17 @@
 """Speculation on a hybrid target leaves greedy tokens as they are, whatever drafts and is cached.
 
-`python -m hybridwatch_engine.studies.lossless --requests 500` is the long form.
+`python -m hybridwatch_engine_lab.studies.lossless --requests 500` is the long form.
 """
 
 import json
+import os
 import subprocess
 
 import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.home import home
+from hybridwatch_lab.in_engine import variables
 from tests.engine.conftest import BUILD
 
 pytestmark = [
@@ -35,14 +37,15 @@ CASES = {
 def compare(tmp_path_factory):
     """Compare an engine that speculates with the plain one, which is started once."""
     interpreter = str(parse_label(BUILD).spec.interpreter)
-    study = (interpreter, "-m", "hybridwatch_engine.studies.lossless", "models/tiny-hybrid")
+    study = (interpreter, "-m", "hybridwatch_engine_lab.studies.lossless", "models/tiny-hybrid")
     plain = tmp_path_factory.mktemp("plain") / "said"
     shared = ("--requests", str(REQUESTS), "--plain", str(plain))
 
     def run(*words):
         done = subprocess.run(
             [*study, *shared, *words],
-            cwd=home(), capture_output=True, text=True, timeout=500, check=False,
+            cwd=home(), env={**os.environ, **variables()},
+            capture_output=True, text=True, timeout=500, check=False,
         )  # fmt: skip
         assert done.stdout, done.stderr[-3000:]
         return done.returncode, json.loads(done.stdout)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from hybridwatch.cli.main import VERBS
+from hybridwatch.cli.main import verbs
 from hybridwatch.github.requests import State, queue_in
 from hybridwatch.store import write_run
 from tests.builders import LATELY, a_comparison
@@ -138,7 +138,7 @@ def test_a_search_leaves_its_answer_too(tmp_path) -> None:
     assert (tmp_path / "bundle" / "bisect.json").read_text() == "{}\n"
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS.keys() - {"run", "bisect"}))
+@pytest.mark.parametrize("verb", sorted(verbs().keys() - {"run", "bisect"}))
 def test_no_other_verb_is_run(tmp_path, verb) -> None:
     assert measure(tmp_path, [verb], 0) == 2
     assert not (tmp_path / "said.txt").exists()

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from hybridwatch.engine.builds import load_builds
 from hybridwatch.store import write_run
 from tests.builders import LATELY, Trials, a_comparison
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
@@ -122,6 +123,7 @@ MEASURE: Final = """#!{python}
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
+from hybridwatch.engine.builds import load_builds
 from hybridwatch.store import write_run
 from tests.builders import LATELY, a_comparison
 said = Path("said.txt")
@@ -143,8 +145,7 @@ if sys.argv[1] in ("run", "try"):
 )
 def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) -> None:
     """In a copy whose engine is a script that stores a record."""
-    (tmp_path / "ci").mkdir()
-    shutil.copy(ROOT / "ci" / "pull-request.sh", tmp_path / "ci")
+    script = script_in(tmp_path)
     verb = tmp_path / ".venv" / "bin" / "hybridwatch"
     verb.parent.mkdir(parents=True)
     facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}
@@ -153,7 +154,7 @@ def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) ->
     wanted = {"PULL_REQUEST": "7", "CONTENDER": "cpu-0.27.1+x", "SCENARIOS": "smoke a/b"}
     wanted |= {"GITHUB_ACTIONS": actions}
     done = subprocess.run(
-        [tmp_path / "ci" / "pull-request.sh"],
+        [script],
         env=os.environ | wanted,
         capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
@@ -161,10 +162,19 @@ def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) ->
     assert (tmp_path / "bundle" / "pull-request.txt").read_text() == "7\n"
     assert len(list((tmp_path / "bundle" / "records").rglob("*.json"))) == 1
     run, *rest = (tmp_path / "said.txt").read_text().splitlines()
-    assert (
-        run == "run smoke a/b --build cpu-0.27.1 --build cpu-0.27.1+x --line pr-7 --results bundle"
+    newest = [name for name in load_builds(ROOT) if name.startswith("cpu-")][-1]
+    assert run == (
+        f"run smoke a/b --build {newest} --build cpu-0.27.1+x --line pr-7 --results bundle"
     )
     assert rest == gates
+
+
+def script_in(folder: Path) -> Path:
+    """Copy the script, and what it asks for the newest build, as they lie in a checkout."""
+    for name in ("ci/pull-request.sh", "ci/cpu-builds.sh", "engine/builds.toml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    return folder / "ci" / "pull-request.sh"
 
 
 def test_the_recipe_for_a_fork_measures_its_checkout(tmp_path) -> None:
@@ -173,9 +183,7 @@ def test_the_recipe_for_a_fork_measures_its_checkout(tmp_path) -> None:
     recipe = page.partition("   ```yaml\n   - run: ")[2].partition("   ```")[0]
     assert len(recipe.splitlines()) == 3
     (line,) = [line for line in recipe.splitlines() if "pull-request.sh" in line]
-    script = tmp_path / "hybridwatch" / "ci" / "pull-request.sh"
-    script.parent.mkdir(parents=True)
-    shutil.copy(ROOT / "ci" / "pull-request.sh", script)
+    script_in(tmp_path / "hybridwatch")
     verb = tmp_path / "hybridwatch" / ".venv" / "bin" / "hybridwatch"
     verb.parent.mkdir(parents=True)
     facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}

@@ -5,7 +5,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from hybridwatch.cli.main import VERBS
+from hybridwatch.cli.main import verbs
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
@@ -86,4 +86,4 @@ def test_every_module_that_a_page_starts_is_there() -> None:
 def test_every_verb_that_a_page_types_is_there() -> None:
     typing = re.compile(r"(?:^|`|/|\| )hybridwatch ([a-z][a-z-]*)(?=[ `\n])", re.MULTILINE)
     typed = {(name_of(page), verb) for page in PAGES for verb in typing.findall(text_of(page))}
-    assert sorted((page, verb) for page, verb in typed if verb not in VERBS) == []
+    assert sorted((page, verb) for page, verb in typed if verb not in verbs()) == []

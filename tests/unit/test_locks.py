@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hybridwatch.releases.cuda_lock import PYTHONS, for_python, gaps, pinned, wanted_by
+from hybridwatch_lab.releases.cuda_lock import PYTHONS, for_python, gaps, pinned, wanted_by
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,10 +24,12 @@ def locked() -> dict[str, str]:
 
 def declared() -> list[Requirement]:
     content = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    lab = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text())["project"]["dependencies"]
     extras = {**content["project"]["optional-dependencies"], "fleet": []}.values()
     lines = [
         *content["project"]["dependencies"],
         *(line for extra in extras for line in extra),
+        *(line for line in lab if not line.startswith("hybridwatch")),
         *content["dependency-groups"]["dev"],
         *content["build-system"]["requires"],
     ]
@@ -40,6 +42,15 @@ def test_every_declared_requirement_is_locked_at_a_fitting_version():
         version = pins.get(canonicalize_name(requirement.name))
         assert version, f"{requirement.name} is not in locks/harness.txt: make lock"
         assert requirement.specifier.contains(version), f"{requirement} but {version} is locked"
+
+
+def test_the_lab_is_of_the_version_that_it_asks_for():
+    ours, lab = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        for folder in (".", "lab")
+    )
+    assert lab["version"] == ours["version"]
+    assert f"hybridwatch[dashboard,measure]=={ours['version']}" in lab["dependencies"]
 
 
 def test_the_fleet_is_locked_apart_and_moves_nothing():

@@ -2,7 +2,7 @@
 
 from functools import cache, partial
 
-from hybridwatch_engine.mutants.headers import mutant_headers
+from hybridwatch_engine.mutants.headers import OWN, mutant_headers
 from hybridwatch_engine.mutants.mutant import patches_of
 from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.planted import FAULTS, Fault, Planter
@@ -25,5 +25,5 @@ def _own_faults() -> dict[str, Fault]:
             make=partial(patches_of, header, Tally()),
         )
         for name, header in mutant_headers().items()
-        if header.folder is not None
+        if header.half == OWN
     }

@@ -16,6 +16,7 @@ INTERPRET_VARIABLE = "HYBRIDWATCH_INTERPRET"
 
 _KEYS: Final = {
     *("graph_replay", "fixes", "model_runner", "interpret_kernels", "own_fixes", "own_mutants"),
+    "mutants",
 }
 
 
@@ -29,6 +30,7 @@ class Settings:
         fixes: Fix id to whether it shall be in; fixes not named stay as released.
         own_fixes: Folders of fixes of somebody's own.
         own_mutants: Folders of mutants of somebody's own.
+        mutants: Folders of mutants that nothing but ``hybridwatch mutants`` and ``fuzz`` ask for.
         model_runner: Which of vLLM's two model runners shall work; None leaves it to vLLM. On a CPU
             V2 needs Triton's interpreter (``cpu.triton_interpreter``).
         interpret_kernels: Have the interpreter run every kernel of V2 on a CPU, also those that
@@ -42,6 +44,7 @@ class Settings:
     interpret_kernels: bool = False
     own_fixes: tuple[Path, ...] = ()
     own_mutants: tuple[Path, ...] = ()
+    mutants: tuple[Path, ...] = ()
 
 
 def from_environment() -> Settings:
@@ -68,6 +71,7 @@ def from_environment() -> Settings:
         interpret_kernels=_interprets(raw),
         own_fixes=tuple(map(Path, raw.get("own_fixes", ()))),
         own_mutants=tuple(map(Path, raw.get("own_mutants", ()))),
+        mutants=tuple(map(Path, raw.get("mutants", ()))),
     )
 
 

@@ -64,7 +64,7 @@ def measure(
 
 def _mend(engine: Any) -> None:
     """Put in what the release lacks for answers to be those of the target alone."""
-    from hybridwatch_engine.studies.lossless import FIXES
+    from hybridwatch_engine_lab.studies.lossless import FIXES
 
     states = engine.collective_rpc("hybridwatch_identity")[0]["fixes"]
     for fix in FIXES:

@@ -5,7 +5,7 @@ two equal engines proves nothing when it is red. So each is run against both.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -72,8 +72,7 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
     """
     if scenario.harm == "death":
         return _death_control(scenario, run, healthy, bad)
-    made = tuple(t for t in run.trials if t.failure is None or not t.failure.was_stopped)
-    run = replace(run, trials=made)
+    run = run.so_far()
     report = report_between(OneSide(run, healthy), OneSide(run, bad))
     worse = [c for c in _telling(report) if c.verdict is Verdict.REGRESSION]
     breaks = catalogue()[scenario.fix].breaks  # of some it is what is said

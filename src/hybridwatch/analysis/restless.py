@@ -27,7 +27,7 @@ DECIDES: Final = "engine_cpu_time"
 """The metric that neighbours stretch least."""
 
 BLOCKS: Final = 20
-"""Blocks that show a tenth more work on a restless machine (``calibration/restless.py``)."""
+"""Blocks that show a tenth more work on a restless machine (the lab's ``calibration.restless``)."""
 
 _DIRECTIONS: Final = 2
 

@@ -117,13 +117,13 @@ def measure_by_phase(
             board.begin(at, step.phases)
             with losses.of(plans[at][0]):
                 run = relay.make(step)
-                board.end(at, step.phases, *_found(run, step.phases))
+                board.end(at, step.phases, *found_in(run, step.phases))
                 if relay.is_over(at):
                     stored.add(at)
                     records.keep(plans[at][0], run)
 
 
-def _found(run: Run, phases: Collection[Phase]) -> tuple[Text, Text]:
+def found_in(run: Run, phases: Collection[Phase]) -> tuple[Text, Text]:
     """Say what all of a run shows so far, and what some phases of it alone have shown."""
     report = report_of(run) if len(run.builds) > 1 else None
     own = replace(run, trials=tuple(one for one in run.trials if one.phase in phases))
@@ -159,4 +159,5 @@ def _kept_when_stopped(
 
 def stopped_line(outcome: Outcome) -> Text:
     """Say where lies what was measured of a scenario before a stop."""
-    return as_text(f"{outcome.scenario}: stopped; what was measured is in {outcome.path}")
+    what = f"{outcome.stopped or 'stopped'}; what was measured is in {outcome.path}"
+    return as_text(f"{outcome.scenario}: {what}")

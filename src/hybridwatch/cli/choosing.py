@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.fitting import misfit
+from hybridwatch.engine.fitting import misfit, model_runner_of
 from hybridwatch.errors import BuildError
 from hybridwatch.home import home
 from hybridwatch.scenario.load import find
@@ -15,7 +15,7 @@ def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:
     """Find what is named; without names, everything that the builds can run.
 
     Of a group that is named, those that do not apply to a build are left out, and each is named on
-    standard error with the reason.
+    standard error with the reason. Each is given as it is for the first build's model runner.
 
     Raises:
         ScenarioError: A pattern names nothing, or a file is wrong.
@@ -27,7 +27,11 @@ def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:
     left_out = {scenario_id: reasons[0] for scenario_id, reasons in whys.items() if reasons}
     if patterns:
         _tell(left_out, patterns, whys)
-    return [scenario for scenario in found if scenario.id not in left_out]
+    return [
+        one.on(model_runner_of(one, sides[0])) if sides else one
+        for one in found
+        if one.id not in left_out
+    ]
 
 
 def _tell(left_out: Mapping[str, str], patterns: Sequence[str], found: Collection[str]) -> None:

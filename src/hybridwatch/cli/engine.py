@@ -11,7 +11,7 @@ from rich import box
 from rich.padding import Padding
 from rich.text import Text
 
-from hybridwatch.cli import completion, engine_add, engine_track
+from hybridwatch.cli import completion, engine_add
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.adopt import BUILD, adopt
@@ -19,6 +19,7 @@ from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import State, download, install, lock_digest, state
 from hybridwatch.errors import BuildError
+from hybridwatch.extensions import loaded
 from hybridwatch.home import home
 from hybridwatch.report.stacked import Table
 
@@ -35,7 +36,8 @@ def command() -> None:
 
 
 command.add_command(engine_add.command)
-command.add_command(engine_track.command)
+for _command in loaded("hybridwatch.commands.engine").values():  # of other distributions
+    command.add_command(_command)
 
 
 @command.command(

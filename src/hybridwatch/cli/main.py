@@ -10,13 +10,16 @@ import importlib
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import IO, Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
 from hybridwatch.cli.streams import NOBODY_READS, unwritten, write_any_character
+from hybridwatch.cli.verb import Verb
 from hybridwatch.errors import EngineError, HybridwatchError
+from hybridwatch.extensions import extended
 from hybridwatch.plain_text import visible
 from hybridwatch.shipped import is_checkout, shipped
 
@@ -32,8 +35,6 @@ VERBS: Final[Mapping[str, str]] = {
     "run": "Measure one build, or two in turn, with scenarios.",
     "controls": "Check that scenarios find their bug, and nothing in a healthy engine.",
     "oracle": "Keep right answers from outside the engine, and check them.",
-    "mutants": "Switch faults on in a live engine, and see which of them are found.",
-    "fuzz": "Make stories of requests up until one of them goes wrong.",
     "records": "List the stored runs.",
     "compare": "Compare two sides and show every verdict.",
     "explain": "Compute a stored verdict again and show the steps to it.",
@@ -45,7 +46,6 @@ VERBS: Final[Mapping[str, str]] = {
     "ingest": "Add records, and results of other tools, to the results folder.",
     "export": "Write records for other tools.",
     "openmetrics": "Print gauges for Prometheus: verdicts, ages, alerts, queue.",
-    "gpu": "Prepare a rented GPU, and measure the most important things first.",
     "fleet": "Measure on many hosts from one queue.",
     "notify": "Send what changed to Slack, a webhook, e-mail or issues.",
     "nightly": "Measure, judge, decide and publish, once a night.",
@@ -57,17 +57,16 @@ VERBS: Final[Mapping[str, str]] = {
     "serve": "Give stored runs to other programs, over HTTP.",
     "token": "Say which programs may ask the API for what.",
     "releases": "Say what each release and model runner breaks: may I upgrade?",
-    "findings": "Write the page of figures measured on GPUs.",
     "page": "Write a page of the dashboard as one HTML file.",
 }
-"""Every verb with its line of help; verb ``x`` is ``command`` in ``hybridwatch.cli.x``."""
+"""Every verb of ours with its line of help; ``x`` is ``command`` in ``hybridwatch.cli.x``."""
 
 _MODULES: Final[Mapping[str, str]] = {"try": "try_source"}
 """Modules that cannot have the name of their verb."""
 
 EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("try", "bisect", "run", "controls", "oracle", "mutants", "fuzz", "engine", "gpu"),
+        ("try", "bisect", "run", "controls", "oracle", "engine"),
         "measure",
     ),
     "releases": "measure",
@@ -76,6 +75,13 @@ EXTRAS: Final[Mapping[str, str]] = {
     **{verb: verb for verb in ("fleet", "nightly", "notify")},
 }
 """The extra that brings what a verb imports; for all others that is ``dashboard``."""
+
+
+LAB: Final = "hybridwatch-lab"
+"""The distribution of what maintainers run, which may not be installed."""
+
+OF_LAB: Final = frozenset({"mutants", "fuzz", "gpu", "findings"})
+"""Its verbs."""
 
 
 class _RefusalError(click.ClickException):
@@ -108,9 +114,38 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _installing(extra: str) -> str:
-    """Write the command that adds an extra to this environment."""
-    words = ["-e", f"{shipped()}[{extra}]"] if is_checkout() else [f"hybridwatch[{extra}]"]
+@cache
+def verbs() -> Mapping[str, Verb]:
+    """Every verb, those of other distributions too, in the order of a working day.
+
+    Raises:
+        HybridwatchError: What another distribution names cannot be loaded.
+    """
+    return extended({name: _own(name) for name in VERBS}, "hybridwatch.commands")
+
+
+def _own(name: str) -> Verb:
+    module = f"hybridwatch.cli.{_MODULES.get(name, name)}"
+    return Verb(VERBS[name], module, f"hybridwatch[{EXTRAS.get(name, 'dashboard')}]")
+
+
+def _verb(name: str) -> Verb | None:
+    """Find a verb; what others add is looked for only when it is none of ours."""
+    if name in VERBS:
+        return _own(name)
+    found = verbs().get(name)
+    if found is None and name in OF_LAB:
+        raise HybridwatchError(
+            f"{name}: is part of {LAB}, which is not installed here; run: {_installing(LAB)}"
+        )
+    return found
+
+
+def _installing(needed: str) -> str:
+    """Write the command that adds a distribution, with its extra, to this environment."""
+    name, bracket, extra = needed.partition("[")
+    edited = {"hybridwatch": shipped(), LAB: shipped() / "lab"} if is_checkout() else {}
+    words = ["-e", f"{edited[name]}{bracket}{extra}"] if name in edited else [needed]
     return shlex.join([sys.executable, "-m", "pip", "install", *words])
 
 
@@ -119,25 +154,24 @@ class VerbGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         """Name the verbs in the order of a working day."""
-        return list(VERBS)
+        return list(verbs())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load a verb, or give ``None`` for a word that is none.
 
         Raises:
-            HybridwatchError: The verb needs a package that is not installed.
+            HybridwatchError: The verb needs a package that is not installed, or is part of one.
         """
-        if cmd_name not in VERBS:
+        verb = _verb(cmd_name)
+        if verb is None:
             return None
         try:
             with _without_collecting():
-                module = importlib.import_module(
-                    f"hybridwatch.cli.{_MODULES.get(cmd_name, cmd_name)}"
-                )
+                module = importlib.import_module(verb.module)
         except ModuleNotFoundError as error:
             raise HybridwatchError(
                 f"{cmd_name}: needs the Python module {error.name!r}, which is not installed here; "
-                f"run: {_installing(EXTRAS.get(cmd_name, 'dashboard'))}"
+                f"run: {_installing(verb.needs)}"
             ) from error
         command: click.Command = module.command
         return command
@@ -149,17 +183,20 @@ class VerbGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
-            raise click.NoSuchCommand(error.command_name, possibilities=VERBS, ctx=ctx) from None
+            raise click.NoSuchCommand(error.command_name, possibilities=verbs(), ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the verbs without loading any."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([(name, verb.help) for name, verb in verbs().items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer the verbs without loading any: a shell asks at every TAB."""
-        verbs = (name for name in VERBS if name.startswith(incomplete))
-        items = [CompletionItem(name, help=VERBS[name]) for name in verbs]
+        items = [
+            CompletionItem(name, help=verb.help)
+            for name, verb in verbs().items()
+            if name.startswith(incomplete)
+        ]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -167,7 +204,8 @@ class VerbGroup(click.Group):
         try:
             return super().invoke(ctx)
         except EngineError as error:
-            raise _EngineFailedError(f"{error}\n{error.log_tail}") from error
+            # The cause stands last: above a log nobody would see it.
+            raise _EngineFailedError(f"{error.log_tail.rstrip()}\n{error.cause}".strip()) from error
         except HybridwatchError as error:
             raise _RefusalError(str(error)) from error
         except click.UsageError as error:
@@ -200,6 +238,9 @@ def main() -> None:
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
+    except HybridwatchError as error:  # of a list of verbs, before one of them is called
+        _RefusalError(str(error)).show()
+        sys.exit(_RefusalError.exit_code)
     except OSError as error:
         why = unwritten(error)
         if why is None:

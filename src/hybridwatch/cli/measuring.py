@@ -12,7 +12,7 @@ import click
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.restless import blocks_missing, leaves_work_open
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
-from hybridwatch.cli.by_phase import Measured, Plan, measure_by_phase, stopped_line
+from hybridwatch.cli.by_phase import Measured, Plan, found_in, measure_by_phase, stopped_line
 from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_counts
 from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
@@ -21,6 +21,7 @@ from hybridwatch.cli.say import as_text
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
 from hybridwatch.engine.check import require_code, require_installed
+from hybridwatch.engine.fitting import on_usual_runner
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.home import home
@@ -154,10 +155,11 @@ class _FailedScenarios:
             if self.alone:
                 raise
             self.count += 1
-            message = f"{scenario.id}: {error}"
-            self._console.print(as_text(message), style="red")
-            if isinstance(error, EngineError) and error.log_tail:
-                self._console.print(as_text(error.log_tail))
+            cause = str(error)
+            if isinstance(error, EngineError):
+                cause = error.cause
+                self._console.print(as_text(error.log_tail.rstrip()), soft_wrap=True)
+            self._console.print(as_text(f"{scenario.id}: {cause}"), style="red", soft_wrap=True)
 
 
 def measure_scenarios(
@@ -194,7 +196,9 @@ def measure_scenarios(
     except KeyboardInterrupt:
         for outcome in records.outcomes if len(plans) == 1 else ():
             outcome.show(console, whole=True)
-        print_closing(records.outcomes, results, console)
+        kept = {outcome.scenario for outcome in records.outcomes}
+        unmeasured = [scenario.id for scenario, _ in plans if scenario.id not in kept]
+        print_closing(records.outcomes, results, console, unmeasured=unmeasured)
         raise
     records.end()
     order = [scenario.id for scenario, _ in plans]
@@ -269,7 +273,8 @@ def _sides(scenario: Scenario, wanted: RunOptions) -> tuple[BuildRequest, ...]:
             f"--until-decided: expected two builds to decide between, got only {labels[0]}: "
             "give --build twice, or --known-bad"
         )
-    return on_line([parse_label(label) for label in labels], wanted.line)
+    sides = [on_usual_runner(scenario, parse_label(label)) for label in labels]
+    return on_line(sides, wanted.line)
 
 
 def _budget(scenario: Scenario, wanted: RunOptions) -> Budget | None:
@@ -306,7 +311,7 @@ class _Measuring:
         with progress(self._console, None if budget else self._left) as tell:
             earlier = self._records.stopped(scenario)
             request = self._measured.requested(plan, tell, budget, earlier)
-            return run_session(request, partial(self._keep, scenario))
+            return run_session(request, partial(self._keep, scenario), self._print_found)
 
     def measure_duet(self, plan: Plan) -> Run:
         """Measure the same scenario once more, both sides at the same time."""
@@ -323,6 +328,11 @@ class _Measuring:
         names = side_names([side.label for side in sides])
         title = f"{place}{scenario.id}: {' against '.join(names)}{what}"
         self._console.print(as_text(title), style="bold")
+
+    def _print_found(self, run: Run, phase: Phase) -> None:
+        if any(trial.phase is phase for trial in run.trials):
+            _, news = found_in(run, (phase,))
+            self._console.print(as_text(f"  {phase.value}: ").append_text(news), soft_wrap=True)
 
     def _keep(self, scenario: Scenario, run: Run) -> None:
         self._console.print(stopped_line(self._records.keep(scenario, run)), soft_wrap=True)

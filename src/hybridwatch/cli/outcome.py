@@ -1,5 +1,6 @@
 """How ``hybridwatch run`` ends: what came of each scenario, where it lies, what to do next."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.say import as_text
-from hybridwatch.history.judge import both_sides, judge
+from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.severity import verdict_of, worst_first
 from hybridwatch.plain_text import visible
 from hybridwatch.record.identity import FixState
@@ -40,9 +41,11 @@ _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
 class Outcome:
-    """One finished run: what to show and what is wrong with it.
+    """One run, finished or stopped: what to show and what is wrong with it.
 
     Attributes:
+        run: As far as it was made.
+        stopped: The phase in which it was stopped, in words; empty for a finished one.
         report: The verdicts between its two sides; ``None`` of one side.
     """
 
@@ -55,12 +58,17 @@ class Outcome:
         verdict: Path | None = None,
     ) -> None:
         self.scenario = scenario.id
-        self.run = run
+        self.run = run.so_far()
+        lacking = next((t for t in run.trials if t.failure and t.failure.was_stopped), None)
+        self.stopped = f"stopped in {lacking.phase.value}" if lacking else ""
         self.path = path
         self.verdict = verdict
-        self.control = None if report is None else known_bad_in(report)
+        control = None if report is None else known_bad_in(report)
+        # What a stopped run has not seen it might have seen yet.
+        is_open = control is not None and self.stopped and control.sight is Sight.MISSED
+        self.control = None if is_open else control
         self.report = report
-        self.troubles = tuple(_troubles(scenario, run, self.control))
+        self.troubles = tuple(_troubles(scenario, self.run, self.control))
 
     @property
     def bad_news(self) -> Sequence[Comparison]:
@@ -93,6 +101,7 @@ class Outcome:
     def summary(self) -> tuple[str, str, str]:
         """Give the result in a word, the style of that word, and what shows it."""
         word, style, by = summary_of(self.run, self.report, self.control)
+        by = "; ".join(filter(None, (by, self.stopped)))
         return word, _BAD if self.control is not None and self.troubles else style, by
 
     def to_json(self) -> dict[str, Any]:
@@ -113,11 +122,16 @@ def keep(scenario: Scenario, run: Run, results: Path) -> Outcome:
 
 
 def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> Outcome:
-    """Judge a run that is stored, and store the verdict between its two sides if it has two."""
+    """Judge a run that is stored, and store the verdict between its two sides if it has two.
+
+    The verdict that is stored of a stopped run says that phases failed, the one that is shown what
+    came of those that were made.
+    """
     if len(run.builds) != 2:
         return Outcome(scenario, run, record)
     found = judge(*both_sides(record, run), results)
-    return Outcome(scenario, run, record, found.report, save(results, found))
+    shown = judge_on(found.terms, *both_sides(record, run.so_far()))
+    return Outcome(scenario, run, record, shown.report, save(results, found))
 
 
 def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tuple[str, str, str]:
@@ -136,7 +150,11 @@ def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tup
 
 
 def print_closing(
-    outcomes: Sequence[Outcome], results: Path, console: Console, *notes: str
+    outcomes: Sequence[Outcome],
+    results: Path,
+    console: Console,
+    *notes: str,
+    unmeasured: Sequence[str] = (),
 ) -> None:
     """Print the last screen: what was caught, where it lies, and three commands to go on with.
 
@@ -145,12 +163,13 @@ def print_closing(
         results: The folder that got the records.
         console: Where to; commands are never broken.
         notes: Lines about all of it.
+        unmeasured: The other scenarios that were asked for.
     """
     if not outcomes:
         return
-    if len(outcomes) > 1:
+    if len(outcomes) + len(unmeasured) > 1:
         console.print()
-        console.print(_table(outcomes))
+        console.print(_table(outcomes, unmeasured))
         console.print()
     controls = [outcome.control for outcome in outcomes if outcome.control is not None]
     if controls:
@@ -160,7 +179,7 @@ def print_closing(
         console.print(as_text(line), soft_wrap=True)
 
 
-def _table(outcomes: Sequence[Outcome]) -> Table:
+def _table(outcomes: Sequence[Outcome], unmeasured: Sequence[str]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("scenario", no_wrap=True)
     table.add_column("result", no_wrap=True)
@@ -168,6 +187,8 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     for outcome in outcomes:
         word, style, by = outcome.summary()
         table.add_row(Text(one_line(outcome.scenario)), Text(word, style=style), Text(one_line(by)))
+    for scenario in unmeasured:
+        table.add_row(Text(one_line(scenario)), "not measured", "")
     return table
 
 
@@ -178,6 +199,7 @@ def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
         if outcomes[0].verdict is not None:
             yield f"verdict: {outcomes[0].verdict}"
     else:
+        yield f"builds:   {_names_of_builds(outcomes)}"
         folders = dict.fromkeys(str(outcome.path.parent) for outcome in outcomes)
         yield f"records:  {', '.join(folders)} ({len(outcomes)} new)"
         folders = dict.fromkeys(str(o.verdict.parent) for o in judged if o.verdict is not None)
@@ -186,6 +208,16 @@ def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
     indent = 9 if len(outcomes) == 1 else 10
     for at, command in enumerate(_next(judged, results)):
         yield f"{'' if at else 'next:':<{indent}}{command}"
+
+
+def _names_of_builds(outcomes: Sequence[Outcome]) -> str:
+    """Name the builds with their model runners: first what most scenarios ran on."""
+    scenarios: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        names = [re.split(r"~|\+(?!v[12]\b)", one.label)[0] for one in outcome.run.builds]
+        scenarios.setdefault(" against ".join(dict.fromkeys(names)), []).append(outcome.scenario)
+    most, *others = sorted(scenarios, key=lambda name: -len(scenarios[name]))
+    return "; ".join([most, *(f"of {', '.join(scenarios[one])} {one}" for one in others)])
 
 
 def _next(judged: Sequence[Outcome], results: Path) -> Iterator[str]:

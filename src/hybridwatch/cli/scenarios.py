@@ -16,7 +16,6 @@ from hybridwatch.errors import BuildError
 from hybridwatch.home import home_or_shipped
 from hybridwatch.report.stacked import Table
 from hybridwatch.scenario import Scenario, Survey, digest, survey
-from hybridwatch.scenario.fixes import NO_FIX
 
 _WRONG = 2  # exit status: a file says something we do not understand
 
@@ -103,6 +102,7 @@ def _to_json(found: Survey) -> dict[str, object]:
             "id": scenario.id,
             "version": scenario.version,
             "fix": scenario.fix,
+            "fix_v2": scenario.fix_v2,
             "model": scenario.model,
             "accelerator": scenario.accelerator,
             "since": scenario.since,
@@ -136,7 +136,8 @@ def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
         Console().print(table)
         return
     for scenario in scenarios:
-        bug = "no known bug" if scenario.fix == NO_FIX else f"without {scenario.fix}"
+        other = f" (V2: {scenario.fix_v2})" if scenario.fix_v2 else ""
+        bug = f"without {scenario.fix}{other}" if scenario.guarded else "no known bug"
         title = f"{scenario.id}, version {scenario.version}: {bug}"
         Console().print(title, style="bold", markup=False, highlight=False)
         Console().print(Padding(as_text(scenario.summary), (0, 0, 1, 2)))

@@ -13,11 +13,13 @@ from hybridwatch.record.run import Phase
 _Verb = Callable[..., Any]
 
 
-def takes_build(says: str = "The engine build.") -> Callable[[_Verb], _Verb]:
+def takes_build(
+    says: str = "The engine build.", default: str = DEFAULT_BUILD
+) -> Callable[[_Verb], _Verb]:
     """Give a verb the argument ``build``, the label of one."""
     return click.option(
         "--build",
-        default=DEFAULT_BUILD,
+        default=default,
         show_default=True,
         metavar="BUILD",
         shell_complete=completion.builds,

@@ -21,7 +21,7 @@ from hybridwatch.scenario.fixes import FIXES, own_fixes, parts_of
 from hybridwatch.scenario.own_faults import own_faults
 from hybridwatch.scenario.validation_text import closest, quoted
 
-DEFAULT_BUILD: Final = "cpu-0.27.1"
+DEFAULT_BUILD: Final = "cpu-0.31.0"
 """What is measured when nobody names a build; runs everywhere."""
 
 FAULTS: Final = (

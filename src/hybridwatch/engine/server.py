@@ -15,6 +15,8 @@ from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.process import GuardedProcess
 
 _POLL_S: Final = 0.2
+_SIGNALLED: Final = 192
+"""From here on a status of the guard is that of a command which a signal has ended."""
 
 NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Engines speak plain HTTP on loopback; without this a client reads every certificate of the
@@ -103,9 +105,21 @@ class EngineServer(Stopped):
         """
         status = self._process.exit_status
         if status is not None:
-            first = self._process.first_error()
-            why = f": {first}" if first else ""
-            raise self.error(f"the engine ended while starting (status {status}){why}")
+            ended = f"status {status}" if status < _SIGNALLED else f"signal {256 - status}"
+            raise self.error(f"the engine ended while starting ({ended}){self._why()}")
+
+    def require_no_error(self) -> None:
+        """Nothing while no process of the engine has told of an error that ends it.
+
+        Raises:
+            EngineError: One has, though the serving process still waits for it.
+        """
+        if why := self._why():
+            raise self.error(f"the engine does not come up{why}")
+
+    def _why(self) -> str:
+        first = self._process.first_error()
+        return f": {first}" if first else ""
 
     def processor_seconds(self) -> float:
         """Processor time of the engine, front end included, since it began."""
@@ -142,6 +156,8 @@ def wait_until_up(
         for server in servers:
             server.require_running()
         if time.monotonic() > deadline:
+            for server in late:
+                server.require_no_error()
             message = f"the engine was not up after {timeout_s:.0f} s"
             raise LateEngineError(message, late[0].log_tail())
         waiting()

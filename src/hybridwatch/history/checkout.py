@@ -8,7 +8,7 @@ from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.scenario.scenario import Scenario
 
 if TYPE_CHECKING:  # it waits for scipy.stats, which few screens need
-    from hybridwatch.calibration.read import Calibration
+    from hybridwatch.analysis.calibration.read import Calibration
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,13 +158,13 @@ class Known(NamedTuple):
     """Of a scenario, what makes a run a control of it and says what it must show."""
 
     scenario: str
-    fix: str
+    guarded: tuple[str, ...]
     promise: Promise
 
 
 def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[Known]:
     """Take from scenarios what controls depend on: little, and fit to be the key of a cache."""
-    return frozenset(Known(name, one.fix, promise_of(one)) for name, one in scenarios.items())
+    return frozenset(Known(name, one.guarded, promise_of(one)) for name, one in scenarios.items())
 
 
 @lru_cache(maxsize=1)
@@ -198,7 +198,7 @@ def _control(
     old, new = sides
     scenario, role = known(old.scenario), Role(old.role)
     lost = _lost(*(side[-3:] for side in sides)) if role is Role.KNOWN_BAD else ()
-    if lost and scenario is not None and scenario.fix not in lost:
+    if lost and scenario is not None and not {*scenario.guarded} & {*lost}:
         return None
     promise = NOTHING if scenario is None else scenario.promise
     return ControlRun(

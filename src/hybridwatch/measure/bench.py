@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +14,7 @@ from hybridwatch.engine.check import check_build
 from hybridwatch.engine.checkpoint import checkpoint_of, draft_of
 from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.deployment import Server, start_server
+from hybridwatch.engine.fitting import on_usual_runner
 from hybridwatch.engine.gpu_layout import Arrangement, arrange
 from hybridwatch.engine.install import lock_digest
 from hybridwatch.engine.launch import Launch
@@ -69,6 +71,7 @@ class Bench:
         gpus: Those that engines may use, as CUDA numbers them; none where all compute on a CPU.
         shared: Asks the documents of accuracy trials, here and elsewhere; None for one of its own.
         apart: Whether each side has an engine of its own whatever its build.
+        told: What the plugin is told besides, lists of folders by the key of its settings.
         lm_eval: What asks them.
     """
 
@@ -80,6 +83,7 @@ class Bench:
     gpus: Sequence[str] = ()
     shared: LmEval | None = None
     apart: bool = False
+    told: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lm_eval: LmEval = field(init=False)
     _arrangement: Arrangement = field(init=False)
     _slots: dict[str, _Slot] = field(default_factory=dict)
@@ -87,6 +91,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         """Lay the scenario out; from here on it is what is run, declared or standing in."""
+        self.sides = [on_usual_runner(self.scenario, side) for side in self.sides]
         engines = len(self.sides) if self.apart else engines_of(self.sides)
         self._arrangement = arrange(self.scenario, self.gpus, engines)
         self.scenario = self._arrangement.scenario
@@ -139,7 +144,7 @@ class Bench:
             accelerator=spec.accelerator,
             tokenizer=model.tokenizer,
             draft=draft_of(self.scenario, self.models),
-            own=own_settings(),
+            own={**own_settings(), **self.told},
             hash_seed=self._first_draw if self.apart else None,
         )
         if spec.accelerator == "cuda":
@@ -176,7 +181,11 @@ class Bench:
             self.discard(side)
         if slot.engine is None:
             coming, slot.coming = slot.coming, None
-            slot.engine = _live(coming or self._start(name, slot))
+            try:
+                slot.engine = _live(coming or self._start(name, slot))
+            except EngineError as error:
+                error.log = self._kept(self._log(name, slot), self.sides[side].spec.home)
+                raise
         return slot.engine
 
     def running(self, side: int) -> LiveEngine:
@@ -227,6 +236,15 @@ class Bench:
 
     def _log(self, name: str, slot: _Slot) -> Path:
         return self.work / f"{name}.{slot.starts}.log"
+
+    def _kept(self, log: Path, home: Path) -> Path | None:
+        """Keep the logs of an engine that did not come up, which its session takes away."""
+        folder = home / ".engines" / "logs"
+        for one in log.parent.glob(f"{log.stem}*"):
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(one, folder)
+        kept = folder / log.name
+        return kept if kept.exists() else None
 
     def make_ready(self, side: int) -> LiveEngine:
         """Give a side its engine: fixes as it wants them, nothing left of what ran before.

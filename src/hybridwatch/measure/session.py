@@ -150,9 +150,7 @@ def _whole_rounds(run: Run) -> tuple[Trial, ...]:
     """The trials of rounds that every side has made, in their order."""
     rounds, seen = _rounds(run), Counter[tuple[Phase, int]]()
     kept: list[Trial] = []
-    for trial in run.trials:
-        if trial.failure is not None and trial.failure.was_stopped:
-            continue
+    for trial in run.so_far().trials:
         if not trial.warmup:
             seen[trial.phase, trial.side] += 1
             if seen[trial.phase, trial.side] > rounds[trial.phase]:
@@ -179,15 +177,15 @@ def _rounds(run: Run | None) -> dict[Phase, int]:
     """Count the rounds of each phase that every side of a run has made."""
     if run is None:
         return {}
-    made = Counter(
-        (one.phase, one.side)
-        for one in run.trials
-        if not one.warmup and (one.failure is None or not one.failure.was_stopped)
-    )
+    made = Counter((one.phase, one.side) for one in run.so_far().trials if not one.warmup)
     return {phase: min(made[phase, side] for side in range(len(run.builds))) for phase in Phase}
 
 
-def run_session(request: SessionRequest, keep: Callable[[Run], None] = lambda _: None) -> Run:
+def run_session(
+    request: SessionRequest,
+    keep: Callable[[Run], None] = lambda _: None,
+    made: Callable[[Run, Phase], None] = lambda *_: None,
+) -> Run:
     """Measure, and return every raw value.
 
     A trial that cannot be measured becomes a failed trial; the session goes on.
@@ -195,6 +193,7 @@ def run_session(request: SessionRequest, keep: Callable[[Run], None] = lambda _:
     Args:
         request: What to measure.
         keep: Gets what is worth keeping of a session that is stopped.
+        made: Gets the run as far as it is after each phase but the last, and that phase.
 
     Raises:
         BuildError: A build cannot be switched as its label says.
@@ -205,7 +204,7 @@ def run_session(request: SessionRequest, keep: Callable[[Run], None] = lambda _:
         try:
             with Session(request, Path(folder)) as session:
                 try:
-                    return session.make_all()
+                    return session.make_all(made)
                 except KeyboardInterrupt:
                     if (run := session.cut_short(STOPPED)) is not None:
                         keep(run)
@@ -272,9 +271,15 @@ class Session:
         """End every engine and client."""
         self._held.close()
 
-    def make_all(self) -> Run:
-        """Make every trial, and return the run."""
-        request, run = self.request, self.make(self.phases)
+    def make_all(self, made: Callable[[Run, Phase], None] = lambda *_: None) -> Run:
+        """Make every trial, and return the run.
+
+        Args:
+            made: As ``run_session`` has it.
+        """
+        for phase in self.phases[:-1]:
+            made(self.make((phase,)), phase)
+        request, run = self.request, self.make(self.phases[-1:])
         if request.budget is not None:
             make = partial(self._block, self._bench)
             run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)

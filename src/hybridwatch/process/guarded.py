@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.engine_log import excerpt, root_of
+from hybridwatch.engine_log import excerpt, first_cause
 from hybridwatch.process import guard, stopping
 from hybridwatch.process.processor_time import processor_seconds
 
@@ -99,11 +99,11 @@ class GuardedProcess:
             return ""
 
     def first_error(self) -> str:
-        """The first exception in the log, in one line; empty when there is none.
+        """The first exception in the log and its place, in one line; empty when there is none.
 
         What a process says last is often only that another one of its own has ended.
         """
-        return root_of(self._logged()) or ""
+        return first_cause(self._logged()) or ""
 
     def log_excerpt(self, lines: int = TAIL_LINES) -> str:
         """The last lines of the log, behind the first exception where that is further up."""

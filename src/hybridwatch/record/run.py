@@ -1,7 +1,7 @@
 """A run: every trial of one session, in order, with raw values."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
@@ -354,6 +354,11 @@ class Run:
     known_bad: bool | None = None
     expected: Expected | None = None
     sha256: str | None = field(default=None, compare=False)
+
+    def so_far(self) -> "Run":
+        """The run as far as it was made: without the trials that a stop has kept from it."""
+        made = tuple(t for t in self.trials if t.failure is None or not t.failure.was_stopped)
+        return replace(self, trials=made)
 
     def measured(self, side: int) -> Iterator[Trial]:
         """Yield the trials of one side that count: warm-ups and failures left out."""

@@ -1,1 +1,1 @@
-"""What a release of vLLM needs to become a build: its lock, its entries, a first look at it."""
+"""What each release and model runner breaks, from cells that are kept as they are measured."""

@@ -7,7 +7,7 @@ from hybridwatch.metric import metric_of
 from hybridwatch.releases.card import Card, Pair, Reason, Step
 from hybridwatch.releases.cell import Cell, State
 from hybridwatch.report.escape import as_item, escape
-from hybridwatch.report.gpu_findings import table_of
+from hybridwatch.report.markdown_table import table_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.wording import numbers
 

@@ -20,14 +20,15 @@ def digest(scenario: Scenario) -> str:
     """Return the SHA-256, in hexadecimal, of what the scenario asks of an engine.
 
     What leaves each single number as it is does not count: comments, layout, ``why``, the file's
-    place, expectations, which releases come up, and how often a thing is measured. A key left at
-    its default does not count either, so that a field added later leaves the digests of older files
-    as they were.
+    place, expectations, which releases come up, the fix of model runner V2, and how often a thing
+    is measured. A key left at its default does not count either, so that a field added later leaves
+    the digests of older files as they were.
     """
     content = scenario.model_dump(
         mode="json",
         exclude={
             "id": True,
+            "fix_v2": True,
             "why": True,
             "since": True,
             "until": True,
@@ -38,6 +39,7 @@ def digest(scenario: Scenario) -> str:
         },
         exclude_defaults=True,
     )
+    content["fix"] = scenario.written_fix
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 

@@ -31,6 +31,12 @@ OWN_DEFAULTS: Final[Mapping[str, Any]] = {
 """What a fix of somebody's own need not say: whether a release has it, its probe alone tells."""
 
 
+_V1_FILES: Final = tuple(
+    f"v1/worker/{name}.py" for name in ("gpu_model_runner", "block_table", "mamba_utils")
+)
+_V2_FOLDER: Final = "v1/worker/gpu/"
+
+
 class Fix(BaseModel):
     """One ``[fix.<id>]`` table; the head of the file says what each key means."""
 
@@ -53,6 +59,11 @@ class Fix(BaseModel):
     accelerator: Literal["cpu", "cuda"] | None = None
     lossless: bool = False
     breaks: str = ""
+
+    @property
+    def is_of_v1(self) -> bool:
+        """Whether what it changes is code that model runner V2 does not run."""
+        return _V2_FOLDER not in self.target and any(file in self.target for file in _V1_FILES)
 
 
 class _File(BaseModel):

@@ -1,4 +1,4 @@
-"""A mutant as a table describes it: one of ``engine/mutants/*.toml``, or somebody's own."""
+"""A mutant as a table describes it: one of the lab, or somebody's own."""
 
 import hashlib
 import tomllib

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.metric import Direction, Kind, Metric, metric_of
 from hybridwatch.scenario.engine import EngineArgs, contradictions_of_graphs
-from hybridwatch.scenario.fixes import NO_FIX, FixId, GuardedFix
+from hybridwatch.scenario.fixes import NO_FIX, FixId, GuardedFix, catalogue
 from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, refuse
 from hybridwatch.scenario.sweep import Sweep, contradictions_of_sweep
 from hybridwatch.scenario.validation_text import quoted
@@ -105,6 +105,7 @@ class Scenario(Part):
         version: Raised by hand when numbers stop being comparable.
         fix: The fix whose removal is the known-bad control; ``none`` where no bug is known that it
             finds, and mutants alone show what it sees.
+        fix_v2: The same on model runner V2, where it is another one; None for the same.
         requires: Fixes without which there is nothing to see, because the engine dies or is wrong
             for another reason; both sides of a control have them.
         harm: How far the fault reaches here. ``answers``: a contract is broken, and tokens or
@@ -130,6 +131,7 @@ class Scenario(Part):
     why: Annotated[str, Field(pattern=r"\S", description="a text")]
     version: Annotated[int, Field(ge=1)]
     fix: GuardedFix
+    fix_v2: GuardedFix | None = None
     requires: tuple[FixId, ...] = Field(default=(), strict=False)
     harm: Literal["answers", "state", "death"] = "answers"
     accelerator: Accelerator | None = None
@@ -162,6 +164,7 @@ class Scenario(Part):
     sweep: Sweep | None = None
     trials: TrialCounts
     expect: Expect
+    _written_fix: str | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -182,6 +185,39 @@ class Scenario(Part):
     def is_of_speed_alone(self) -> bool:
         """Whether nothing that can be right or wrong is looked at, so that no control shows it."""
         return self.trials.contract == 0 and self.accuracy is None
+
+    def on(self, model_runner: str) -> Self:
+        """Give it as it is for a model runner: ``fix`` is then the one of that runner.
+
+        The work stays the same, and so does the digest: two runners can be compared.
+        """
+        if model_runner != "v2" or self.fix_v2 is None:
+            return self
+        found = self.model_copy(update={"fix": self.fix_v2})
+        found._written_fix = self.written_fix  # noqa: SLF001 - of its own class
+        return found
+
+    @property
+    def written_fix(self) -> str:
+        """What the file calls ``fix``, whatever the model runner."""
+        return self._written_fix or self.fix
+
+    @property
+    def guarded(self) -> tuple[str, ...]:
+        """Every fix whose removal it must see, on one model runner or the other."""
+        named = dict.fromkeys((self.written_fix, self.fix_v2 or NO_FIX))
+        return tuple(fix for fix in named if fix != NO_FIX)
+
+    @property
+    def needs_v1(self) -> bool:
+        """Whether model runner V2 refuses it: it has no cache mode ``all``."""
+        return self.engine.mamba_cache_mode == "all"
+
+    @property
+    def is_about_v1(self) -> bool:
+        """Whether the fault that it looks for is one that model runner V1 alone can have."""
+        fix = catalogue().get(self.written_fix)
+        return self.fix_v2 is None and fix is not None and fix.is_of_v1
 
     @property
     def has_known_bad(self) -> bool:
@@ -204,9 +240,9 @@ class Scenario(Part):
 
     def starts_on(self, release: str) -> bool:
         """Whether an engine of a vLLM release comes up for it."""
-        asked = _numbers(release)
-        is_old_enough = self.until is None or asked <= _numbers(self.until)
-        return is_old_enough and (self.since is None or asked >= _numbers(self.since))
+        asked = numbers_of(release)
+        is_old_enough = self.until is None or asked <= numbers_of(self.until)
+        return is_old_enough and (self.since is None or asked >= numbers_of(self.since))
 
     def without_bounds(self) -> Self:
         """Give the same scenario for whatever release."""
@@ -221,7 +257,8 @@ class Scenario(Part):
         return text
 
 
-def _numbers(release: str) -> tuple[int, ...]:
+def numbers_of(release: str) -> tuple[int, ...]:
+    """Give the numbers of a release of vLLM, so that two can be told in order."""
     return tuple(map(int, re.findall(r"\d+", release)[:3]))
 
 
@@ -253,7 +290,7 @@ def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
 
 def _contradictions_of_releases(scenario: Scenario) -> Iterator[Contradiction]:
     since, until = scenario.since, scenario.until
-    if since is not None and until is not None and _numbers(until) < _numbers(since):
+    if since is not None and until is not None and numbers_of(until) < numbers_of(since):
         yield "until", f"expected since ({since}) or a later release, found {until}"
 
 

@@ -12,7 +12,7 @@ from hybridwatch.scenario.load import Survey, survey
 from hybridwatch.watch.policy import load_policy, policy_of
 
 if TYPE_CHECKING:
-    from hybridwatch.calibration.read import Calibration
+    from hybridwatch.analysis.calibration.read import Calibration
 
 _CALIBRATION: Final = Path("docs") / "calibration.json"
 
@@ -43,7 +43,7 @@ def checkout_here() -> Checkout:
 
 
 def _calibration(path: Path) -> "Calibration | None":
-    from hybridwatch.calibration.read import read_calibration  # waits for scipy.stats
+    from hybridwatch.analysis.calibration.read import read_calibration  # waits for scipy.stats
 
     return read_calibration(path)
 

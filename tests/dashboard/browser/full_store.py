@@ -8,12 +8,12 @@ from typing import Final
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
 from hybridwatch.fleet.ledger import Ledger
-from hybridwatch.mutants.journal import append_cell, table_file
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.record.run import Run
 from hybridwatch.releases.cell import cells_file
 from hybridwatch.store import write_run
 from hybridwatch.store.journal import append_entry
+from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests import store_builders
 from tests.builders import BASELINE, CONTENDER, TESTBED, Trials, a_build, a_run, noisy
 from tests.dashboard.browser.hostile import HOSTILE

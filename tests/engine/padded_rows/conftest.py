@@ -7,13 +7,14 @@ import pytest
 from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.station import Station
+from hybridwatch_lab.in_engine import SETTINGS
 
 
 @pytest.fixture(scope="package")
 def bench(scenario, sides, tmp_path_factory):
     """A bench with both sides on one engine."""
     work = tmp_path_factory.mktemp("engine")
-    with Bench(scenario, sides, home() / "models", work, print) as open_bench:
+    with Bench(scenario, sides, home() / "models", work, print, told=SETTINGS) as open_bench:
         yield open_bench
 
 

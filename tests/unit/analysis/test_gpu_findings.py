@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.gpu_findings import Wanted
 from hybridwatch.record.identity import FixState
+from hybridwatch_lab.gpu.findings_analysis import Wanted
 from tests.builders import a_build
 
 PARTS = ("draft-max-seq-len-target", "draft-max-seq-len-draft")

@@ -9,7 +9,7 @@ from hybridwatch.analysis import sign_flips
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sign_flips import Row, Tail, flip_p, moderated
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.calibration.reports import report_on
+from hybridwatch_lab.calibration.reports import report_on
 from tests.builders import a_run, noisy
 from tests.situations import regression
 

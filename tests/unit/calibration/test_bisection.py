@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hybridwatch.calibration.bayesect import find_by_bayesect
-from hybridwatch.calibration.bisection import SETTINGS, WAYS, page, simulated
-from hybridwatch.calibration.made_history import DUETS, Setting
+from hybridwatch_lab.calibration.bayesect import find_by_bayesect
+from hybridwatch_lab.calibration.bisection import SETTINGS, WAYS, page, simulated
+from hybridwatch_lab.calibration.made_history import DUETS, Setting
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -6,17 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hybridwatch.analysis.calibration import figure
+from hybridwatch.analysis.calibration.figure import at_least, at_most
 from hybridwatch.analysis.paired_proportion import Pairs
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.calibration import (
+from hybridwatch.errors import HistoryError
+from hybridwatch_lab.calibration import (
     __main__ as command,
 )
-from hybridwatch.calibration import (
+from hybridwatch_lab.calibration import (
     accuracy,
     comparisons,
     field,
-    figure,
     noise,
     online,
     reports,
@@ -27,14 +29,12 @@ from hybridwatch.calibration import (
     tables,
     two_modes,
 )
-from hybridwatch.calibration.detectors import Alarm, Detector
-from hybridwatch.calibration.experiments import EXPERIMENTS
-from hybridwatch.calibration.figure import at_least, at_most
-from hybridwatch.calibration.laboratory import Laboratory, Section
-from hybridwatch.calibration.noise import Noise
-from hybridwatch.calibration.rivals import divisive, kernel_segments, steps_of_asv
-from hybridwatch.calibration.simulated import Session, rates_run
-from hybridwatch.errors import HistoryError
+from hybridwatch_lab.calibration.detectors import Alarm, Detector
+from hybridwatch_lab.calibration.experiments import EXPERIMENTS
+from hybridwatch_lab.calibration.laboratory import Laboratory, Section
+from hybridwatch_lab.calibration.noise import Noise
+from hybridwatch_lab.calibration.rivals import divisive, kernel_segments, steps_of_asv
+from hybridwatch_lab.calibration.simulated import Session, rates_run
 
 HISTORIES = {
     kind.value: noise.series(kind, noise.shape(kind, np.random.default_rng(index), 150), 0.01, 1e-3)

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridwatch.calibration.in_common import correlations_in
 from hybridwatch.store import write_run
+from hybridwatch_lab.calibration.in_common import correlations_in
 from tests.builders import a_run
 
 TIMED = ("ttft", "itl", "e2el", "tpot", "output_throughput", "metadata_build_time")

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.analysis.report import report_of
-from hybridwatch.calibration.sessions import (
+from hybridwatch.errors import HistoryError
+from hybridwatch.record.run import Failure, Phase, Run, Surroundings
+from hybridwatch_lab.calibration.sessions import (
     BASELINE,
     SAME,
     RecordedTrial,
@@ -16,8 +18,6 @@ from hybridwatch.calibration.sessions import (
     recorded,
     write_sessions,
 )
-from hybridwatch.errors import HistoryError
-from hybridwatch.record.run import Failure, Phase, Run, Surroundings
 from tests.builders import BASELINE as BUILD
 from tests.builders import Trials, a_run, noisy
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.calibration.sweeps import CHANGES, even, page, simulated, slower, tilted
 from hybridwatch.metric.catalogue import CURVE_AREA
+from hybridwatch_lab.calibration.sweeps import CHANGES, even, page, simulated, slower, tilted
 
 
 def verdict_of(report: Report) -> Verdict:

@@ -8,9 +8,9 @@ import pytest
 from hybridwatch.analysis.noise import learned_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between
-from hybridwatch.calibration import two_runs
-from hybridwatch.calibration.laboratory import Laboratory
-from hybridwatch.calibration.simulated import Session, rates_run
+from hybridwatch_lab.calibration import two_runs
+from hybridwatch_lab.calibration.laboratory import Laboratory
+from hybridwatch_lab.calibration.simulated import Session, rates_run
 
 
 @pytest.mark.parametrize("known", [True, False])

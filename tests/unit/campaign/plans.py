@@ -2,7 +2,7 @@
 
 import sys
 
-from hybridwatch.campaign import Campaign, Plan, Stage
+from hybridwatch_lab.gpu.campaign import Campaign, Plan, Stage
 
 
 def a_stage(name, code, *, limit_s=250.0, measures=False):

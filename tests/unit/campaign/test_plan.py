@@ -5,13 +5,13 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.campaign import load_plan
-from hybridwatch.campaign.plan import PLAN_FILE, Subject
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import CampaignError
 from hybridwatch.home import home
 from hybridwatch.scenario.load import find
+from hybridwatch_lab.gpu.campaign import load_plan
+from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, Subject
 
 
 def a_subject(tmp_path, build="cuda-0.33.0", older="cuda-0.21.0", slowdown=1.0):
@@ -62,7 +62,7 @@ def test_study_runs_in_the_python_of_its_build(tmp_path):
         tmp_path, '[[stages]]\nid = "a"\nwhy = "b"\nlimit_s = 5\nstudy = ["x"]\nbuild = "{older}"\n'
     ).stages
     assert stage.command[0].endswith(".engines/cuda-0.21.0/bin/python")
-    assert stage.command[1:] == ("-m", "hybridwatch_engine.studies.x")
+    assert stage.command[1:] == ("-m", "hybridwatch_engine_lab.studies.x")
 
 
 @pytest.mark.parametrize(

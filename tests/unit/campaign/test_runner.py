@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from hybridwatch.campaign import End, Journal, run_campaign, runner
-from hybridwatch.campaign.journal import alone
-from hybridwatch.campaign.runner import describe
 from hybridwatch.errors import CampaignError
 from hybridwatch.process import GuardedProcess
 from hybridwatch.store import write_run
+from hybridwatch_lab.gpu.campaign import End, Journal, run_campaign, runner
+from hybridwatch_lab.gpu.campaign.journal import alone
+from hybridwatch_lab.gpu.campaign.runner import describe
 from tests.builders import a_run
 from tests.unit.campaign.plans import a_campaign, a_stage
 from tests.waiting import wait_until
@@ -136,7 +136,7 @@ import sys
 from pathlib import Path
 from tests.struck import strike_at
 from tests.unit.campaign.plans import a_campaign, a_stage
-from hybridwatch.campaign import run_campaign
+from hybridwatch_lab.gpu.campaign import run_campaign
 folder, ended, step = Path(sys.argv[1]), *map(int, sys.argv[2:])
 code = "open({!r}, 'a').write('x'); print(1)"
 stages = [a_stage(f"stage-{n}", code.format(str(folder / f"count-{n}"))) for n in range(12)]

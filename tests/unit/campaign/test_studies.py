@@ -5,9 +5,9 @@ import json
 import pytest
 
 from hybridwatch.analysis.cost import Cost, Ratio
-from hybridwatch.campaign import End, Entry, Journal
-from hybridwatch.campaign.studies import costs_in
 from hybridwatch.errors import CampaignError
+from hybridwatch_lab.gpu.campaign import End, Entry, Journal
+from hybridwatch_lab.gpu.campaign.studies import costs_in
 
 STEP_TIME = {"ratio": 1.01, "low": 0.99, "high": 1.03}
 FIX = {
@@ -43,7 +43,7 @@ def answer(tmp_path):
     def keep(study, content, *, day="2026-11-22", end=End.ANSWERED):
         folder = tmp_path / "campaigns" / day
         left = () if end is End.FAILED else (f"{study}.out",)
-        command = ("python", "-m", f"hybridwatch_engine.studies.{study}")
+        command = ("python", "-m", f"hybridwatch_engine_lab.studies.{study}")
         Journal(folder).add(Entry(stage=study, end=end, command=command, left=left))
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / f"{study}.out").write_text(f"{text}\n")

@@ -1,5 +1,6 @@
 """Which scenarios a command means: GPU scenarios are for GPU builds, and never picked unasked."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from hybridwatch.cli import controls, measuring
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.known_bad import with_known_bad
 from hybridwatch.cli.main import cli
+from hybridwatch.engine.builds import parse_label
+from hybridwatch.engine.fitting import model_runner_of
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measure.session import SessionRequest
 from hybridwatch.record.run import Run
@@ -147,3 +150,23 @@ def test_nothing_but_speed_is_a_wrong_call(speed):
     said = "nothing to control: no control, only speed is measured: smoke/speed"
     assert (result.exit_code, result.stderr) == (2, f"hybridwatch: {said}\n")
     assert speed == []
+
+
+def test_a_scenario_is_that_of_the_first_builds_model_runner(checkout):
+    path, fix = checkout / "scenarios" / "smoke" / "padded.toml", 'fix = "padded-rows-prefilling"\n'
+    path.write_text(path.read_text().replace(fix, f'{fix}fix_v2 = "draft-max-seq-len"\n'))
+    labels = (("tiny-1.0",), ("tiny-1.0+v2", "tiny-1.0+v1"), ("tiny-1.0+v1",))
+    found = [chosen((), named)[-1].fix for named in labels]
+    assert found == ["draft-max-seq-len", "draft-max-seq-len", "padded-rows-prefilling"]
+
+
+@pytest.mark.parametrize(
+    ("release", "accelerator", "runner"),
+    [("0.28.0", "cuda", "v1"), ("0.29.0", "cuda", "v2"), ("0.32.0", "cpu", "v1")],
+)
+def test_a_release_chooses_where_nobody_does(checkout, release, accelerator, runner):
+    side = parse_label("tiny-1.0")
+    spec = replace(side.spec, release=release, accelerator=accelerator)
+    (scenario,) = find(checkout / "scenarios", ("smoke/padded",))
+    assert model_runner_of(scenario, replace(side, spec=spec)) == runner
+    assert model_runner_of(scenario, replace(side, spec=spec, model_runner="v1")) == "v1"

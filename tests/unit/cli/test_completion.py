@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from hybridwatch.cli.main import VERBS, cli
+from hybridwatch.cli.main import cli, verbs
 from hybridwatch.store import write_run
 from tests.builders import a_run
 from tests.checkout import make_checkout
@@ -52,7 +52,7 @@ def test_runs_by_their_ids(offered, verb) -> None:
 
 def test_verbs_and_their_own_words(offered) -> None:
     assert offered("com") == ["compare", "comment"]
-    assert offered("") == list(VERBS)
+    assert offered("") == list(verbs())
     assert offered("explain", "l") == ["latest"]
 
 

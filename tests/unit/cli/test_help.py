@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from hybridwatch.cli.main import VERBS, cli
+from hybridwatch.cli.main import cli, verbs
 
 ROOT = Path(__file__).parents[3]
 
 
 def commands() -> Iterator[tuple[str, ...]]:
     yield ()
-    for verb in VERBS:
+    for verb in verbs():
         yield (verb,)
         command = cli.get_command(click.Context(cli), verb)
         if isinstance(command, click.Group):

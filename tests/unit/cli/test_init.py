@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from hybridwatch.cli.init import command, make_home
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.errors import BuildError
-from hybridwatch.mutants.catalogue import catalogue
 from hybridwatch.scenario.load import find, survey
 from hybridwatch.watch.policy import load_policy, policy_of
+from hybridwatch_lab.mutants.catalogue import catalogue
 
 ROOT = Path(__file__).parents[3]
 

@@ -5,8 +5,8 @@ import json
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.mutants.cell import HEALTHY, State
-from hybridwatch.mutants.journal import append_cell, table_file
+from hybridwatch_lab.mutants.cell import HEALTHY, State
+from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.unit.mutants.cells import a_cell
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.cli.main import VERBS, cli, main
+from hybridwatch.cli.main import cli, main, verbs
 from hybridwatch.errors import EngineError
 from hybridwatch.store import write_run
 from tests.broken_engines import dead_contender
@@ -305,7 +305,7 @@ def test_help_loads_no_verb() -> None:
     before = set(sys.modules)
     answer = CliRunner().invoke(cli, ["--help"])
     assert answer.exit_code == 0
-    assert all(verb in answer.output for verb in VERBS)
+    assert all(verb in answer.output for verb in verbs())
     new = set(sys.modules) - before
     assert not any(name.startswith("hybridwatch.") for name in new)
 
@@ -340,15 +340,20 @@ def test_main_leaves_with_the_status(monkeypatch, tmp_path, capsys) -> None:
     assert capsys.readouterr().err.startswith("hybridwatch: ")
 
 
-def test_failed_engine_is_status_1_and_shows_the_end_of_its_log(call, monkeypatch) -> None:
+def test_failed_engine_is_status_1_and_the_cause_stands_below_the_end_of_its_log(
+    call, monkeypatch
+) -> None:
     def die(*_: object) -> None:
-        raise EngineError("the engine ended while starting (status 1)", "one\nno such model\n")
+        error = EngineError("the engine ended while starting (status 1)", "one\nno such model\n")
+        error.log = Path("/srv/.engines/logs/cpu-0.27.1.1.log")
+        raise error
 
     monkeypatch.setattr("hybridwatch.cli.gate.findings_for", die)
     answer = call("gate", "latest")
     assert answer.exit_code == 1
     assert answer.stderr.splitlines() == [
-        "hybridwatch: the engine ended while starting (status 1)",
         "hybridwatch: one",
         "hybridwatch: no such model",
+        "hybridwatch: the engine ended while starting (status 1)",
+        "hybridwatch: log: /srv/.engines/logs/cpu-0.27.1.1.log",
     ]

@@ -427,7 +427,7 @@ def test_a_stopped_duet_keeps_its_rounds_prints_them_and_goes_on(checkout, monke
     result = call(checkout, StoppedMachine(Phase.DUET, 6), *words, monkeypatch=monkeypatch)
     assert result.exit_code == 130
     assert "duet_cpu_time" in result.output
-    assert "smoke/padded: stopped; what was measured is in " in result.output
+    assert "smoke/padded: stopped in duet; what was measured is in " in result.output
     run = record_of(checkout)
     assert [trial.failure is None for trial in run.trials] == [True] * 6 + [False] * 2
     machine = Machine(noise=0.005)

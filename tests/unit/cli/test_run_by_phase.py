@@ -209,8 +209,8 @@ def test_a_client_that_fails_leaves_what_was_measured_before_it(checkout, monkey
 class StoppedMachine(BadMachine):
     """Is stopped as by Ctrl-C in one phase of one scenario."""
 
-    def __init__(self, phase: Phase, scenario: str) -> None:
-        super().__init__()
+    def __init__(self, phase: Phase, scenario: str, *, blind: bool = False) -> None:
+        super().__init__(blind=blind)
         self._end = phase, scenario
 
     def measure(self, phase: Phase, station: Station) -> Measured:
@@ -223,7 +223,8 @@ def test_a_stop_keeps_whole_phases_and_says_what_is_lacking(checkout, monkeypatc
     machine = StoppedMachine(Phase.ACCURACY, "smoke/padded")
     result = call(checkout, machine, monkeypatch=monkeypatch)
     assert result.exit_code == 130
-    assert result.output.count(": stopped; what was measured is in ") == 2
+    assert "smoke/again: stopped in performance; what was measured is in " in result.output
+    assert "smoke/padded: stopped in accuracy; what was measured is in " in result.output
     again, padded = runs_in(checkout)
     assert counts(again) == {Phase.CONTRACT: 1, Phase.ACCURACY: 1}
     assert counts(padded) == {Phase.CONTRACT: 1}
@@ -232,6 +233,88 @@ def test_a_stop_keeps_whole_phases_and_says_what_is_lacking(checkout, monkeypatc
         assert lacking == [Phase.ACCURACY, *TIMED]
         reasons = {trial.failure.reason for trial in padded.failed(side) if trial.failure}
         assert reasons == {"not measured: the run was stopped before"}
+
+
+TWO = ("--build", GOOD, "--build", GOOD)
+FOUND = "padded_rows_prefilling 0 \N{RIGHTWARDS ARROW} 7"
+
+
+@pytest.mark.parametrize(
+    ("words", "phase", "rows"),
+    [
+        (
+            ("--known-bad", "--build", GOOD),
+            Phase.CONTRACT,
+            [f"smoke/again caught {FOUND}; stopped in accuracy", "smoke/padded not measured"],
+        ),
+        (
+            (*TWO, "--by-phase"),
+            Phase.ACCURACY,
+            [
+                f"smoke/again regression {FOUND}; stopped in performance",
+                f"smoke/padded regression {FOUND}; stopped in accuracy",
+            ],
+        ),
+        (
+            TWO,
+            Phase.PERFORMANCE,
+            [
+                f"smoke/again regression {FOUND}",
+                f"smoke/padded regression {FOUND}; stopped in performance",
+            ],
+        ),
+        (
+            ("--build", GOOD),
+            Phase.CONTRACT,
+            [
+                "smoke/again measured accuracy.recall 100.0 %, tpot 10.0 ms,",
+                "smoke/padded not measured",
+            ],
+        ),
+    ],
+)
+def test_a_stop_shows_what_was_found_until_then(checkout, monkeypatch, words, phase, rows):
+    monkeypatch.setattr(session, "measure", StoppedMachine(phase, "smoke/padded").measure)
+    results = ("--results", str(checkout / "results"))
+    stopped = CliRunner().invoke(cli, ["run", "smoke", *words, *results])
+    assert stopped.exit_code == 130
+    lines = [" ".join(line.split()) for line in stopped.output.splitlines()]
+    assert [line for line in lines if line.startswith(tuple(f"{s} " for s in SCENARIOS))] == rows
+    assert "failed" not in stopped.output
+    assert "NOT clean" not in stopped.output
+
+
+@pytest.mark.parametrize("words", [("--known-bad", "--build", GOOD), TWO, ("--build", GOOD)])
+def test_a_stop_of_one_scenario_blames_nothing_that_nobody_made(checkout, monkeypatch, words):
+    machine = StoppedMachine(Phase.ACCURACY, "smoke/padded")
+    monkeypatch.setattr(session, "measure", machine.measure)
+    results = ("--results", str(checkout / "results"))
+    stopped = CliRunner().invoke(cli, ["run", "smoke/padded", *words, *results])
+    assert stopped.exit_code == 130
+    assert "smoke/padded: stopped in accuracy; what was measured is in " in stopped.output
+    assert "padded_rows_prefilling" in stopped.output
+    assert "failed" not in stopped.output
+    assert "not as expected" not in stopped.output
+
+
+def test_a_bug_that_a_stopped_run_has_not_seen_is_not_missed(checkout, monkeypatch):
+    machine = StoppedMachine(Phase.ACCURACY, "smoke/again", blind=True)
+    stopped = call(checkout, machine, monkeypatch=monkeypatch)
+    assert stopped.exit_code == 130
+    assert "missed" not in stopped.output.lower()
+    assert "not caught" not in stopped.output
+
+
+def test_a_phase_tells_what_it_has_found_before_the_scenario_is_whole(checkout, monkeypatch):
+    monkeypatch.setattr(session, "measure", BadMachine().measure)
+    results = ("--results", str(checkout / "results"))
+    done = CliRunner().invoke(cli, ["run", "smoke/padded", *TWO, *results])
+    lines = [line for line in done.output.splitlines() if line.startswith("  ")]
+    assert lines[:3] == [
+        f"  contract: regression: {FOUND}",
+        "  accuracy: inconclusive: 1 comparison",
+        "  performance: inconclusive: 1 comparison",
+    ]
 
 
 def test_a_stopped_run_does_not_read_as_whole(checkout, monkeypatch):
@@ -279,7 +362,7 @@ def test_what_was_finished_before_a_stop_is_shown_and_not_repeated(checkout, mon
     first = StoppedMachine(Phase.PERFORMANCE, "smoke/padded")
     stopped = call(checkout, first, monkeypatch=monkeypatch)
     assert [line.split()[:2] for line in stopped.output.splitlines()
-            if line.startswith("smoke/") and "stopped;" not in line] == [
+            if line.startswith("smoke/") and "what was measured" not in line] == [
         [name, "caught"] for name in SCENARIOS
     ]  # fmt: skip
     machine = BadMachine()

@@ -9,7 +9,7 @@ import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.disaggregation import pair_launch
-from hybridwatch.engine.fitting import misfit
+from hybridwatch.engine.fitting import misfit, on_usual_runner
 from hybridwatch.engine.launch import CUDA_START_TIMEOUT_S, START_TIMEOUT_S, Launch
 from hybridwatch.engine.load_client import client_arguments
 from hybridwatch.scenario import find
@@ -204,3 +204,38 @@ def test_a_gpu_has_more_patience():
 def test_a_scenario_of_one_runner_is_left_out_where_a_label_asks_for_the_other(label, why):
     scenario = SCENARIOS["smoke/draft-max-seq-len"]
     assert misfit(scenario, parse_label(label)) == why
+
+
+def test_a_scenario_whose_cache_mode_runner_v2_refuses_is_left_out_there():
+    scenario = SCENARIOS["smoke/spec-decode-all-cache"]
+    why = "needs model runner V1, and cpu-0.31.0+v2 runs another"
+    assert misfit(scenario, parse_label("cpu-0.31.0+v2")) == why
+
+
+@pytest.mark.parametrize(
+    ("scenario_id", "asked", "measured"),
+    [
+        ("curated/aborts", "cpu-0.28.0", "cpu-0.28.0"),
+        ("curated/aborts", "cpu-0.29.0", "cpu-0.29.0+v2"),
+        ("curated/aborts", "cpu-0.29.0+slow-step", "cpu-0.29.0+v2+slow-step"),
+        ("curated/aborts", "cpu-0.29.0+v1", "cpu-0.29.0+v1"),
+        # Faults of code that both have, and of V1's own.
+        ("curated/mtp-align", "cpu-0.32.0", "cpu-0.32.0+v2"),
+        ("reported/dummy-run-padding", "cpu-0.32.0", "cpu-0.32.0"),
+        ("smoke/dummy-run", "cpu-0.32.0", "cpu-0.32.0+v2"),
+        # V2 refuses the one, and the other says itself that it is V2's.
+        ("smoke/spec-decode-all-cache", "cpu-0.31.0", "cpu-0.31.0"),
+        ("smoke/draft-max-seq-len", "cpu-0.32.0", "cpu-0.32.0+v2"),
+        ("smoke/draft-max-seq-len", "cpu-0.27.1", "cpu-0.27.1"),
+        # On a GPU the release chooses.
+        ("gpu/model-runners", "cuda-0.32.0", "cuda-0.32.0"),
+    ],
+)
+def test_a_cpu_runs_what_users_run_on_gpus_and_the_label_says_so(scenario_id, asked, measured):
+    side = on_usual_runner(SCENARIOS[scenario_id], parse_label(asked))
+    assert side.label == measured
+
+
+def test_the_line_of_a_build_is_its_own_on_whatever_runner():
+    side = replace(parse_label("cpu-0.32.0"), line="nightly")
+    assert on_usual_runner(SCENARIOS["curated/aborts"], side).line == "nightly"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from hybridwatch.fuzz.judging import Judge, first_tokens
-from hybridwatch.fuzz.played import Played
 from hybridwatch.measure.completions import prompt_digest, without_tokens
 from hybridwatch.record.completion import CloseCall, Completion
 from hybridwatch.scenario.expansion import PlannedRequest
+from hybridwatch_lab.fuzz.judging import Judge, first_tokens
+from hybridwatch_lab.fuzz.played import Played
 
 PROMPT = (65, 66, 67)
 BOUND = 0.001

@@ -2,13 +2,13 @@
 
 import pytest
 
-from hybridwatch.fuzz.room import room_of
-from hybridwatch.fuzz.scenario_file import planned, render, waves_of
-from hybridwatch.fuzz.story import Act, Story, StoryRequest
 from hybridwatch.home import home
 from hybridwatch.scenario.expansion import expand
 from hybridwatch.scenario.load import load_scenario
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch_lab.fuzz.room import room_of
+from hybridwatch_lab.fuzz.scenario_file import planned, render, waves_of
+from hybridwatch_lab.fuzz.story import Act, Story, StoryRequest
 from tests.unit.fuzz.theatres import RuledTheatre, search
 
 STORY = Story(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.fuzz.story import Story
+from hybridwatch_lab.fuzz.story import Story
 from tests.unit.fuzz.theatres import RuledTheatre, search
 
 

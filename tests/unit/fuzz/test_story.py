@@ -1,6 +1,6 @@
 """What is told becomes a story, and what makes no difference does not."""
 
-from hybridwatch.fuzz.story import Act, Story, StoryRequest, Teller, tidied
+from hybridwatch_lab.fuzz.story import Act, Story, StoryRequest, Teller, tidied
 
 
 def test_requests_come_at_the_step_that_was_reached():

@@ -1,8 +1,8 @@
 """A failure is told so that a person can follow it."""
 
-from hybridwatch.fuzz.search import Failure
-from hybridwatch.fuzz.story import Act, Story, StoryRequest
-from hybridwatch.fuzz.words import failure_lines, story_lines
+from hybridwatch_lab.fuzz.search import Failure
+from hybridwatch_lab.fuzz.story import Act, Story, StoryRequest
+from hybridwatch_lab.fuzz.words import failure_lines, story_lines
 
 COMMON = "80 of them the common text"
 STORY = Story(

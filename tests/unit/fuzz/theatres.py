@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridwatch.fuzz.room import Room
-from hybridwatch.fuzz.search import Search
-from hybridwatch.fuzz.story import Story
+from hybridwatch_lab.fuzz.room import Room
+from hybridwatch_lab.fuzz.search import Search
+from hybridwatch_lab.fuzz.story import Story
 
 ROOM = Room(
     inputs=(1, 3, 79, 80, 81, 160),

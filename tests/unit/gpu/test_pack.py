@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import load_builds, named_build
 from hybridwatch.errors import BuildError
-from hybridwatch.gpu import read_left_out, read_machine
-from hybridwatch.gpu.resolve import Question, lock_lines, resolve
 from hybridwatch.home import HOME_VARIABLE, home
+from hybridwatch_lab.gpu.pack import read_left_out, read_machine
+from hybridwatch_lab.gpu.pack.resolve import Question, lock_lines, resolve
 from tests.wheels import a_wheel
 
 BUILDS = """\
@@ -37,6 +37,14 @@ dependencies = ["small>=1"]
 measure = []
 [project.scripts]
 hybridwatch = "watch:main"
+"""
+LAB = """\
+[project]
+name = "hybridwatch-lab"
+version = "0.1.0"
+
+[project.entry-points."hybridwatch.commands"]
+gpu = "verbs:GPU"
 """
 PLUGIN = """\
 [project]
@@ -319,6 +327,9 @@ def test_the_environment_runs_harness_and_plugin_from_the_checkout(
 ) -> None:
     (checkout / "src" / "watch.py").write_text("def main():\n    print('watching')\n")
     (checkout / "engine" / "src" / "watched.py").write_text("def register():\n    return 7\n")
+    (checkout / "lab" / "src").mkdir(parents=True)
+    (checkout / "lab" / "pyproject.toml").write_text(LAB)
+    (checkout / "lab" / "src" / "verbs.py").write_text("GPU = 8\n")
     pack()
     put_together(machine, carried, tmp_path / "gpu", "--checkout", str(checkout))
     folder = tmp_path / "gpu" / "cuda-1.0" / "env" / "bin"
@@ -326,12 +337,13 @@ def test_the_environment_runs_harness_and_plugin_from_the_checkout(
     assert told.stdout == "watching\n"
     code = (
         "from importlib.metadata import entry_points as e, version as v\n"
-        "(one,) = e(group='vllm.general_plugins'); print(one.load()(), v('hybridwatch-engine'))"
+        "(one,) = e(group='vllm.general_plugins'); print(one.load()(), v('hybridwatch-engine'))\n"
+        "(one,) = e(group='hybridwatch.commands'); print(one.load())"
     )
     seen = subprocess.run(
         [folder / "python", "-c", code], capture_output=True, text=True, check=True
     )
-    assert seen.stdout.split() == ["7", "0.1.0"]
+    assert seen.stdout.split() == ["7", "0.1.0", "8"]
 
 
 def test_the_check_names_what_the_machine_lacks(pack, machine, carried, tmp_path) -> None:

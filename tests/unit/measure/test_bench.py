@@ -1,6 +1,8 @@
 """What a bench refuses before it starts anything, and the command line of an engine."""
 
 import json
+import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -178,6 +180,28 @@ def test_engine_that_dies_within_a_trial_is_not_replaced_by_the_reference(scenar
         bench._slots["cpu-0.27.1"].engine = LiveEngine(server, Control(), {})  # type: ignore[arg-type]
         with pytest.raises(EngineError, match=r"engine cpu-0\.27\.1 ended during a trial"):
             bench.reference(0)
+
+
+def test_the_log_of_an_engine_that_does_not_come_up_outlives_the_session(
+    scenario, tmp_path, monkeypatch
+):
+    def die(_launch, log):
+        log.write_text("why it died\n", encoding="utf-8")
+        raise EngineError("the engine ended while starting (status 1)", "died")
+
+    monkeypatch.setattr("hybridwatch.measure.bench.start_server", die)
+    side = parse_label("cpu-0.27.1")
+    side = replace(side, spec=replace(side.spec, home=tmp_path / "home"))
+    work = tmp_path / "work"
+    work.mkdir()
+    bench = Bench(scenario, (side,), home() / "models", work, lambda _: None)
+    with bench, pytest.raises(EngineError) as caught:
+        bench.engine(0)
+    shutil.rmtree(work)
+    kept = tmp_path / "home" / ".engines" / "logs" / "cpu-0.27.1.1.log"
+    assert kept.read_text(encoding="utf-8") == "why it died\n"
+    assert caught.value.log == kept
+    assert caught.value.cause.splitlines()[1] == f"log: {caught.value.log}"
 
 
 class ComingServer:

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from hybridwatch.mutants.cell import Cell, State
 from hybridwatch.scenario.mutant import Mutant
+from hybridwatch_lab.mutants.cell import Cell, State
 
 MEASURED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -1,6 +1,7 @@
 """The catalogue of mutants: whole, the same in harness and plugin, and each with its code."""
 
 import dataclasses
+import json
 
 import pytest
 from hybridwatch_engine.mutants.headers import header_from, mutant_headers
@@ -8,9 +9,10 @@ from hybridwatch_engine.mutants.mutant import patches_of
 from hybridwatch_engine.mutants.tally import Tally
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.mutants.catalogue import catalogue
-from hybridwatch.mutants.score import halves
 from hybridwatch.scenario.mutant import MECHANISMS, load_mutants
+from hybridwatch_lab.in_engine import MUTANTS, SETTINGS
+from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.mutants.score import halves
 
 THE_EIGHT = (
     "unzeroed-state",
@@ -22,6 +24,15 @@ THE_EIGHT = (
     "resumed-without-state",
     "seed-ignored",
 )
+
+
+@pytest.fixture(autouse=True)
+def told(monkeypatch):
+    """This process is told of the mutants as an engine is."""
+    monkeypatch.setenv("HYBRIDWATCH_ENGINE", json.dumps(SETTINGS))
+    mutant_headers.cache_clear()
+    yield
+    mutant_headers.cache_clear()
 
 
 def table(**changes: object) -> str:
@@ -57,6 +68,12 @@ def test_harness_and_plugin_read_the_same_mutants():
     for name, header in theirs.items():
         assert header.phase == ours[name].phase
         assert header.target == ours[name].target
+
+
+def test_an_engine_that_is_told_of_none_has_none(monkeypatch):
+    monkeypatch.delenv("HYBRIDWATCH_ENGINE")
+    mutant_headers.cache_clear()
+    assert mutant_headers() == {}
 
 
 def test_every_mutant_has_code_that_takes_its_parameters():
@@ -107,7 +124,7 @@ def keys(**changes: object) -> dict[str, object]:
     ],
 )
 def test_code_that_is_not_there_is_refused_by_file_and_key(changes, message):
-    header = header_from("one", keys(**changes), "first.toml: mutant.one")
+    header = header_from("one", keys(**changes), "first.toml: mutant.one", MUTANTS)
     with pytest.raises(ValueError, match=r"first.toml: mutant.one." + message):
         patches_of(header, Tally())
 
@@ -115,4 +132,4 @@ def test_code_that_is_not_there_is_refused_by_file_and_key(changes, message):
 def test_a_header_without_a_key_is_refused():
     lacking = {key: value for key, value in keys().items() if key != "by"}
     with pytest.raises(ValueError, match=r"mutant.one.by: expected a value, found none"):
-        header_from("one", lacking, "first.toml: mutant.one")
+        header_from("one", lacking, "first.toml: mutant.one", MUTANTS)

@@ -3,8 +3,8 @@
 import pytest
 
 from hybridwatch.errors import RecordError
-from hybridwatch.mutants.cell import State
-from hybridwatch.mutants.journal import append_cell, read_cells, table_file
+from hybridwatch_lab.mutants.cell import State
+from hybridwatch_lab.mutants.journal import append_cell, read_cells, table_file
 from tests.unit.mutants.cells import a_cell
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from hybridwatch.home import home
-from hybridwatch.mutants.judging import kill_of
 from hybridwatch.record.run import Failure, Phase, Trial
 from hybridwatch.scenario.load import load_scenario
+from hybridwatch_lab.mutants.judging import kill_of
 from tests.builders import Trials, a_run
 
 RULES: dict[str, Trials] = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from hybridwatch.mutants.cell import HEALTHY, State
-from hybridwatch.mutants.judging import Kill, state_of
-from hybridwatch.mutants.score import false_alarms, score_of
-from hybridwatch.mutants.words import MOST_COLUMNS, cell_words, markdown, score_lines
+from hybridwatch_lab.mutants.cell import HEALTHY, State
+from hybridwatch_lab.mutants.judging import Kill, state_of
+from hybridwatch_lab.mutants.score import false_alarms, score_of
+from hybridwatch_lab.mutants.words import MOST_COLUMNS, cell_words, markdown, score_lines
 from tests.unit.mutants.cells import a_cell, a_mutant
 
 MUTANTS = {name: a_mutant() for name in "abcde"}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.mutants.cell import HEALTHY, State
-from hybridwatch.mutants.journal import append_cell, table_file
 from hybridwatch.pages.document import Kind
+from hybridwatch_lab.mutants.cell import HEALTHY, State
+from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.parity import words_of
 from tests.unit.mutants.cells import a_cell
 from tests.unit.pages.suite_stores import notices, rows, view

@@ -239,7 +239,8 @@ def test_trouble_meant_for_people_becomes_a_notice(
     def fail(*_: object) -> Document:
         raise RecordError("the disk is on fire")
 
-    monkeypatch.setattr(f"hybridwatch.pages.screens.{screen}.show", fail)
+    module = SCREENS[screen].module or f"hybridwatch.pages.screens.{screen}"
+    monkeypatch.setattr(f"{module}.show", fail)
     [notice] = of_kind(view(tmp_path, screen), Notice)
     assert notice.lines == ("the disk is on fire",)
 

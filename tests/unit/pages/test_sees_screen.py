@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hybridwatch.analysis.calibration.figure import Figure, at_most
+from hybridwatch.analysis.calibration.read import Calibration, read_calibration
 from hybridwatch.analysis.sight import Reading, Sight, sight_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.calibration.figure import Figure, at_most
-from hybridwatch.calibration.read import Calibration, read_calibration
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
@@ -131,8 +131,10 @@ def test_a_run_without_a_fix_that_its_scenario_does_not_guard_is_no_control(tmp_
     put(tmp_path, 1, builds=KNOWN_BAD, scenario="smoke/dummy-run")
     index = open_index(tmp_path)
     assert controls_of(index, knowing("smoke/dummy-run").scenarios) == ()
-    (control,) = controls_of(index, {})
-    assert control.sight is Sight.MISSED
+    of_v2 = knowing("smoke/dummy-run", fix_v2="padded-rows-prefilling").scenarios
+    for scenarios in ({}, of_v2):
+        (control,) = controls_of(index, scenarios)
+        assert control.sight is Sight.MISSED
 
 
 def test_an_engine_that_must_die_is_caught_by_its_death(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import pytest
 from hybridwatch_engine.fixes.fix import Finding
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree
-from hybridwatch_engine.studies import fix_cost, in_turn
-from hybridwatch_engine.studies.fix_cost import adds_syncs, costs, forms_of, syncs_added
-from hybridwatch_engine.studies.in_turn import speeds_of, step_time_ratio, stretches_of
-from hybridwatch_engine.studies.stepping import Stretch
+from hybridwatch_engine_lab.studies import fix_cost, in_turn
+from hybridwatch_engine_lab.studies.fix_cost import adds_syncs, costs, forms_of, syncs_added
+from hybridwatch_engine_lab.studies.in_turn import speeds_of, step_time_ratio, stretches_of
+from hybridwatch_engine_lab.studies.stepping import Stretch
 
 
 def a_fix(state, *, can_revert=True):

@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[3]
 RUNNER = "v1/worker/gpu_model_runner.py"
 MAMBA = "v1/attention/backends/mamba_attn.py"
 TABLE = "v1/worker/block_table.py"
+TABLES_V2 = "v1/worker/gpu/block_table.py"
+RUNNER_V2 = "v1/worker/gpu/model_runner.py"
 HYBRID = "v1/worker/gpu/model_states/mamba_hybrid.py"
 DRAFT = "v1/worker/gpu/spec_decode/speculator.py"
 PROPOSER = "v1/spec_decode/draft_model.py"
@@ -52,8 +54,24 @@ class TopKTopPSampler:
 """
 
 
+def tables_v2(gather: str, dummy: str) -> dict[str, str]:
+    """The block tables of model runner V2: what they are laid out for, and a dummy run's rows."""
+    return {
+        TABLES_V2: f"""
+class BlockTables:
+    def gather_block_tables(self, requests, {gather}): ...
+    def get_dummy_block_tables(self, rows):
+        return table[:rows]{dummy}
+"""
+    }
+
+
+CLEARED = tables_v2("num_reqs_padded", ".zero_()")
+KEPT = tables_v2("out", "")
+
+
 def tables(commit: bool, clear: bool, vacate: bool) -> dict[str, str]:
-    """A runner and a block table with or without each part of the fix."""
+    """Runner V1 and its block table with or without each part of the fix."""
     moved = "source, :3] = 0" if vacate else "target, :3] = rows[source, :3]"
     return {
         RUNNER: f"""
@@ -71,20 +89,24 @@ class BlockTable:
 
 
 def stale_block_table_cases() -> list[tuple[str, str, dict[str, str]]]:
-    """The whole is present when both halves are; each half looks at its own lines alone."""
+    """The whole is present when all parts are; each part looks at its own lines alone."""
     whole = "stale-block-table"
-    finished, vacated = f"{whole}-finished-rows", f"{whole}-vacated-rows"
+    finished, vacated, dummy = (f"{whole}-{part}-rows" for part in ("finished", "vacated", "dummy"))
     absent = {RUNNER: "class GPUModelRunner: ..."}
     return [
-        (whole, "present", tables(True, True, True)),
-        (whole, "lacking", tables(True, True, False)),
-        (whole, "lacking", tables(False, True, True)),
+        (whole, "present", tables(True, True, True) | CLEARED),
+        (whole, "lacking", tables(True, True, False) | CLEARED),
+        (whole, "lacking", tables(False, True, True) | CLEARED),
+        (whole, "lacking", tables(True, True, True) | KEPT),
+        (whole, "not-applicable", tables(True, True, True)),
+        (dummy, "present", tables(False, False, False) | CLEARED),
+        (dummy, "lacking", tables(True, True, True) | KEPT),
         (finished, "present", tables(True, True, False)),
         (finished, "lacking", tables(False, True, True)),
         (finished, "lacking", tables(True, False, True)),
         (vacated, "present", tables(False, False, True)),
         (vacated, "lacking", tables(True, True, False)),
-        *((fix, "not-applicable", absent) for fix in (whole, finished, vacated)),
+        *((fix, "not-applicable", absent) for fix in (whole, finished, vacated, dummy)),
     ]
 
 
@@ -239,6 +261,13 @@ class BaseMambaAttentionMetadataBuilder:
 """}),
     *draft_max_seq_len_cases(),
     *stale_block_table_cases(),
+    ("stale-padded-rows", "present", CLEARED),
+    ("stale-padded-rows", "lacking", KEPT),
+    ("stale-padded-rows", "not-applicable", {TABLES_V2: "class BlockTables: ..."}),
+    ("decode-graph-by-shape", "present", {RUNNER_V2: "get_uniform_decode_token_count(2, 2, 1)"}),
+    ("decode-graph-by-shape", "lacking", {RUNNER_V2: "get_uniform_token_count(2, 2, 1)"}),
+    ("decode-graph-by-shape", "not-applicable", {RUNNER_V2: "class GPUModelRunner: ..."}),
+    ("decode-graph-by-shape", "not-applicable", {}),
     ("dummy-run-padding", "lacking", {RUNNER: dummy_run("num_reqs_padded")}),
     ("dummy-run-padding", "present", {RUNNER: dummy_run("num_reqs")}),
     ("dummy-run-padding", "not-applicable", {RUNNER: "class GPUModelRunner: ..."}),

@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from hybridwatch_engine.studies.is_prefilling_cost import SITE, _Unasked, per_step
+from hybridwatch_engine_lab.studies.is_prefilling_cost import SITE, _Unasked, per_step
 
 
 def test_reads_of_the_site_are_told_per_step_and_no_others():

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hybridwatch_engine.studies.lossless import main
+from hybridwatch_engine_lab.studies.lossless import main
 
 
 def test_kept_answers_to_other_requests_are_refused(tmp_path):

@@ -5,17 +5,20 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from hybridwatch_engine.mutants import cost
 from hybridwatch_engine.mutants.board import MutantBoard
 from hybridwatch_engine.mutants.headers import MutantHeader
 from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.scheduler_side import _answered_here_too
+from hybridwatch_engine_lab.mutants import cost
+
+from hybridwatch_lab.in_engine import MUTANTS
 
 
 def a_header(name: str = "one", **changes: Any) -> MutantHeader:
     keys: dict[str, Any] = {
         "name": name,
-        "file": f"engine/mutants/first.toml: mutant.{name}",
+        "file": f"first.toml: mutant.{name}",
+        "folder": MUTANTS,
         "half": "first",
         "mechanism": "speed",
         "target": ("fine:Rows.move",),
@@ -74,8 +77,7 @@ def test_a_target_that_this_release_lacks_is_refused_and_nothing_is_on(rows, tar
     original, board = rows.move, a_board(a_header(target=(target,)))
     error = board.switch("one")["error"]
     assert error.startswith(
-        f"engine/mutants/first.toml: mutant.one.target: expected a function of this vLLM, "
-        f"found {target}"
+        f"first.toml: mutant.one.target: expected a function of this vLLM, found {target}"
     )
     assert rows.move is original
 

@@ -1,8 +1,8 @@
 """What the probe costs: it is on in its own stretches alone, and too dear only for a device."""
 
 import pytest
-from hybridwatch_engine.studies import in_turn, probe_cost
-from hybridwatch_engine.studies.stepping import Stretch
+from hybridwatch_engine_lab.studies import in_turn, probe_cost
+from hybridwatch_engine_lab.studies.stepping import Stretch
 
 
 class Probe:

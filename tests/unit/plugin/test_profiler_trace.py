@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hybridwatch_engine.studies.profiler_trace import steps_of
+from hybridwatch_engine_lab.studies.profiler_trace import steps_of
 
 TRACE = Path(__file__).parents[2] / "fixtures" / "profiler" / "trace.json"
 

@@ -4,7 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from hybridwatch_engine.studies.stepping import stretch
+from hybridwatch_engine_lab.studies.stepping import stretch
 
 
 class Engine:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from hybridwatch_engine.studies import sync_check
-from hybridwatch_engine.studies.profiler_trace import TracedStep
-from hybridwatch_engine.studies.sync_check import TOLERANCE, agreement, main
+from hybridwatch_engine_lab.studies import sync_check
+from hybridwatch_engine_lab.studies.profiler_trace import TracedStep
+from hybridwatch_engine_lab.studies.sync_check import TOLERANCE, agreement, main
 
 STEPS = 50
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import BuildError
-from hybridwatch.releases.builds_table import FILE, newest_build, with_build
+from hybridwatch_lab.releases.builds_table import FILE, newest_build, with_build
 
 TEXT = (Path(__file__).parents[3] / FILE).read_text()
 

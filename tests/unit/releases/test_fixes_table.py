@@ -8,8 +8,8 @@ import pytest
 from packaging.version import Version
 
 from hybridwatch.errors import BuildError
-from hybridwatch.releases.fixes_table import FILE, Probed, moved, probe_release, with_release
 from hybridwatch.scenario.fixes import CATALOGUE
+from hybridwatch_lab.releases.fixes_table import FILE, Probed, moved, probe_release, with_release
 from tests.wheels import a_wheel
 
 CHECKOUT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from hybridwatch.errors import BuildError
-from hybridwatch.releases.published import INDEX_VARIABLE, published
+from hybridwatch_lab.releases.published import INDEX_VARIABLE, published
 from tests import live_server
 
 

@@ -25,7 +25,6 @@ from hybridwatch.bisect.outcome import Outcome
 from hybridwatch.bisect.outcome import State as ProbeState
 from hybridwatch.bisect.question import Question, Wanted
 from hybridwatch.bisect.words import to_json as search_to_json
-from hybridwatch.cli.engine_track import releases_to_json
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
 from hybridwatch.cli.main import cli
@@ -40,8 +39,6 @@ from hybridwatch.fleet.placing import Standing
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metric import Direction
 from hybridwatch.notify.sending import Sent
-from hybridwatch.releases.outcome import Outcome as StepOutcome
-from hybridwatch.releases.outcome import Step, Tracked
 from hybridwatch.report.detection import Detection, detections_to_json
 from hybridwatch.report.jsonform import (
     alert_to_json,
@@ -58,6 +55,9 @@ from hybridwatch.store.integrity import StoreCheck
 from hybridwatch.store.retention import Plan, Removal, What
 from hybridwatch.triage import AlertGroup
 from hybridwatch.wording.report_json import to_json
+from hybridwatch_lab.commands.engine_track import releases_to_json
+from hybridwatch_lab.releases.outcome import Outcome as StepOutcome
+from hybridwatch_lab.releases.outcome import Step, Tracked
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.curves import a_swept_run, even, tilted

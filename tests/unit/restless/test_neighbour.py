@@ -8,10 +8,10 @@ import sys
 import psutil
 import pytest
 
-from hybridwatch.restless.neighbour import Habits, Neighbours, disturb
+from hybridwatch_lab.calibration.recording.neighbour import Habits, Neighbours, disturb
 from tests.waiting import has_ended, wait_until
 
-COMMAND = (sys.executable, "-m", "hybridwatch.restless.neighbour")
+COMMAND = (sys.executable, "-m", "hybridwatch_lab.calibration.recording.neighbour")
 
 
 def first_lengths(seed: int) -> list[tuple[float, float]]:

@@ -65,3 +65,21 @@ def test_ref_fields_fit_the_record(text, tmp_path):
     ref = ScenarioRef(**ref_fields(scenario))
     assert (ref.id, ref.version, ref.fix) == ("a", 1, "padded-rows-prefilling")
     assert ref.digest == digest(scenario)
+
+
+FIX = 'fix = "padded-rows-prefilling"\n'
+OF_V2 = f'{FIX}fix_v2 = "draft-max-seq-len"\n'
+
+
+def test_the_fix_of_the_other_model_runner_does_not_count(tmp_path, text):
+    scenario = load(tmp_path, text.replace(FIX, OF_V2))
+    assert scenario.guarded == ("padded-rows-prefilling", "draft-max-seq-len")
+    assert scenario.on("v1") is scenario
+    on_v2 = scenario.on("v2")
+    assert (on_v2.fix, on_v2.on("v2").fix) == ("draft-max-seq-len",) * 2
+    assert ref_fields(on_v2)["fix"] == "draft-max-seq-len"
+    assert on_v2.guarded == scenario.guarded
+    same = {digest(one) for one in (load(tmp_path, text), scenario, on_v2, on_v2.on("v2"))}
+    assert len(same) == 1
+    other = text.replace(FIX, 'fix = "single-token-extend"\nfix_v2 = "padded-rows-prefilling"\n')
+    assert digest(load(tmp_path, other).on("v2")) not in same

@@ -12,10 +12,10 @@ from hybridwatch_engine.planter import planter
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.own_things import own_settings
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.mutants.catalogue import catalogue
-from hybridwatch.mutants.score import halves
 from hybridwatch.scenario.own_faults import own_faults
 from hybridwatch.scenario.own_folders import own_folders
+from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.mutants.score import halves
 
 TABLE = """\
 [mutant.{name}]
@@ -91,7 +91,7 @@ def test_what_the_scheduler_runs_is_no_fault_of_a_label(own_home, package):
     ("name", "message"),
     [
         ("slow-decay", r"faults.toml: mutant.slow-decay: .*found one that .*mine.toml has"),
-        ("decode-dt-bias", r"faults.toml: mutant.decode-dt-bias: .*engine/mutants/first.toml has"),
+        ("decode-dt-bias", r"faults.toml: mutant.decode-dt-bias: .*mutants/first.toml has"),
     ],
 )
 def test_a_name_that_is_taken_is_refused_with_both_files(own_home, package, name, message):

@@ -150,7 +150,7 @@ FIX = Fix(
     # Both filled blocks have the state of column 3, and inputs from places 1 and 2 of where the
     # step began; the second request continues from its copy, as if one token had been accepted.
     exercise=Exercise(
-        "hybridwatch_engine.exercise.steps:states_at_block_ends",
+        "hybridwatch_engine_lab.exercise.steps:states_at_block_ends",
         with_fix={
             "states": [[0, 3, 2, 3, 4], [0, 3, 2, 3, 4], _OWN_STATES, _OWN_STATES],
             "inputs": [[21, 22], [12, 13], [10, 11], [10, 11]],

@@ -44,7 +44,7 @@ FIX = Fix(
     probe,
     revert=_revert,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.scheduling:hit_beside_a_connector",
+        "hybridwatch_engine_lab.exercise.scheduling:hit_beside_a_connector",
         with_fix={"attention": 32, "mamba": 0, "hit": 0},
         without_fix={"attention": 32, "mamba": 0, "hit": 32},
     ),

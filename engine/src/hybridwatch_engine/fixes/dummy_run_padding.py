@@ -72,7 +72,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.runner:flags_in_dummy_runs",
+        "hybridwatch_engine_lab.exercise.runner:flags_in_dummy_runs",
         with_fix={"replay": [False] * 4, "capture": [False, True, False, True]},
         without_fix={
             "replay": [False, True, False, True],

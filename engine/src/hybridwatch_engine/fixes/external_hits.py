@@ -49,7 +49,7 @@ FIX = Fix(
     probe,
     revert=_revert,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.prefix_cache:chunk_behind_a_connector",
+        "hybridwatch_engine_lab.exercise.prefix_cache:chunk_behind_a_connector",
         with_fix={"chunk": 16},
         without_fix={"chunk": "AssertionError"},
     ),

@@ -49,7 +49,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.scheduling:lone_request_near_the_ceiling",
+        "hybridwatch_engine_lab.exercise.scheduling:lone_request_near_the_ceiling",
         with_fix={"steps": 5, "finished": True},
         without_fix={"steps": 100, "finished": False},
     ),

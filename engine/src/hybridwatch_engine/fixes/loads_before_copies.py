@@ -66,7 +66,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.runner:state_copied_in_a_step_that_loads",
+        "hybridwatch_engine_lab.exercise.runner:state_copied_in_a_step_that_loads",
         with_fix={"copied": ["before", "loaded"]},
         without_fix={"copied": ["before"]},
     ),

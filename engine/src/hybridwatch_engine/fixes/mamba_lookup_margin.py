@@ -67,7 +67,7 @@ FIX = Fix(
     # The attention layers have three blocks, of which the head's last is dropped; Mamba has the
     # states at the ends of the second and the third.
     exercise=Exercise(
-        "hybridwatch_engine.exercise.prefix_cache:hit_with_a_head",
+        "hybridwatch_engine_lab.exercise.prefix_cache:hit_with_a_head",
         with_fix={"blocks_spared": 2, "blocks_with_keys": 2},
         without_fix={"blocks_spared": 3, "blocks_with_keys": 2},
     ),

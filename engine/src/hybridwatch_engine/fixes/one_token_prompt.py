@@ -63,7 +63,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.runner:graphs_of_batches",
+        "hybridwatch_engine_lab.exercise.runner:graphs_of_batches",
         with_fix={"first_token": "PIECEWISE", "decodes": "FULL"},
         without_fix={"first_token": "FULL", "decodes": "FULL"},
     ),

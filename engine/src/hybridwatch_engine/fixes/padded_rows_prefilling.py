@@ -91,7 +91,7 @@ FIX = Fix(
     apply=_apply,
     revert=_revert,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.runner:flags_of_padded_rows",
+        "hybridwatch_engine_lab.exercise.runner:flags_of_padded_rows",
         with_fix={"flags": [False, True, False, False, False]},
         without_fix={"flags": [False, True, False, True, True]},
     ),

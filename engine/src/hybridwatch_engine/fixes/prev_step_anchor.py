@@ -145,7 +145,7 @@ FIX = Fix(
     _probe_anchor,
     apply=_apply_anchor,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.steps:anchors_without_drafts",
+        "hybridwatch_engine_lab.exercise.steps:anchors_without_drafts",
         with_fix={
             "remembered": {"short": 2, "full": 3},
             "accepted": [2, 1],
@@ -160,7 +160,7 @@ ACCEPTED_COUNTS = Fix(
     _probe_counts,
     apply=_apply_counts,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.steps:accepted_without_drafts",
+        "hybridwatch_engine_lab.exercise.steps:accepted_without_drafts",
         with_fix={"accepted": [2, 1]},
         without_fix={"accepted": None},
     ),

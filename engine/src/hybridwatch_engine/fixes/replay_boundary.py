@@ -83,7 +83,7 @@ FIX = Fix(
     revert=_revert,
     # Three blocks and a half: with a head, a repeat resumes from the end of the second.
     exercise=Exercise(
-        "hybridwatch_engine.exercise.prefix_cache:states_kept_with_a_head",
+        "hybridwatch_engine_lab.exercise.prefix_cache:states_kept_with_a_head",
         with_fix={"kept": [False, True, False]},
         without_fix={"kept": [False, False, True]},
     ),

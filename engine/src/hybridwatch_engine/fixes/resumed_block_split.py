@@ -44,7 +44,7 @@ FIX = Fix(
     revert=_revert,
     # A budget of one block and a half.
     exercise=Exercise(
-        "hybridwatch_engine.exercise.prefix_cache:chunks",
+        "hybridwatch_engine_lab.exercise.prefix_cache:chunks",
         with_fix={"resumed": 16, "new": 16, "decode": 1},
         without_fix={"resumed": 24, "new": 16, "decode": 1},
     ),

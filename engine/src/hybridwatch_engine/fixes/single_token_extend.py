@@ -9,6 +9,9 @@ from hybridwatch_engine.fixes.headers import header
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree, calls, stores_into
 
+_RULE_OF_V2 = "prefill_runs_as_decode_np"
+"""Rows of a batch that compute their prompt and run as decodes."""
+
 _FLAGS: ContextVar[Any] = ContextVar("is_prefilling as the Mamba builder received it")
 
 
@@ -56,9 +59,12 @@ def _revert() -> PatchSet:
     """Split batches by the flags as they came, as releases before 0.22.0 did.
 
     The builder changes a copy of the flags and hands it to the function that splits the batch,
-    which it knows by a name of its module; nothing reads the changed flags afterwards.
+    which it knows by a name of its module; nothing reads the changed flags afterwards. Model runner
+    V2 has the rule a second time from 0.31.0 on: it chooses graphs by it, which stays, and hands
+    the builder flags that it has changed.
     """
     from vllm.v1.attention.backends import mamba_attn
+    from vllm.v1.worker.gpu.model_states.mamba_hybrid import MambaHybridModelState
 
     def remember_flags(original: Callable[..., Any]) -> Callable[..., Any]:
         def compute(builder: Any, common: Any, **kwargs: Any) -> Any:
@@ -79,8 +85,22 @@ def _revert() -> PatchSet:
 
         return split
 
+    def with_flags_of_prompts(original: Callable[..., Any]) -> Callable[..., Any]:
+        def prepare_attn(state: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
+            rule = getattr(batch, _RULE_OF_V2, None)
+            if rule is None:
+                return original(state, batch, *args, **kwargs)
+            setattr(batch, _RULE_OF_V2, None)
+            try:
+                return original(state, batch, *args, **kwargs)
+            finally:
+                setattr(batch, _RULE_OF_V2, rule)
+
+        return prepare_attn
+
     builder = mamba_attn.BaseMambaAttentionMetadataBuilder
     return PatchSet(
+        Patch(MambaHybridModelState, "prepare_attn", with_flags_of_prompts),
         Patch(builder, "_compute_common_metadata", remember_flags),
         Patch(mamba_attn, "split_decodes_and_prefills", with_old_flags),
     )
@@ -92,7 +112,7 @@ FIX = Fix(
     apply=_apply,
     revert=_revert,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.builder:split_of_extends",
+        "hybridwatch_engine_lab.exercise.builder:split_of_extends",
         with_fix={"decodes": 2, "prefills": 1, "graph_slots": [3, 4]},
         without_fix={"decodes": 1, "prefills": 2, "graph_slots": [-1, -1]},
     ),

@@ -1,8 +1,9 @@
 """Dummy runs must not write through block-table rows of finished requests.
 
-Two halves, each a fix of its own: rows of finished requests are cleared and the cleared table is
-committed before a dummy run (vllm#37728), and so is the row that condensing vacates (vllm#49757).
-The whole is switched by switching both.
+Three parts, each a fix of its own. On model runner V1 rows of finished requests are cleared and the
+cleared table is committed before a dummy run (vllm#37728), and so is the row that condensing
+vacates (vllm#49757). V2 clears the rows that a dummy run is given (vllm#49757, too). The whole is
+switched by switching all.
 """
 
 import ast
@@ -17,6 +18,7 @@ from hybridwatch_engine.source import SourceTree, calls
 
 _TABLE = "v1/worker/block_table.py"
 _RUNNER = "v1/worker/gpu_model_runner.py"
+_TABLES_V2 = "v1/worker/gpu/block_table.py"
 
 
 _IN_DUMMY_RUN: ContextVar[bool] = ContextVar("a dummy run is in progress", default=False)
@@ -62,13 +64,24 @@ def _probe_vacated(tree: SourceTree) -> Finding:
     return Finding("present" if clears else "lacking", evidence)
 
 
+def _probe_dummy(tree: SourceTree) -> Finding:
+    """Look for rows that V2 clears before it hands them to a dummy run."""
+    give = tree.function(_TABLES_V2, "BlockTables.get_dummy_block_tables")
+    if give is None:
+        return Finding("not-applicable", f"no such function in {_TABLES_V2}")
+    clears = bool(calls(give, "zero_"))
+    evidence = f"{_TABLES_V2}:{give.lineno} {'clears' if clears else 'leaves'} the dummy run's rows"
+    return Finding("present" if clears else "lacking", evidence)
+
+
 def probe(tree: SourceTree) -> Finding:
-    """Look at both halves."""
-    halves = (_probe_finished(tree), _probe_vacated(tree))
-    if any(half.state == "not-applicable" for half in halves):
-        return _NOT_THERE
-    present = all(half.state == "present" for half in halves)
-    return Finding("present" if present else "lacking", "; ".join(half.evidence for half in halves))
+    """Look at all parts."""
+    parts = (_probe_finished(tree), _probe_vacated(tree), _probe_dummy(tree))
+    evidence = "; ".join(part.evidence for part in parts)
+    for state in ("not-applicable", "lacking"):
+        if any(part.state == state for part in parts):
+            return Finding(state, evidence)
+    return Finding("present", evidence)
 
 
 def _apply_finished() -> PatchSet:
@@ -163,6 +176,29 @@ def _revert_vacated() -> PatchSet:
     return PatchSet(Patch(BlockTable, "move_row", keep))
 
 
+def _apply_dummy() -> PatchSet:
+    """Clear the rows that V2 gives a dummy run."""
+    from vllm.v1.worker.gpu.block_table import BlockTables
+
+    def cleared(original: Callable[..., Any]) -> Callable[..., Any]:
+        def dummy_tables(tables: Any, rows: int) -> Any:
+            return tuple(table.zero_() for table in original(tables, rows))
+
+        return dummy_tables
+
+    return PatchSet(Patch(BlockTables, "get_dummy_block_tables", cleared))
+
+
+def _revert_dummy() -> PatchSet:
+    """Give dummy runs the rows of the batch before."""
+    from vllm.v1.worker.gpu.block_table import BlockTables
+
+    def kept(_: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda tables, rows: tuple(table[:rows] for table in tables.input_block_tables)
+
+    return PatchSet(Patch(BlockTables, "get_dummy_block_tables", kept))
+
+
 def _clear_row(table: Any, row: int) -> None:
     """Make a row name no block; block 0 is the null block."""
     table.block_table.np[row, : table.num_blocks_per_row[row]] = 0
@@ -179,7 +215,7 @@ FINISHED_ROWS = Fix(
     revert=_revert_finished,
     # The last row was written after the last commit: who sees it on the device has committed.
     exercise=Exercise(
-        "hybridwatch_engine.exercise.rows:rows_after_leaving",
+        "hybridwatch_engine_lab.exercise.rows:rows_after_leaving",
         with_fix={"host": [*_NO_ROWS, [9, 0]], "device": [*_NO_ROWS, [9, 0]]},
         without_fix={"host": [*_STALE_ROWS, [9, 0]], "device": [*_STALE_ROWS, [0, 0]]},
     ),
@@ -190,9 +226,20 @@ VACATED_ROWS = Fix(
     apply=_apply_vacated,
     revert=_revert_vacated,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.rows:rows_after_moving",
+        "hybridwatch_engine_lab.exercise.rows:rows_after_moving",
         with_fix={"host": [[12, 22], [11, 21], [0, 0]]},
         without_fix={"host": [[12, 22], [11, 21], [12, 22]]},
+    ),
+)
+DUMMY_ROWS = Fix(
+    header("stale-block-table-dummy-rows"),
+    _probe_dummy,
+    apply=_apply_dummy,
+    revert=_revert_dummy,
+    exercise=Exercise(
+        "hybridwatch_engine_lab.exercise.runner_v2:rows_of_dummy_run",
+        with_fix={"rows": [0, 0, 7]},
+        without_fix={"rows": [7, 7, 7]},
     ),
 )
 FIX = Fix(header("stale-block-table"), probe)

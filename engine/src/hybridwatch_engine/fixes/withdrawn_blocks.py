@@ -59,7 +59,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine.exercise.scheduling:hit_after_withdrawal",
+        "hybridwatch_engine_lab.exercise.scheduling:hit_after_withdrawal",
         with_fix={"computed": 48, "hit": 48},
         without_fix={"computed": 48, "hit": 64},
     ),

@@ -1,4 +1,4 @@
-"""Reads ``engine/mutants/*.toml``, which are part of the package, and those of somebody's own."""
+"""Reads the tables of the folders of mutants that the settings name."""
 
 import tomllib
 from collections.abc import Mapping
@@ -9,9 +9,8 @@ from typing import Any, Final, Literal
 
 from hybridwatch_engine.settings import from_environment
 
-_FOLDER: Final = Path(__file__).parent
-FILES: Final = ("first.toml", "second.toml")
-
+OWN: Final = "own"
+"""The half of those that are somebody's own."""
 Process = Literal["worker", "scheduler"]
 
 
@@ -21,13 +20,13 @@ class MutantHeader:
 
     Attributes:
         file: Where the table stands, for messages.
-        folder: Where the code of somebody's own lies; ``None`` for this package's.
+        folder: Where its code lies.
     """
 
     name: str
     file: str
-    folder: Path | None = None
-    half: str = "own"
+    folder: Path
+    half: str = OWN
     mechanism: str
     target: tuple[str, ...]
     by: str
@@ -46,28 +45,24 @@ _KEYS: Final = {
 
 @cache
 def mutant_headers() -> Mapping[str, MutantHeader]:
-    """Give every mutant by its name, in the order of the files, those of somebody's own last.
+    """Give every mutant by its name, in the order of folders and files, somebody's own last.
 
     Raises:
         ValueError: A file is wrong.
     """
-    files: list[tuple[Path, Path | None]] = [(_FOLDER / file, None) for file in FILES]
-    for own in from_environment().own_mutants:
-        files += [(file, own) for file in sorted(own.glob("*.toml"))]
+    settings = from_environment()
+    folders = (*settings.mutants, *settings.own_mutants)
     found: dict[str, MutantHeader] = {}
-    for file, folder in files:
-        called = f"engine/mutants/{file.name}" if folder is None else str(file)
+    for file in (file for folder in folders for file in sorted(folder.glob("*.toml"))):
         for name, keys in tomllib.loads(file.read_text(encoding="utf-8"))["mutant"].items():
-            place = f"{called}: mutant.{name}"
+            place = f"{file}: mutant.{name}"
             if name in found:
                 raise ValueError(f"{place}: expected one table, found two")
-            found[name] = header_from(name, keys, place, folder)
+            found[name] = header_from(name, keys, place, file.parent)
     return found
 
 
-def header_from(
-    name: str, keys: Mapping[str, Any], place: str, folder: Path | None = None
-) -> MutantHeader:
+def header_from(name: str, keys: Mapping[str, Any], place: str, folder: Path) -> MutantHeader:
     """Make a header of what a table says.
 
     Args:

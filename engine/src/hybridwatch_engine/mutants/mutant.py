@@ -4,17 +4,12 @@ import pkgutil
 from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
-from pathlib import Path
-from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from hybridwatch_engine.mutants.headers import MutantHeader
 from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.own_module import load_own
 from hybridwatch_engine.patch import Patch, PatchSet
-
-_PACKAGE: Final = "hybridwatch_engine.mutants"
-_HERE: Final = Path(__file__).parent
 
 
 def patches_of(header: MutantHeader, tally: Tally) -> PatchSet:
@@ -25,7 +20,7 @@ def patches_of(header: MutantHeader, tally: Tally) -> PatchSet:
         tally: Counts what it does.
 
     Raises:
-        ValueError: The header names code that this plugin, or a target that this vLLM, lacks.
+        ValueError: The header names code that its folder, or a target that this vLLM, lacks.
     """
     wrap = _code(header)
 
@@ -38,13 +33,12 @@ def patches_of(header: MutantHeader, tally: Tally) -> PatchSet:
 def _code(header: MutantHeader) -> Callable[..., Any]:
     """Find ``module.function``, and check that it takes the parameters."""
     module, _, name = header.by.partition(".")
-    where = str(header.folder or _PACKAGE)
-    known = {one.name for one in pkgutil.iter_modules([str(header.folder or _HERE)])}
-    wrap = getattr(_module(header, module), name, None) if module in known else None
+    place = f"{header.file}.by"
+    known = {one.name for one in pkgutil.iter_modules([str(header.folder)])}
+    own = load_own(header.folder, module, place) if module in known else None
+    wrap = getattr(own, name, None)
     if wrap is None:
-        raise ValueError(
-            f"{header.file}.by: expected module.function of {where}, found {header.by}"
-        )
+        raise ValueError(f"{place}: expected module.function of {header.folder}, found {header.by}")
     try:
         signature(wrap).bind(None, tally=None, **header.parameters)
     except TypeError as error:
@@ -54,13 +48,6 @@ def _code(header: MutantHeader) -> Callable[..., Any]:
         ) from None
     code: Callable[..., Any] = wrap
     return code
-
-
-def _module(header: MutantHeader, name: str) -> ModuleType:
-    """Load a module of this package, or one of somebody's own from its file."""
-    if header.folder is None:
-        return import_module(f"{_PACKAGE}.{name}")
-    return load_own(header.folder, name, f"{header.file}.by")
 
 
 def _target(header: MutantHeader, text: str) -> tuple[Any, str]:

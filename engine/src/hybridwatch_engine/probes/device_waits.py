@@ -11,7 +11,7 @@ Three ways of seeing them, and no wait is seen by two:
   and devices, of copies into pageable memory that shall not block, and of other libraries.
 - **the allocator's statistics**: it waits for all streams before it gives memory back.
 
-``python -m hybridwatch_engine.studies.sync_check`` holds the counts against the profiler's.
+``python -m hybridwatch_engine_lab.studies.sync_check`` holds the counts against the profiler's.
 """
 
 import sys

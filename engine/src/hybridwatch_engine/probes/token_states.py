@@ -1,8 +1,8 @@
 """The probe of a CPU's state update: each token of a step leaves the state that follows from it.
 
 Every call of the update that has accepted counts is computed a second time, by a kernel that is
-checked against a plain loop in 64 bits (``hybridwatch_engine.studies.kernels``), on copies of the
-slots that it may touch. What the engine left in those slots is then compared with that.
+checked against a plain loop in 64 bits (``hybridwatch_engine_lab.studies.kernels``), on copies of
+the slots that it may touch. What the engine left in those slots is then compared with that.
 """
 
 from collections.abc import Callable

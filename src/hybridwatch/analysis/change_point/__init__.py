@@ -6,7 +6,7 @@ cut there, and searched again (``segmentation``). Each change gets the range of 
 have (``place``), and steps that are one drift are told as such (``ramp``); ``onset`` tells since
 when a run is bad that is known to be, ``two_levels`` whether a level is two. Nothing is tuned by
 the caller: what counts as a change is fixed by ``scan.needed`` and measured by
-``python -m hybridwatch.calibration``.
+``python -m hybridwatch_lab.calibration``.
 """
 
 from hybridwatch.analysis.change_point.examine import (

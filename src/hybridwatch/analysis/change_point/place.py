@@ -6,7 +6,7 @@ whole stretch instead (Hinkley, Biometrika 57, 1970), and every place is as like
 has the density that is seen beside both levels (a kernel estimate), mixed with Student's t so that
 no outlier decides; what is left of the point before is taken out first (autoregression of order
 one); and the size of the change, which is known the less the shorter a level is, is averaged over.
-``python -m hybridwatch.calibration`` measures how often the places hold the true one.
+``python -m hybridwatch_lab.calibration`` measures how often the places hold the true one.
 """
 
 import math

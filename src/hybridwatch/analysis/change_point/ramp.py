@@ -3,7 +3,8 @@
 A drift that starts and ends within a series looks like one step or several in the same direction.
 Both are fitted robustly: the steps at their places, and a level that stays, moves along a straight
 line and stays again, over a grid of where it starts and ends (as a broken line is fitted, Hudson,
-JASA 61, 1966). ``python -m hybridwatch.calibration`` measures how often one passes for the other.
+JASA 61, 1966). ``python -m hybridwatch_lab.calibration`` measures how often one passes for
+the other.
 """
 
 import math

@@ -36,7 +36,7 @@ def needed(shorter: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
 
     More where one side is short, since replay looks at every end of a growing series once, and
     more in short series, where the noise is hardly known. The four numbers were chosen on replays
-    of shuffled real histories and are measured by ``python -m hybridwatch.calibration``.
+    of shuffled real histories and are measured by ``python -m hybridwatch_lab.calibration``.
 
     Args:
         shorter: Points on the shorter side.

@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Final
 
 from hybridwatch.errors import HybridwatchError
+from hybridwatch.extensions import extended
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Document, Kind, Notice, Paragraph
 from hybridwatch.pages.query import NothingThereError, ViewQuery
-from hybridwatch.pages.screens.screen import Screen, Show, Source
+from hybridwatch.pages.screen import Screen
+from hybridwatch.pages.screens.screen import Show, Source
 
-SCREENS: Final[Mapping[str, Screen]] = {
+_OWN: Final[Mapping[str, Screen]] = {
     screen.name: screen
     for screen in (
         Screen("overview", "Overview"),
@@ -25,14 +27,15 @@ SCREENS: Final[Mapping[str, Screen]] = {
         Screen("releases", "Releases", "Evidence"),
         Screen("builds", "Builds and fixes", "Evidence"),
         Screen("sees", "Does the suite see?", "Evidence"),
-        Screen("mutants", "Mutants", "Evidence"),
         Screen("runs", "Runs and testbeds", "Evidence"),
         Screen("fleet", "Fleet", "Evidence"),
         Screen("run", "Run", "Evidence", listed=False, figures=True),
         Screen("job", "Job of a fleet", "Evidence", listed=False),
     )
 }
-"""In the order of the navigation; the first is the home page."""
+
+SCREENS: Final[Mapping[str, Screen]] = extended(_OWN, "hybridwatch.screens")
+"""In the order of the navigation; the first is the home page. Other distributions add some."""
 
 
 def open_view(source: Source, address: Address) -> Document:
@@ -46,7 +49,7 @@ def open_view(source: Source, address: Address) -> Document:
         KeyError: There is no such screen.
     """
     screen = SCREENS[address.screen]
-    show: Show = importlib.import_module(f"{__name__}.{screen.name}").show
+    show: Show = importlib.import_module(screen.module or f"{__name__}.{screen.name}").show
     query = ViewQuery(address)
     try:
         document = show(source, query)

@@ -143,7 +143,8 @@ def _proofs(
 ) -> Mapping[str, list[_Proof]]:
     proofs: defaultdict[str, list[_Proof]] = defaultdict(list)
     for scenario in scenarios:
-        proofs[scenario.fix].append(_Proof(scenario.id, newest.get(scenario.id)))
+        for fix in scenario.guarded:
+            proofs[fix].append(_Proof(scenario.id, newest.get(scenario.id)))
     return proofs
 
 

@@ -1,4 +1,4 @@
-"""What a screen is given, and what it is."""
+"""What a screen is given, and what it gives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,22 +50,3 @@ class Source:
 Show: TypeAlias = Callable[[Source, ViewQuery], Document]
 """A screen: what it says of a store, for one address. Leave ``address`` and ``complaints`` of the
 document alone: ``open_view`` fills them in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """A screen as the navigation lists it.
-
-    Attributes:
-        name: Its place in addresses, and its module beside this one, with a function ``show``.
-        title: What the navigation calls it.
-        section: Under which heading.
-        listed: Whether the navigation shows it; else it is reached by links.
-        figures: Whether it has some, as a rule.
-    """
-
-    name: str
-    title: str
-    section: str = ""
-    listed: bool = True
-    figures: bool = False

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from hybridwatch.analysis.calibration.figure import Figure, Form, share
+from hybridwatch.analysis.calibration.read import Calibration
 from hybridwatch.analysis.sight import Reading, Sight
-from hybridwatch.calibration.figure import Figure, Form, share
-from hybridwatch.calibration.read import Calibration
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import (
@@ -216,7 +216,7 @@ def _rate(equal: Sequence[ControlRun]) -> str:
 def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
     if calibration is None:
         yield Paragraph("There is no docs/calibration.json in this checkout. It is made by:")
-        yield Command("python -m hybridwatch.calibration")
+        yield Command("python -m hybridwatch_lab.calibration")
         return
     broken = [figure for figure in calibration.promised if not figure.met]
     if broken:

@@ -1,4 +1,0 @@
-"""What is run by hand or by a campaign to answer one question about an engine.
-
-No engine loads any of it: ``python -m hybridwatch_engine.studies.NAME`` does.
-"""

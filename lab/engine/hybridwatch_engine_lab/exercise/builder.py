@@ -1,0 +1,134 @@
+"""A real Mamba metadata builder, its configuration and its batches, and how it splits them."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, Final
+
+from hybridwatch_engine_lab.exercise.fitting import call_with_known
+
+BLOCK: Final = 16
+"""Tokens of a block of the cache."""
+
+MAX_MODEL_LEN: Final = 256
+LAYER: Final = "layer"
+
+
+def split_of_extends() -> dict[str, Any]:
+    """How rows of one token are split, and what a FULL graph finds in its slots.
+
+    Split is a decode, the last token of a prompt, and a first token. The slots are those of two
+    last tokens, which have the shape of a decode batch.
+    """
+    mixed = builder_of().build(0, batch_of([8, 9, 1], flags=[False, True, True]))
+    builder = builder_of()
+    builder.build(0, batch_of([10, 20], flags=[True, True]))
+    return {
+        "decodes": mixed.num_decodes,
+        "prefills": mixed.num_prefills,
+        "graph_slots": builder.state_indices_tensor_d[:2, 0].tolist(),
+    }
+
+
+def builder_of(mode: str = "none", drafts: int = 0, *, mamba2: bool = False) -> Any:
+    """A builder whose slots for the graph name no block yet.
+
+    Args:
+        mode: Cache mode of the Mamba layers.
+        drafts: How many drafts a request may have in a step.
+        mamba2: The builder that the engine gives to Mamba2 layers, and not the one below it.
+    """
+    import torch
+    from vllm.v1.attention.backends import mamba2_attn, mamba_attn
+
+    class Builder(mamba_attn.BaseMambaAttentionMetadataBuilder):  # type: ignore[misc]
+        metadata_cls = mamba_attn.BaseMambaAttentionMetadata
+
+    kind = mamba2_attn.Mamba2AttentionMetadataBuilder if mamba2 else Builder
+    spec, config = spec_of(mode, drafts), config_of(mode, drafts)
+    builder = kind(spec, [LAYER], config, torch.device("cpu"))
+    builder.state_indices_tensor_d.fill_(-1)
+    return builder
+
+
+def spec_of(mode: str, drafts: int) -> Any:
+    """What the cache holds of one Mamba layer, as the engine describes it."""
+    import torch
+    from vllm.v1.kv_cache_interface import MambaSpec
+
+    return call_with_known(
+        MambaSpec,
+        block_size=BLOCK,
+        shapes=((1,), (1,)),
+        dtypes=(torch.float32, torch.float32),
+        mamba_cache_mode=mode,
+        num_speculative_blocks=drafts,
+    )
+
+
+def config_of(mode: str, drafts: int) -> SimpleNamespace:
+    """What a builder reads of vLLM's configuration, in any release."""
+    from vllm.config import CUDAGraphMode
+
+    speculation = SimpleNamespace(num_speculative_tokens=drafts, parallel_drafting=False)
+    return SimpleNamespace(
+        cache_config=SimpleNamespace(
+            block_size=BLOCK,
+            mamba_cache_mode=mode,
+            use_replayssm=False,
+            replayssm_buffer_len=BLOCK,
+        ),
+        compilation_config=SimpleNamespace(
+            cudagraph_mode=CUDAGraphMode.FULL, max_cudagraph_capture_size=None
+        ),
+        speculative_config=speculation if drafts else None,
+        num_speculative_tokens=drafts,
+        parallel_config=SimpleNamespace(decode_context_parallel_size=1),
+        scheduler_config=SimpleNamespace(max_num_seqs=8, async_scheduling=False),
+        mamba_config=SimpleNamespace(backend=None),
+        model_config=SimpleNamespace(
+            max_model_len=MAX_MODEL_LEN, get_mamba_chunk_size=lambda: BLOCK
+        ),
+    )
+
+
+def batch_of(
+    lengths: Sequence[int],
+    *,
+    flags: Sequence[bool] = (),
+    tokens: int = 1,
+    columns: int = 1,
+    padding: int = 0,
+) -> Any:
+    """A batch in which every request computes equally many tokens.
+
+    Args:
+        lengths: Tokens that each request has in all.
+        flags: Whether each request is still in its prompt; none is when left out.
+        tokens: How many of them it computes in this step.
+        columns: Blocks that it has: 3, 4, and so on.
+        padding: Rows behind the requests that hold none.
+    """
+    import torch
+    from vllm.v1.attention.backend import CommonAttentionMetadata
+
+    rows = len(lengths) + padding
+    starts = torch.arange(rows + 1, dtype=torch.int32).clamp(max=len(lengths)) * tokens
+    seq_lens = torch.tensor([*lengths, *[0] * padding], dtype=torch.int32)
+    blocks = torch.arange(3, 3 + rows * columns, dtype=torch.int32)
+    return call_with_known(
+        CommonAttentionMetadata,
+        query_start_loc=starts,
+        query_start_loc_cpu=starts,
+        seq_lens=seq_lens,
+        seq_lens_cpu_upper_bound=seq_lens,
+        _seq_lens_cpu=seq_lens,
+        _num_computed_tokens_cpu=seq_lens - starts.diff(),
+        num_reqs=rows,
+        num_actual_tokens=rows * tokens,
+        max_query_len=tokens,
+        max_seq_len=max(lengths),
+        block_table_tensor=blocks.reshape(rows, columns),
+        slot_mapping=torch.zeros(rows * tokens, dtype=torch.int64),
+        causal=True,
+        is_prefilling=torch.tensor(flags or [False] * rows),
+    )

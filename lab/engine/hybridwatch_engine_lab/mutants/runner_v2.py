@@ -1,0 +1,163 @@
+"""Mutants of model runner V2: its tables of requests, the batch that it lays out, its states."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hybridwatch_engine.mutants.slots import differ
+from hybridwatch_engine.mutants.tally import Tally
+
+
+def rows_swapped(original: Callable[..., Any], tally: Tally, *, group: int) -> Callable[..., Any]:
+    """Swap the first two rows of the block table of one cache group."""
+
+    def gather(tables: Any, requests: Any, *args: Any, **kwargs: Any) -> Any:
+        gathered = original(tables, requests, *args, **kwargs)
+        if requests.shape[0] > 1 and len(tables.input_block_tables) > group:
+            table = tables.input_block_tables[group]
+            tally.count(changed=differ(table[0], table[1]))
+            table[:2] = table[:2].flip(0)
+        return gathered
+
+    return gather
+
+
+def append_short(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Let the last block that a running request gets be the null block in its row."""
+
+    def append(tables: Any, row: int, blocks: Any, overwrite: bool) -> None:
+        if not overwrite and any(blocks):
+            tally.count(changed=True)
+            blocks = tuple([*group[:-1], 0] if group else group for group in blocks)
+        original(tables, row, blocks, overwrite)
+
+    return append
+
+
+def keys_one_early(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Keep the key and value of each token where those of the one before it belong."""
+
+    def slot_mappings(
+        tables: Any, requests: Any, starts: Any, positions: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        wrong = (positions - 1).clamp(min=0)
+        tally.count(changed=differ(wrong, positions))
+        return original(tables, requests, starts, wrong, *args, **kwargs)
+
+    return slot_mappings
+
+
+def lengths(original: Callable[..., Any], tally: Tally, *, plus: int) -> Callable[..., Any]:
+    """Say of every sequence in a batch that it is longer, or shorter, than it is."""
+
+    def positions_and_lengths(requests: Any, starts: Any, done: Any, pos: Any, to: Any) -> None:
+        original(requests, starts, done, pos, to)
+        rows = requests.shape[0]
+        tally.count(changed=rows > 0)
+        to[:rows] = (to[:rows] + plus).clamp(min=1)
+
+    return positions_and_lengths
+
+
+def accepted_kept(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Let a new request begin with the count of accepted tokens of the one before it."""
+
+    def add_request(state: Any, row: int, request: Any) -> None:
+        before = state.num_accepted_tokens_gpu[row].clone()
+        original(state, row, request)
+        tally.count(changed=differ(before, state.num_accepted_tokens_gpu[row]))
+        state.num_accepted_tokens_gpu[row] = before
+
+    return add_request
+
+
+def accepted_rotated(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Give each row the count of accepted tokens of its neighbour."""
+
+    def arguments(metadata: Any, builder: Any, rows: int) -> Any:
+        given = dict(original(metadata, builder, rows))
+        counts = given.get("num_accepted_tokens")
+        if counts is not None and rows > 1:
+            given["num_accepted_tokens"] = counts.roll(1, dims=0)
+            tally.count(changed=differ(counts, given["num_accepted_tokens"]))
+        return given
+
+    return arguments
+
+
+def accepted_one(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Keep of every step that it took no draft."""
+
+    def postprocess(state: Any, requests: Any, sampled: Any, *args: Any, **kwargs: Any) -> None:
+        wrong = 1 if isinstance(sampled, int) else sampled.clamp(max=1)
+        tally.count(changed=not isinstance(sampled, int) and differ(wrong, sampled))
+        original(state, requests, wrong, *args, **kwargs)
+
+    return postprocess
+
+
+def never_prefilling(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Tell the layers that no row computes a prompt."""
+
+    def arguments(metadata: Any, group: int, rows: int) -> Any:
+        given = original(metadata, group, rows)
+        flags = given["is_prefilling"]
+        tally.count(changed=bool(flags.any()))
+        return {**given, "is_prefilling": flags.new_zeros(flags.shape)}
+
+    return arguments
+
+
+def resumed_elsewhere(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Under ``align``, let a prompt go on from the block before the one where its prefix ends."""
+
+    def add_request(state: Any, row: int, request: Any) -> None:
+        original(state, row, request)
+        if request.num_computed_tokens > 0 and hasattr(state, "_mamba_state_idx_gpu"):
+            before = state._mamba_state_idx_gpu[row].clone()  # noqa: SLF001
+            state._mamba_state_idx_gpu[row] = (before - 1).clamp(min=0)  # noqa: SLF001
+            tally.count(changed=bool(before > 0))
+
+    return add_request
+
+
+def not_copied(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Under ``align``, leave the state behind where a request goes on in another block."""
+    del original
+
+    def precopy(_: Any, rows: int, __: Any, source: Any, *___: Any) -> None:
+        tally.count(changed=bool((source[:rows] >= 0).any()))
+
+    return precopy
+
+
+def sampled_by_neighbour(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Go on from the token that the neighbouring request was given."""
+
+    def combine(tokens: Any, requests: Any, sampled: Any, *args: Any, **kwargs: Any) -> Any:
+        wrong = sampled.roll(1, dims=0)
+        tally.count(changed=differ(wrong, sampled))
+        return original(tokens, requests, wrong, *args, **kwargs)
+
+    return combine
+
+
+def not_zeroed(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Leave in new blocks what they held."""
+
+    def update_requests(runner: Any, output: Any) -> None:
+        tally.count(changed=bool(output.new_block_ids_to_zero))
+        output.new_block_ids_to_zero = None
+        original(runner, output)
+
+    return update_requests
+
+
+def rejected_kept(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Count rejected drafts as computed."""
+
+    def post_update(*args: Any) -> None:
+        rejected = args[6]
+        tally.count(changed=bool(rejected.any()))
+        original(*args[:6], rejected.new_zeros(rejected.shape), *args[7:])
+
+    return post_update

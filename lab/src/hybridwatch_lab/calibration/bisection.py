@@ -1,0 +1,254 @@
+"""How often a search by times names the right commit, beside other ways to search.
+
+``python -m hybridwatch_lab.calibration.bisection --seed 1 --write docs/bisect-simulation.md``
+simulates histories whose culprit is known and writes the page.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import Final
+
+import numpy as np
+
+from hybridwatch.search.belief import CONFIDENCE, Belief
+from hybridwatch.search.exact import Answer, find_exact
+from hybridwatch.search.timed import SESSION_SCATTER, Choice, Effect, find_timed
+from hybridwatch_lab.calibration.bayesect import find_by_bayesect
+from hybridwatch_lab.calibration.made_history import (
+    BROKEN,
+    BUDGET,
+    COMMITS,
+    DISTURBED,
+    DUETS,
+    HOW_MUCH,
+    IN_TURN,
+    History,
+    Setting,
+    Timing,
+    made_history,
+)
+from hybridwatch_lab.calibration.page_command import write_page
+
+HISTORIES: Final = 500
+NOISES: Final = (0.01, 0.03, 0.05)
+STEPS: Final = (0.03, 0.06, 0.12)
+SCATTERS: Final = (0.01, 0.02)
+"""Of sessions beside busy neighbours; with the middle noise, and all steps but the smallest."""
+DUET_NOISES: Final = (0.01, 0.02, 0.03)
+"""Of duets; with all steps but the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a search said: the change is behind ``good``, and at ``bad`` or before."""
+
+    good: int
+    bad: int
+
+    def holds(self, culprit: int) -> bool:
+        """Whether that is so."""
+        return self.good < culprit <= self.bad
+
+
+Way = Callable[[History, Effect], Named]
+
+
+def ours(history: History, effect: Effect) -> Named:
+    """As ``hybridwatch bisect`` searches."""
+    return _ours(history, effect, history.weights)
+
+
+def without_prior(history: History, effect: Effect) -> Named:
+    """The same, with nothing known of the commits."""
+    return _ours(history, effect, (1.0,) * len(history.weights))
+
+
+def with_fixed_scatter(history: History, effect: Effect) -> Named:
+    """Take the scatter of a quiet machine for granted, and ask no pair."""
+    begin = effect.belief(history.weights)
+    is_quiet = (effect.scatters == SESSION_SCATTER) & (effect.variations == 0)
+    known = np.where(is_quiet, begin.joint, 0.0)
+    return _named(_searched(history, effect, replace(begin, joint=known / known.sum())))
+
+
+def plainly(history: History, effect: Effect) -> Named:
+    """Halving, where a session on the wrong side of half the effect decides for good."""
+
+    def ask(at: int) -> Answer:
+        seen = history.ask(Choice(at, history.timing.blocks))
+        if seen is None:
+            return Answer.SKIPPED
+        return Answer.CHANGED if effect.is_changed(seen) else Answer.UNCHANGED
+
+    place = find_exact(len(history.weights), ask, history.may_go_on)
+    return Named(place.good, place.bad)
+
+
+def by_bayesect(history: History, effect: Effect) -> Named:
+    """As git-bayesect, told of each session on which side of half the effect it lies."""
+
+    def ask(at: int) -> bool | None:
+        seen = history.ask(Choice(at, history.timing.blocks))
+        return None if seen is None else effect.is_changed(seen)
+
+    return _named(find_by_bayesect(history.weights, ask, history.may_go_on))
+
+
+WAYS: Final[dict[str, Way]] = {
+    "hybridwatch": ours,
+    "hybridwatch, all commits alike": without_prior,
+    "scatter of a quiet machine taken for granted": with_fixed_scatter,
+    "plain bisection": plainly,
+    "git-bayesect's rule": by_bayesect,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one way made of one history.
+
+    Attributes:
+        right: Whether it named the culprit alone.
+        holds: Whether what it named holds the culprit.
+        width: How many commits it named.
+        sessions: How many were made.
+        minutes: What they took.
+    """
+
+    right: bool
+    holds: bool
+    width: int
+    sessions: int
+    minutes: float
+
+
+SETTINGS: Final = (
+    *(Setting(noise, step) for noise in NOISES for step in STEPS),
+    *(Setting(NOISES[1], step, scatter) for scatter in SCATTERS for step in STEPS[1:]),
+    *(Setting(noise, step, timing=DUETS) for noise in DUET_NOISES for step in STEPS[:2]),
+)
+
+
+def simulated(way: Way, setting: Setting, seed: int, number: int) -> Outcome | None:
+    """Search one history.
+
+    Returns:
+        ``None`` if its ends do not differ beyond noise, so that nothing is searched.
+    """
+    history = made_history(setting, np.random.default_rng((seed, number)))
+    effect = history.ends()
+    if not effect.is_clear:
+        return None
+    named = way(history, effect)
+    width = named.bad - named.good
+    holds = named.holds(history.culprit)
+    # What is named besides the culprit may only be what nobody could measure.
+    others = {*range(named.good + 1, named.bad + 1)} - {history.culprit}
+    alone = others <= history.broken
+    return Outcome(holds and alone, holds, width, history.sessions, history.minutes)
+
+
+def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
+    """Simulate everything and write the page."""
+    rows = []
+    for setting in SETTINGS:
+        tell(str(setting))
+        for name, way in WAYS.items():
+            found = [simulated(way, setting, seed, number) for number in range(histories)]
+            rows.append(_row(setting, name, found))
+    head = (
+        "| timed | noise | step | sessions apart | way | ends differ | right | holds it | named "
+        "| sessions | minutes |"
+    )
+    return "\n".join(
+        [
+            "# Bisection by times, simulated",
+            "",
+            (
+                f"Written by `python -m hybridwatch_lab.calibration.bisection --seed {seed} "
+                f"--histories {histories} --write docs/bisect-simulation.md`."
+            ),
+            "",
+            *_explanation(histories),
+            "",
+            head,
+            "|---|---|---|---|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _explanation(histories: int) -> list[str]:
+    made = (
+        f"{histories} histories a row, each of {COMMITS} commits of which {BROKEN} do not start "
+        "and one made a step slower. The noise is that of one block's log ratio; "
+        f"{DISTURBED:.0%} of the blocks are {HOW_MUCH:g} times as noisy. *Sessions apart*: the "
+        f"standard deviation of sessions of the same builds. {_costs_words(IN_TURN)} "
+        f"{_costs_words(DUETS)} {BUDGET:g} minutes are the budget. "
+        "Culprits are drawn by the weights that the first way knows."
+    )
+    columns = (
+        "*Ends differ*: the ends differ beyond noise, without which nothing is searched; the rest "
+        "is of these. *Right*: the culprit alone is named, but for commits beside it that do not "
+        "start. *Holds it*: what is named holds the culprit. *Named*: commits that are named, "
+        "mean. *Sessions*: behind the ends, median. Plain bisection and git-bayesect make "
+        f"sessions of {IN_TURN.blocks} blocks, or of {DUETS.blocks} duets, and are told on which "
+        "side of half the effect each lies. The first two ways measure the pair that they name "
+        "side by side, and search on if it does not hold."
+    )
+    return [made, "", columns]
+
+
+def _costs_words(timing: Timing) -> str:
+    name, start, block = timing.name, timing.costs.start, timing.costs.block
+    if timing.is_anew:
+        return f"Of {name} each block starts its engines anew, and takes {block:g}."
+    return f"A session {name} takes {start:g} minutes to start and {block:g} a block."
+
+
+def _row(setting: Setting, name: str, found: Sequence[Outcome | None]) -> str:
+    made = [one for one in found if one is not None]
+    numbers = f"{setting.noise:.0%}", f"{setting.step:.0%}", f"{setting.scatter:.1%}"
+    machine = [setting.timing.name, *numbers]
+    cells = [*machine, name, _share(len(made), len(found))]
+    if made:
+        cells += [
+            _share(sum(one.right for one in made), len(made)),
+            _share(sum(one.holds for one in made), len(made)),
+            f"{fmean(one.width for one in made):.1f}",
+            f"{median(one.sessions for one in made):.0f}",
+            f"{median(one.minutes for one in made):.0f}",
+        ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %"
+
+
+def _ours(history: History, effect: Effect, weights: Sequence[float]) -> Named:
+    belief = _searched(history, effect, effect.belief(weights))
+    while (best := belief.best()).mass >= CONFIDENCE and history.may_go_on():
+        seen = history.pair(best.good, best.bad)
+        if effect.is_changed(seen):
+            break
+        likelihoods = effect.log_likelihoods(seen)
+        belief = belief.after(best.bad, *likelihoods, beside=best.good)
+        belief = _searched(history, effect, belief)
+    return _named(belief)
+
+
+def _searched(history: History, effect: Effect, begin: Belief) -> Belief:
+    return find_timed(begin, effect, history.timing.costs, history.ask, history.may_go_on)
+
+
+def _named(belief: Belief) -> Named:
+    best = belief.best()
+    found = best if best.mass >= CONFIDENCE else belief.credible()
+    return Named(found.good, found.bad)
+
+
+if __name__ == "__main__":
+    write_page(__doc__, "histories", HISTORIES, page)

@@ -1,0 +1,233 @@
+"""Where the history detector places a change, and whether it tells a drift from a step."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import fmean, median
+from typing import Final
+
+import numpy as np
+
+from hybridwatch.analysis.calibration import figure
+from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, part, percent
+from hybridwatch.analysis.change_point import History, examine
+from hybridwatch.metric import Kind
+from hybridwatch_lab.calibration import noise
+from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
+from hybridwatch_lab.calibration.noise import Array, Noise
+
+KINDS: Final = tuple(kind for kind in Noise if kind not in {Noise.CONSTANT, Noise.DRIFT})
+"""Kinds of noise about a level: without any there is no doubt, and a drift has no level."""
+_LENGTHS: Final = (20, 50, 100, 200)
+_SPREADS: Final = (0.01, 0.02, 0.05)
+_CHANGES: Final = (0.02, 0.05, 0.10)
+_EDGE: Final = 5
+_NEAR: Final = 5
+_PAR: Final = 0.55
+"""Of the misplaced changes, how many may lie on one side."""
+_DRIFT: Final = 0.08
+_NIGHTS: Final = 40
+_CV: Final = 0.01
+_AROUND: Final = ((50, 0), (30, 20), (50, 20))
+"""Nights before and behind a drift."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A change of ``size`` standard deviations that was found among ``n`` points.
+
+    It was placed so many points ``late``, or early where that is negative; the range of ``width``
+    places ``held`` the true one or not.
+    """
+
+    noise: Noise
+    n: int
+    size: float
+    late: int
+    width: int
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wandered:
+    """A drift that was shown, and whether it was ``told`` as one, without a step.
+
+    The range of its beginning, of ``width`` points where a drift was told, ``held`` the true one or
+    not.
+    """
+
+    noise: Noise
+    told: bool
+    width: int | None
+    held: bool
+
+
+def of_places(lab: Laboratory) -> Section:
+    """Coverage, width and bias of the places; drifts told as steps, and steps as drifts."""
+    placed, taken, still = _placed(lab)
+    wandered = [one for kind in KINDS if kind is not Noise.BINOMIAL for one in _drifts(lab, kind)]
+    text = (
+        f"Series of {', '.join(map(str, _LENGTHS))} points with one step of "
+        f"±{', '.join(map(percent, _CHANGES))} at a random place, {_EDGE} points or more from "
+        f"either end, CV {', '.join(map(percent, _SPREADS))} (binomial shares have their own). "
+        "Counted is the change point nearest to the step, where any was found; its range of places "
+        f"is to hold the true one. A step is called a drift if a drift is told around it and no "
+        f"change point within {_NEAR} points; the same noise is shown without the step too. Drifts "
+        f"lead {percent(_DRIFT)} up or down within {_NIGHTS} points at CV {percent(_CV)}, with "
+        f"{', '.join(f'{a} points before and {b} behind' for a, b in _AROUND)} in turn."
+    )
+    figures = _figures(placed, taken, still, wandered)
+    return Section("Histories, where it changed", text, figures, _tables(placed, wandered))
+
+
+def _figures(
+    placed: Sequence[Placed],
+    taken: Sequence[bool],
+    still: Sequence[bool],
+    wandered: Sequence[Wandered],
+) -> tuple[Figure, ...]:
+    astray = [one.late < 0 for one in placed if one.late]
+    return (
+        figure.share(
+            "history.place.held",
+            "range of places holds the true one",
+            [one.held for one in placed],
+            at_least(0.95),
+        ),
+        figure.share("history.place.exact", "placed exactly", [not one.late for one in placed]),
+        figure.share(
+            "history.place.early", "misplaced changes placed early", astray, at_most(_PAR)
+        ),
+        figure.share(
+            "history.place.late",
+            "misplaced changes placed late",
+            [not early for early in astray],
+            at_most(_PAR),
+        ),
+        figure.share("history.drift.step", "step called a drift", taken, at_most(0.03)),
+        figure.share("history.drift.null", "noise alone called a drift", still, at_most(0.02)),
+        figure.share(
+            "history.drift.told",
+            "drift told as one, and no step",
+            [one.told for one in wandered],
+            at_least(0.9),
+        ),
+        figure.share(
+            "history.drift.held",
+            "range of its beginning holds the true one",
+            [one.held for one in wandered if one.width is not None],
+        ),
+    )
+
+
+def _placed(lab: Laboratory) -> tuple[list[Placed], list[bool], list[bool]]:
+    """Ask about steps.
+
+    Returns:
+        The changes that were found; of every series in which anything was found, whether the step
+        was called a drift; of every series without its step, whether a drift was told.
+    """
+    placed: list[Placed] = []
+    taken: list[bool] = []
+    still: list[bool] = []
+    for kind in KINDS:
+        lab.tell(f"histories: places, {kind.value}")
+        rng = lab.rng(f"places {kind.value}")
+        for n, cv, change in product(_LENGTHS, _SPREADS, _CHANGES):
+            for _ in range(lab.times(40, 1)):
+                drawn = noise.shape(kind, rng, n)
+                place = int(rng.integers(_EDGE, n - _EDGE + 1))
+                level = noise.step(n, place, float(rng.choice((-change, change))))
+                found = _examined(kind, noise.series(kind, drawn, cv, level))
+                still.append(bool(_examined(kind, noise.series(kind, drawn, cv)).drifts))
+                if found.points or found.drifts:
+                    taken.append(_is_drift(found, place))
+                if found.points:
+                    point = min(found.points, key=lambda one: abs(one.index - place))
+                    late, width = point.index - place, point.last - point.first + 1
+                    held = point.first <= place <= point.last
+                    placed.append(Placed(kind, n, change / cv, late, width, held))
+    return placed, taken, still
+
+
+def _is_drift(found: History, place: int) -> bool:
+    near = any(abs(point.index - place) <= _NEAR for point in found.points)
+    return not near and any(one.index <= place <= one.end for one in found.drifts)
+
+
+def _examined(kind: Noise, values: Array) -> History:
+    return examine(values, kind=Kind.PROPORTION if kind is Noise.BINOMIAL else None)
+
+
+def _drifts(lab: Laboratory, kind: Noise) -> Iterator[Wandered]:
+    lab.tell(f"histories: drift, {kind.value}")
+    rng = lab.rng(f"drift {kind.value}")
+    for turn in range(lab.times(150, 3)):
+        before, behind = _AROUND[turn % len(_AROUND)]
+        n = before + _NIGHTS + behind
+        size = float(rng.choice((-_DRIFT, _DRIFT)))
+        level = 1 + size * np.clip((np.arange(n) - before + 1) / _NIGHTS, 0, 1)
+        found = examine(noise.series(kind, noise.shape(kind, rng, n), _CV, level))
+        drift = max(found.drifts, key=lambda one: abs(one.effect), default=None)
+        yield Wandered(
+            kind,
+            drift is not None and not found.points,
+            None if drift is None else drift.last - drift.first + 1,
+            drift is not None and drift.first <= before <= drift.last,
+        )
+
+
+def _tables(placed: Sequence[Placed], wandered: Sequence[Wandered]) -> tuple[Table, ...]:
+    header = ("held", "exact", "early", "late", "median width", "mean width", "changes")
+    by_size = {
+        "below 2": [one for one in placed if one.size < 2],
+        "2 to 4": [one for one in placed if 2 <= one.size < 4],
+        "4 and more": [one for one in placed if one.size >= 4],
+    }
+    tables = {
+        "noise": {kind.value: [one for one in placed if one.noise is kind] for kind in KINDS},
+        "points": {str(n): [one for one in placed if one.n == n] for n in _LENGTHS},
+        "step, in CV": {
+            name: [one for one in some if one.noise is not Noise.BINOMIAL]
+            for name, some in by_size.items()
+        },
+    }
+    return (
+        *(
+            Table(
+                f"Places, by {name}",
+                (name, *header),
+                tuple((row, *_cells(some)) for row, some in rows.items() if some),
+            )
+            for name, rows in tables.items()
+        ),
+        Table(
+            f"A drift of {percent(_DRIFT)} over {_NIGHTS} points",
+            ("noise", "told, and no step", "beginning held", "median width"),
+            tuple(_drift_row(kind, wandered) for kind in KINDS if kind is not Noise.BINOMIAL),
+        ),
+    )
+
+
+def _cells(placed: Sequence[Placed]) -> tuple[str, ...]:
+    widths = [one.width for one in placed]
+    return (
+        part([one.held for one in placed]),
+        part([not one.late for one in placed]),
+        part([one.late < 0 for one in placed]),
+        part([one.late > 0 for one in placed]),
+        f"{median(widths):g}",
+        f"{fmean(widths):.1f}",
+        str(len(placed)),
+    )
+
+
+def _drift_row(kind: Noise, wandered: Sequence[Wandered]) -> tuple[str, ...]:
+    some = [one for one in wandered if one.noise is kind]
+    widths = [one.width for one in some if one.width is not None]
+    return (
+        kind.value,
+        part([one.told for one in some]),
+        part([one.held for one in some if one.width is not None]) if widths else "-",
+        f"{median(widths):g}" if widths else "-",
+    )

@@ -1,0 +1,123 @@
+"""Runs that add trials until they are decided: do repeated looks keep their word?"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+
+from hybridwatch.analysis.calibration import figure
+from hybridwatch.analysis.calibration.figure import Figure, at_most, percent
+from hybridwatch.analysis.sequential import is_decided, level_of, schedule
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.record.run import Looks
+from hybridwatch_lab.calibration.comparisons import found as beyond_noise
+from hybridwatch_lab.calibration.laboratory import Laboratory, Section
+from hybridwatch_lab.calibration.reports import report_on
+
+Level = Callable[[Looks], float]
+"""From the looks made so far to the level of the last."""
+
+_FIRST: Final = 10
+"""Timed trials a side that our scenarios ask for."""
+_CHANGE: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one run ended.
+
+    Attributes:
+        red: Whether a metric was called a regression at the end.
+        found: Whether any metric's change was beyond noise at any look.
+        decided: Whether nothing was left open.
+        pairs: Trials a side that it took.
+    """
+
+    red: bool
+    found: bool
+    decided: bool
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is simulated.
+
+    Attributes:
+        name: Stem of the figures' ids.
+        metrics: Rates in the report.
+        cv: Spread of the trials of a side.
+        change: Of every rate; negative is worse.
+    """
+
+    name: str
+    metrics: int
+    cv: float
+    change: float = 0.0
+
+
+_EQUAL: Final = (
+    Setting("one_3", 1, 0.03),
+    Setting("one_8", 1, 0.08),
+    Setting("nine_5", 9, 0.05),
+)
+_WORSE: Final = (Setting("worse_3", 1, 0.03, -_CHANGE), Setting("worse_8", 1, 0.08, -_CHANGE))
+
+
+def of_repeated_looks(lab: Laboratory, level_at: Level = level_of) -> Section:
+    """False alarms over all looks together, and what the looks save."""
+    figures: list[Figure] = []
+    for setting in (*_EQUAL, *_WORSE):
+        times = lab.times(800, 20) if setting.metrics == 1 else lab.times(400, 4)
+        lab.tell(f"until decided: {_title(setting)}")
+        rng = lab.rng(f"sequential {setting.name}")
+        outcomes = [follow(setting, rng, level_at) for _ in range(times)]
+        figures += _figures(setting, outcomes)
+    text = (
+        f"`hybridwatch run --until-decided`, without limit of time: looks after "
+        f"{', '.join(map(str, schedule(_FIRST)))} trials a side, until every rate is decided. "
+        "*Found* is a change beyond noise at any look, relevant or not."
+    )
+    return Section("Until decided", text, tuple(figures))
+
+
+def follow(setting: Setting, rng: Generator, level_at: Level = level_of) -> Outcome:
+    """Simulate one run to its end."""
+    planned = schedule(_FIRST)
+    size = (setting.metrics, planned[-1])
+    sides = [
+        level * np.exp(setting.cv * rng.standard_normal(size))
+        for level in (1.0, 1.0 + setting.change)
+    ]
+    found = red = decided = False
+    pairs = 0
+    for number, pairs in enumerate(planned, start=1):
+        level = level_at(Looks(planned, planned[:number]))
+        report = report_on([side[:, :pairs] for side in sides], level)
+        found = found or any(map(beyond_noise, report.comparisons))
+        red = any(one.verdict is Verdict.REGRESSION for one in report.comparisons)
+        decided = is_decided(report)
+        if decided:
+            break
+    return Outcome(red, found, decided, pairs)
+
+
+def _figures(setting: Setting, outcomes: Sequence[Outcome]) -> list[Figure]:
+    what, stem = _title(setting), f"sequential.{setting.name}"
+    promise = None if setting.change else at_most(0.05)
+    reds = [one.red for one in outcomes]
+    finds = [one.found for one in outcomes]
+    return [
+        figure.share(f"{stem}.red", f"runs with any red, {what}", reds, promise),
+        figure.share(f"{stem}.found", f"runs with anything found, {what}", finds),
+        figure.share(f"{stem}.decided", f"decided, {what}", [one.decided for one in outcomes]),
+        figure.mean(f"{stem}.pairs", f"trials a side, {what}", [one.pairs for one in outcomes]),
+    ]
+
+
+def _title(setting: Setting) -> str:
+    change = f"{100 * setting.change:+g} %" if setting.change else "no change"
+    rates = "one rate" if setting.metrics == 1 else f"{setting.metrics} rates"
+    return f"{rates}, CV {percent(setting.cv)}, {change}"

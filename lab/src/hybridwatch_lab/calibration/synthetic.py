@@ -1,0 +1,182 @@
+"""The history detector on finished series: seven kinds of noise, with one step and without."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from numpy.random import Generator
+
+from hybridwatch.analysis.calibration import figure
+from hybridwatch.analysis.calibration.figure import at_least, at_most, part, percent
+from hybridwatch_lab.calibration import noise
+from hybridwatch_lab.calibration.detectors import Alarm, Detector, ours
+from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
+from hybridwatch_lab.calibration.noise import Noise
+
+CHANGE: Final = 0.05
+NEAR: Final = 5
+LENGTHS: Final = (10, 20, 50, 100, 200, 500)
+SPREADS: Final = (0.005, 0.01, 0.02, 0.05)
+_CHANGES: Final = (0.02, CHANGE, 0.10)
+_EDGE: Final = 5
+"""Points that a step leaves on either side: fewer are no level yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One series asked about twice: as it is, and with a step.
+
+    Attributes:
+        noise: Its kind.
+        cv: Its spread.
+        n: Its length.
+        change: Size of the step, without sign.
+        hit: Whether the step was named.
+        luck: Whether its place was named without it.
+        alerting: Whether the series without it gave any alarm.
+        sure_hit: As ``hit``, confirmed alarms only.
+        sure_luck: As ``luck``, confirmed alarms only.
+        sure_alerting: As ``alerting``, confirmed alarms only.
+    """
+
+    noise: Noise
+    cv: float
+    n: int
+    change: float
+    hit: bool
+    luck: bool
+    alerting: bool
+    sure_hit: bool
+    sure_luck: bool
+    sure_alerting: bool
+
+
+def ask(detector: Detector, kind: Noise, cv: float, n: int, change: float, rng: Generator) -> Case:
+    """Simulate one series and ask about it with a step of either sign and without."""
+    drawn = noise.shape(kind, rng, n)
+    place = int(rng.integers(_EDGE, n - _EDGE + 1))
+    level = noise.step(n, place, float(rng.choice((-change, change))))
+    loud = detector(noise.series(kind, drawn, cv, level))
+    still = detector(noise.series(kind, drawn, cv))
+    return Case(
+        noise=kind,
+        cv=cv,
+        n=n,
+        change=change,
+        hit=_names(loud, place),
+        luck=_names(still, place),
+        alerting=bool(still),
+        sure_hit=_names(_sure(loud), place),
+        sure_luck=_names(_sure(still), place),
+        sure_alerting=bool(_sure(still)),
+    )
+
+
+def simulate(lab: Laboratory, detector: Detector = ours) -> tuple[Case, ...]:
+    """Ask about every kind, spread and length, equally often."""
+    cases: list[Case] = []
+    for kind, change in product(Noise, _CHANGES):
+        rng = lab.rng(f"synthetic {kind.value} {change}")
+        lab.tell(f"histories: {kind.value}, {percent(change)}")
+        times = lab.times(40, 2) if change == CHANGE else lab.times(10, 0)
+        for cv, n, _ in product(SPREADS, LENGTHS, range(times)):
+            cases.append(ask(detector, kind, cv, n, change, rng))
+    return tuple(cases)
+
+
+def on_finished_series(lab: Laboratory, detector: Detector = ours) -> Section:
+    """Hit minus luck and the share of null series alerting."""
+    cases = simulate(lab, detector)
+    chosen = [case for case in cases if case.change == CHANGE]
+    figures = (
+        figure.gain(
+            "history.synthetic.gain",
+            f"±{percent(CHANGE)} step named, minus luck",
+            [case.hit for case in chosen],
+            [case.luck for case in chosen],
+            at_least(0.57),
+        ),
+        figure.gain(
+            "history.synthetic.gain_confirmed",
+            f"±{percent(CHANGE)} step named, minus luck, confirmed",
+            [case.sure_hit for case in chosen],
+            [case.sure_luck for case in chosen],
+        ),
+        figure.share(
+            "history.synthetic.null",
+            "null series with any alarm",
+            [case.alerting for case in cases],
+            at_most(0.03),
+        ),
+        figure.share(
+            "history.synthetic.null_confirmed",
+            "null series with a confirmed alarm",
+            [case.sure_alerting for case in cases],
+        ),
+    )
+    text = (
+        f"Seven kinds of noise, CV {', '.join(map(percent, SPREADS))} (binomial shares and "
+        f"constants have their own), {', '.join(map(str, LENGTHS))} points, with one step of "
+        f"either sign at a random place, {_EDGE} points or more from either end, and the same "
+        f"series without it; each combination equally often. A hit is an alarm within {NEAR} "
+        "points of the step, luck the same without it. Drift wanders by three standard "
+        "deviations from one end to the other. In the tables: hit minus luck for each size of "
+        "step, then null series with any alarm."
+    )
+    tables = (
+        _table("By kind of noise", "noise", [kind.value for kind in Noise], cases, _kind_of),
+        _table("By spread", "CV", list(map(percent, SPREADS)), cases, _spread_of),
+        _table("By length", "points", [str(n) for n in LENGTHS], cases, _length_of),
+    )
+    return Section("Histories, finished series", text, figures, tables)
+
+
+def _table(
+    caption: str,
+    heading: str,
+    names: Sequence[str],
+    cases: Iterable[Case],
+    name_of: Callable[[Case], str],
+) -> Table:
+    by_name: dict[str, list[Case]] = {name: [] for name in names}
+    for case in cases:
+        by_name[name_of(case)].append(case)
+    header = (
+        heading,
+        *(f"±{percent(change)}" for change in _CHANGES),
+        "null alerting",
+        "confirmed",
+    )
+    rows = [(name, *_cells(some)) for name, some in by_name.items() if some]
+    return Table(caption, header, tuple(rows))
+
+
+def _cells(cases: Sequence[Case]) -> tuple[str, ...]:
+    found = []
+    for change in _CHANGES:
+        some = [case for case in cases if case.change == change]
+        gained = sum(case.hit - case.luck for case in some)
+        found.append(f"{gained / len(some):.2f}" if some else "-")
+    alerting = part([case.alerting for case in cases])
+    return (*found, alerting, part([case.sure_alerting for case in cases]))
+
+
+def _kind_of(case: Case) -> str:
+    return case.noise.value
+
+
+def _spread_of(case: Case) -> str:
+    return percent(case.cv)
+
+
+def _length_of(case: Case) -> str:
+    return str(case.n)
+
+
+def _names(alarms: Iterable[Alarm], place: int) -> bool:
+    return any(abs(alarm.index - place) <= NEAR for alarm in alarms)
+
+
+def _sure(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
+    return tuple(alarm for alarm in alarms if alarm.confirmed)

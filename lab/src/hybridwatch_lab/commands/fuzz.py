@@ -1,0 +1,220 @@
+"""``hybridwatch fuzz``: makes stories of requests up until one of them goes wrong."""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from hybridwatch.cli import completion
+from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.options import examples
+from hybridwatch.cli.say import say
+from hybridwatch.cli.subject_options import takes_build
+from hybridwatch.engine.builds import BuildRequest, parse_label
+from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.checkpoint import checkpoint_of
+from hybridwatch.engine.label_resolution import equipped_label
+from hybridwatch.engine.oracle import OracleWorker
+from hybridwatch.errors import BuildError, ScenarioError
+from hybridwatch.home import home
+from hybridwatch.measure.ready import make_ready
+from hybridwatch.process import stoppable
+from hybridwatch.record.completion import near_tie_within
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch_lab.fuzz.judging import Judge
+from hybridwatch_lab.fuzz.room import room_of
+from hybridwatch_lab.fuzz.scenario_file import render
+from hybridwatch_lab.fuzz.search import Failure, Search
+from hybridwatch_lab.fuzz.stage import Stage
+from hybridwatch_lab.fuzz.theatre import Counts, LiveTheatre
+from hybridwatch_lab.fuzz.words import failure_lines
+from hybridwatch_lab.mutants.catalogue import catalogue
+
+_DEFAULT: Final = "fuzz/tiny-hybrid"
+_MINUTE: Final = 60.0
+_BETWEEN_S: Final = 10.0
+"""A line of progress each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """How long a call looks, for what, and from which seed."""
+
+    seed: int
+    minutes: float
+    stories: int | None
+    mutant: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What a call asks for."""
+
+    scenario: Scenario
+    side: BuildRequest
+    wish: _Wish
+
+
+@click.command(
+    "fuzz",
+    epilog=examples(
+        "hybridwatch fuzz --minutes 10 --seed 1",
+        "hybridwatch fuzz --minutes 5 --mutant mamba-row-not-moved",
+    ),
+)
+@click.argument("scenario", default=_DEFAULT, shell_complete=completion.scenarios)
+@takes_build("Whose engine plays the stories.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="After this time no story is begun.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--stories", type=click.IntRange(1), help="Stop after so many stories.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    show_default="the working directory",
+    help="Folder that gets the scenario file of a failing story.",
+)
+@click.option("--mutant", metavar="NAME", help="Keep this planted fault on (docs/mutants.md).")
+@click.option("--as-released", is_flag=True, help="Do not put in the fixes that SCENARIO asks for.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    scenario: str,
+    build: str,
+    out: Path,
+    *,
+    as_released: bool,
+    as_json: bool,
+    **wish: Any,
+) -> None:
+    """Make stories of requests up, play them on a live engine, and look for one that goes wrong.
+
+    SCENARIO gives model and engine arguments. In a story requests of nasty lengths come at certain
+    engine steps, share prefixes, are preempted and aborted; the token budget changes, the engine
+    comes to rest and runs dummy batches. Every answer must be what transformers says, and no
+    contract may break. A story that fails is made smaller and written as a scenario file; the exit
+    status then is 1. The same seed tells the same stories.
+    """
+    wanted, looked_for = _one(scenario, build), _Wish(**wish)
+    label = build if as_released else equipped_label(build, wanted.needed_fixes)
+    mutant = looked_for.mutant
+    if mutant is not None and mutant not in catalogue():
+        raise BuildError(f"--mutant: expected one of {', '.join(catalogue())}, found {mutant}")
+    side = parse_label(label)
+    require_installed(side.spec)
+    begin = time.monotonic()
+    with stoppable():
+        make_ready(wanted, (side,), home() / "models")
+        job = _Job(wanted, side, looked_for)
+        failure, counts = _search(job, lambda line: say(line, err=True))
+    seconds = time.monotonic() - begin
+    path = None if failure is None else _keep(job, failure, out)
+    if as_json:
+        click.echo(json.dumps(_json(job, counts, seconds, failure, path), indent=2))
+    else:
+        say(*_lines(job, counts, seconds, failure, path))
+    context.exit(int(failure is not None))
+
+
+def _one(name: str, build: str) -> Scenario:
+    found = chosen([name], [build])
+    if len(found) != 1:
+        raise ScenarioError(f"{name}: expected one scenario, found {len(found)}")
+    engine = found[0].engine
+    if engine.load_format is not None or engine.disaggregated or engine.data_parallel_size > 1:
+        raise ScenarioError(f"{name}: expected one engine with weights that are not made up")
+    return found[0]
+
+
+def _search(job: _Job, tell: Callable[[str], None]) -> tuple[Failure | None, Counts]:
+    models, scenario = home() / "models", job.scenario
+    tell(f"{scenario.id} on {job.side.label}, seed {job.wish.seed}, {job.wish.minutes:g} minutes")
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hybridwatch-")))
+        folder = checkpoint_of(scenario, job.side.spec, models).folder
+        worker = stack.enter_context(OracleWorker(job.side.spec, folder, work / "oracle.log"))
+        judge = Judge(worker, near_tie_within({scenario.engine.dtype}))
+        stage = Stage(scenario, job.side, models, work, tell, job.wish.mutant)
+        theatre = LiveTheatre(stack.enter_context(stage), judge, _Progress(tell))
+        limit_s = job.wish.minutes * _MINUTE
+        search = Search(theatre, room_of(scenario), limit_s, job.wish.stories)
+        return search.run(job.wish.seed), theatre.counts
+
+
+class _Progress:
+    """Says now and then how far it is."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._begin = self._last = time.monotonic()
+
+    def __call__(self, counts: Counts) -> None:
+        now = time.monotonic()
+        if now - self._last >= _BETWEEN_S:
+            self._last = now
+            self._tell(f"{now - self._begin:.0f} s: {_counted(counts)}")
+
+
+def _counted(counts: Counts) -> str:
+    return ", ".join(f"{value} {name}" for name, value in asdict(counts).items())
+
+
+def _keep(job: _Job, failure: Failure, out: Path) -> Path:
+    """Write the scenario file of a failing story."""
+    seed, mutant = job.wish.seed, job.wish.mutant
+    on, mark = ("", "") if mutant is None else (f" with the mutant {mutant}", f"-{mutant}")
+    what = f"A story that hybridwatch fuzz made up (seed {seed})"
+    why = [f"{what} and that went wrong on {job.side.label}{on}.", *failure_lines(failure, seed)]
+    path = out / f"fuzz-{seed}{mark}.toml"
+    out.mkdir(parents=True, exist_ok=True)
+    path.write_text(render(job.scenario, failure.story, why), encoding="utf-8")
+    return path
+
+
+def _lines(
+    job: _Job, counts: Counts, seconds: float, failure: Failure | None, path: Path | None
+) -> list[str]:
+    told = f"{_counted(counts)} in {seconds:.0f} s"
+    if failure is None:
+        return [f"nothing found: seed {job.wish.seed}, {told}"]
+    return [*failure_lines(failure, job.wish.seed), told, f"scenario: {path}"]
+
+
+def _json(
+    job: _Job, counts: Counts, seconds: float, failure: Failure | None, path: Path | None
+) -> dict[str, object]:
+    found = None
+    if failure is not None:
+        found = {
+            "faults": list(failure.faults),
+            "repeats": failure.repeats,
+            "found_after_s": round(failure.found_after_s, 1),
+            "shrunk_in_s": round(failure.shrunk_in_s, 1),
+            "requests_at_first": len(failure.first.requests),
+            "requests": len(failure.story.requests),
+            "story": asdict(failure.story),
+            "scenario": str(path),
+        }
+    return {
+        "seed": job.wish.seed,
+        "build": job.side.label,
+        "scenario": job.scenario.id,
+        "mutant": job.wish.mutant,
+        **asdict(counts),
+        "seconds": round(seconds, 1),
+        "failure": found,
+    }

@@ -1,0 +1,262 @@
+"""``hybridwatch mutants``: which faults that nobody prepared it for does the suite see?"""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from rich.table import Column
+
+from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.counts import briefly
+from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.say import as_text
+from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.cli.terminal import Console
+from hybridwatch.engine.builds import BuildRequest, parse_label
+from hybridwatch.engine.check import require_installed
+from hybridwatch.engine.label_resolution import healthy_label
+from hybridwatch.errors import BuildError
+from hybridwatch.home import home
+from hybridwatch.measure.ready import make_ready
+from hybridwatch.process import require_wanted, stoppable
+from hybridwatch.report.stacked import Table
+from hybridwatch.scenario.digest import digest
+from hybridwatch.scenario.mutant import Half, Mutant
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
+from hybridwatch_lab.mutants.hunt import Effort, Hunt
+from hybridwatch_lab.mutants.journal import append_cell, read_cells, table_file
+from hybridwatch_lab.mutants.score import false_alarms, halves, score_of
+from hybridwatch_lab.mutants.words import cell_words, grid, markdown, score_json
+from hybridwatch_lab.mutants.words import score_lines as lines_of
+
+_Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the command line wants to be measured.
+
+    Attributes:
+        build: Label of the engine.
+        only: Names of mutants; none for all.
+        half: Which half of them; None for both.
+        effort: How much of a scenario is measured for each.
+        anew: Whether what the table has is measured again.
+    """
+
+    build: str
+    only: tuple[str, ...]
+    half: str | None
+    effort: str
+    anew: bool
+
+    @property
+    def pains(self) -> Effort:
+        """How much of a scenario is measured for each mutant."""
+        return Effort(self.effort)
+
+    def scenarios(self, named: Sequence[str]) -> list[Scenario]:
+        """Give the scenarios with as many trials and documents as the effort takes."""
+        found = chosen(named or ("smoke",), (self.build,))
+        return found if self.pains is Effort.THOROUGH else [briefly(one) for one in found]
+
+    def mutants(self) -> Mapping[str, Mutant]:
+        """Give the mutants that are wanted.
+
+        Raises:
+            BuildError: One is not known.
+        """
+        known = catalogue()
+        for name in self.only:
+            if name not in known:
+                raise BuildError(f"--only: expected one of {', '.join(known)}, found {name}")
+        named = {name: one for name, one in known.items() if not self.only or name in self.only}
+        return named if self.half is None else halves(named).get(self.half, {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What all scenarios of a call have in common."""
+
+    wish: _Wish
+    mutants: Mapping[str, Mutant]
+    path: Path
+    say: _Say
+
+
+@click.command(
+    "mutants",
+    epilog=examples(
+        "hybridwatch mutants smoke",
+        "hybridwatch mutants smoke/dummy-run --only unzeroed-state",
+        "hybridwatch mutants --show",
+    ),
+)
+@takes_scenarios
+# Most mutants are faults of model runner V1, which newer builds run few scenarios on.
+@takes_build(default="cpu-0.27.1")
+@click.option("--only", multiple=True, metavar="NAME", help="This mutant alone; may be repeated.")
+@click.option(
+    "--half", type=click.Choice(get_args(Half)), help="The mutants of one half, or your own."
+)
+@click.option(
+    "--effort",
+    type=click.Choice([effort.value for effort in Effort]),
+    default=Effort.BRIEF.value,
+    show_default=True,
+    help="contracts: one contract trial; brief: and a few documents; thorough: all that the "
+    "scenario has, and times.",
+)
+@click.option("--anew", is_flag=True, help="Measure again what the table has.")
+@click.option("--show", is_flag=True, help="Print the table that is there; measure nothing.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the table as Markdown.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@takes_results("Folder in which the table is kept.")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    scenarios: tuple[str, ...],
+    results: Path,
+    *,
+    show: bool,
+    as_markdown: bool,
+    as_json: bool,
+    **wish: Any,
+) -> None:
+    """Switch mutants on in a live engine, one at a time, and write down what kills them.
+
+    SCENARIO is an id or a group; without one, the group smoke. A mutant is a fault that is planted
+    in vLLM while it runs (docs/mutants.md). Each scenario's contracts, then its answers are
+    measured until one of them tells the engine with the mutant from the one without: how many
+    trials and documents, --effort says. The table is kept in the results folder, and what it has is
+    not measured again. The exit status is 1 when something is found in an engine in which no mutant
+    acted.
+    """
+    wanted = _Wish(**wish)
+    mutants, work = wanted.mutants(), wanted.scenarios(scenarios)
+    path = table_file(results, parse_label(wanted.build).engine_name)
+    console = Console(stderr=as_json or as_markdown)
+    if not show:
+        job = _Job(wanted, mutants, path, _sayer(console))
+        with stoppable():
+            for scenario in work:
+                make_ready(scenario, (_side(scenario, wanted.build),), home() / "models")
+            for scenario in work:
+                _measure(job, scenario)
+    ids = {scenario.id for scenario in work} if scenarios else None
+    cells = [cell for cell in read_cells(path) if ids is None or cell.scenario in ids]
+    _print(console, cells, mutants, as_json=as_json, as_markdown=as_markdown)
+    context.exit(int(bool(false_alarms(cells))))
+
+
+def _side(scenario: Scenario, build: str) -> BuildRequest:
+    side = parse_label(healthy_label(build, scenario.fix, scenario.requires))
+    require_installed(side.spec)
+    return side
+
+
+def _sayer(console: Console) -> _Say:
+    def say(text: str) -> None:
+        console.print(as_text(text), soft_wrap=True)
+
+    return say
+
+
+def _kept(job: _Job, scenario: Scenario) -> dict[str, Cell]:
+    """Cells of a scenario that need not be measured again, by mutant."""
+    if job.wish.anew:
+        return {}
+    work, digests = digest(scenario), _digests(job.mutants)
+    return {
+        cell.mutant: cell
+        for cell in read_cells(job.path)
+        if (cell.scenario, cell.scenario_digest) == (scenario.id, work)
+        and cell.mutant_digest == digests.get(cell.mutant)
+        and not (cell.state is State.NOT_MEASURED and _does_more(job.wish.pains, job.mutants, cell))
+    }
+
+
+def _does_more(effort: Effort, mutants: Mapping[str, Mutant], cell: Cell) -> bool:
+    """Whether what could show a mutant is measured with this effort."""
+    if effort is Effort.BRIEF:
+        return cell.mutant == HEALTHY or mutants[cell.mutant].phase == "answers"
+    return effort is Effort.THOROUGH
+
+
+def _digests(mutants: Mapping[str, Mutant]) -> dict[str, str]:
+    return {HEALTHY: "", **{name: one.digest for name, one in mutants.items()}}
+
+
+def _measure(job: _Job, scenario: Scenario) -> None:
+    """Fill in the cells of a scenario that are not there."""
+    kept = _kept(job, scenario)
+    lacking = {name: one for name, one in job.mutants.items() if name not in kept}
+    if not lacking:
+        job.say(f"{scenario.id}: all {len(job.mutants)} mutants are in the table")
+        return
+    job.say(f"{scenario.id}: {len(lacking)} of {len(job.mutants)} mutants to measure")
+    side, models = _side(scenario, job.wish.build), home() / "models"
+    with (
+        tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
+        Hunt(scenario, side, models, Path(work), job.say, job.wish.pains) as hunt,
+    ):
+        hunt.measure_healthy()
+        total = len(job.mutants) + 1
+        for number, cell in enumerate(_cells(hunt, lacking, kept), start=len(kept) + 1):
+            append_cell(job.path, cell)
+            job.say(f"[{number}/{total}] {scenario.id}: {cell.mutant}: {cell_words(cell)}")
+
+
+def _cells(hunt: Hunt, mutants: Mapping[str, Mutant], kept: Mapping[str, Cell]) -> Iterator[Cell]:
+    if HEALTHY not in kept:
+        yield hunt.healthy()
+    for name, mutant in mutants.items():
+        require_wanted()
+        yield hunt.hunt(name, mutant)
+
+
+def _print(
+    console: Console,
+    cells: Sequence[Cell],
+    mutants: Mapping[str, Mutant],
+    *,
+    as_json: bool,
+    as_markdown: bool,
+) -> None:
+    if as_json:
+        click.echo(json.dumps(_json(cells, mutants), indent=2))
+        return
+    if as_markdown:
+        click.echo(markdown(cells, mutants))
+        click.echo()
+        click.echo("\n".join(f"- {line}" for line in lines_of(cells, mutants)))
+        return
+    console.print(_table(cells, mutants))
+    for line in lines_of(cells, mutants):
+        console.print(as_text(line))
+
+
+def _json(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> dict[str, object]:
+    named = {HEALTHY, *mutants}
+    scores = {half: score_of(cells, members) for half, members in halves(mutants).items()}
+    scores["together"] = score_of(cells, mutants)
+    return {
+        "cells": [cell.model_dump(mode="json") for cell in cells if cell.mutant in named],
+        "score": {name: score_json(score) for name, score in scores.items()},
+    }
+
+
+def _table(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Table:
+    # Half and mechanism are for pages, which are wider than a terminal.
+    (mutant, _, _, *head), body = grid(cells, mutants)
+    table = Table(Column(mutant, no_wrap=True), *(Column(name, overflow="fold") for name in head))
+    for name, _, _, *words in body:
+        table.add_row(as_text(name), *map(as_text, words))
+    return table

@@ -1,0 +1,159 @@
+"""Run the stages of a campaign, each within its limit, each with its answer on disk at its end."""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.process.guarded import GuardedProcess
+from hybridwatch.store import list_records
+from hybridwatch_lab.gpu.campaign.journal import End, Entry, Journal, alone
+from hybridwatch_lab.gpu.campaign.plan import Plan, Stage
+from hybridwatch_lab.in_engine import variables
+
+_BAD_NEWS: Final = 1
+_ENDING_S: Final = 20.0
+"""What the end of a stage that ran too long may take; kept free at the end of the campaign."""
+_WORTHWHILE: Final = 0.5
+"""A stage is begun when at least this share of its limit is left."""
+_LONGEST_REASON: Final = 300
+"""Characters of a log's last line where nothing better says why."""
+_MESSAGE: Final = re.compile(r"^hybridwatch: (.*\S)", re.MULTILINE)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """One campaign.
+
+    Attributes:
+        plan: Its stages.
+        folder: Gets the journal, and of each stage what it printed and its log.
+        results: The results folder that the stages write into.
+        seconds: After so long nothing more is begun or left running.
+    """
+
+    plan: Plan
+    folder: Path
+    results: Path
+    seconds: float
+
+
+def run_campaign(
+    campaign: Campaign, say: Say, *, resume: bool, clock: Callable[[], float] = time.monotonic
+) -> list[Entry]:
+    """Run every stage that has not answered yet.
+
+    Args:
+        campaign: What to run, and where.
+        say: Gets a line for each stage that ends.
+        resume: Leave out what has answered in the same folder before, and begin with what was not
+            tried yet.
+        clock: Gives the time in seconds.
+
+    Returns:
+        What became of each stage, in the plan's order.
+
+    Raises:
+        CampaignError: The folder cannot be written, or another campaign is going on in it.
+    """
+    deadline = clock() + campaign.seconds
+    journal = Journal(campaign.folder)
+    with alone(campaign.folder):
+        before = journal.last() if resume else {}
+        ends = {name: entry for name, entry in before.items() if entry.end.is_final}
+        pending = [stage for stage in campaign.plan.stages if stage.id not in ends]
+        # What was never tried comes before what has failed already and may fail again.
+        pending.sort(key=lambda stage: _was_tried(before.get(stage.id)))
+        for number, stage in enumerate(pending, 1):
+            entry = _run_stage(campaign, stage, deadline - clock() - _ENDING_S, clock)
+            journal.add(entry)
+            ends[stage.id] = entry
+            minutes = max(deadline - clock(), 0) / 60
+            say(f"[{number}/{len(pending)}] {describe(entry)}; {minutes:.0f} min left")
+    return [ends[stage.id] for stage in campaign.plan.stages]
+
+
+def _was_tried(entry: Entry | None) -> bool:
+    return entry is not None and entry.end is not End.NOT_BEGUN
+
+
+def describe(entry: Entry) -> str:
+    """Say in a line what became of a stage."""
+    if entry.end is End.NOT_BEGUN:
+        return f"{entry.stage}: not begun, {entry.reason}"
+    left = f", {len(entry.left)} file{'' if len(entry.left) == 1 else 's'}" if entry.left else ""
+    reason = f": {entry.reason}" if entry.reason else ""
+    return f"{entry.stage}: {entry.end} after {entry.seconds:.0f} s{left}{reason}"
+
+
+def _run_stage(
+    campaign: Campaign, stage: Stage, left_s: float, clock: Callable[[], float]
+) -> Entry:
+    if left_s < _WORTHWHILE * stage.limit_s:
+        return Entry(
+            stage=stage.id,
+            end=End.NOT_BEGUN,
+            command=stage.command,
+            reason=f"it may take {stage.limit_s:.0f} s and {max(left_s, 0):.0f} s were left",
+        )
+    before = set(list_records(campaign.results))
+    answer = campaign.folder / f"{stage.id}.out"
+    log = campaign.folder / f"{stage.id}.log"
+    for file in (answer, log):
+        file.unlink(missing_ok=True)
+    began, limit_s = clock(), min(stage.limit_s, left_s)
+    status, process = _status_of(stage.command, answer, log, limit_s)
+    records = sorted(set(list_records(campaign.results)) - before)
+    left = [one.relative_to(campaign.results).as_posix() for one in records]
+    if not stage.measures and status in {0, _BAD_NEWS, None} and answer.stat().st_size:
+        left.append(answer.name)  # of a study that had to be ended, what it answered until then
+    end = _end_of(status, answered=bool(left))
+    return Entry(
+        stage=stage.id,
+        end=end,
+        seconds=clock() - began,
+        command=stage.command,
+        left=tuple(left),
+        reason=_reason(process, status, limit_s, end),
+        tail="" if end is End.ANSWERED else process.log_tail(),
+    )
+
+
+def _status_of(
+    command: Sequence[str], answer: Path, log: Path, limit_s: float
+) -> tuple[int | None, GuardedProcess]:
+    """Run it; gives its exit status, ``None`` when it had to be ended."""
+    with answer.open("wb") as file:
+        process = GuardedProcess(command, log, variables(), stdout=file.fileno())
+    try:
+        return process.wait(limit_s), process
+    except TimeoutError:
+        return None, process
+    finally:
+        process.stop()
+
+
+def _end_of(status: int | None, *, answered: bool) -> End:
+    if status is None:
+        return End.TIMED_OUT
+    if not answered or status not in {0, _BAD_NEWS}:
+        return End.FAILED
+    return End.ANSWERED if status == 0 else End.BAD_NEWS
+
+
+def _reason(process: GuardedProcess, status: int | None, limit_s: float, end: End) -> str:
+    match end:
+        case End.ANSWERED:
+            return ""
+        case End.TIMED_OUT:
+            return f"still running at its limit of {limit_s:.0f} s"
+        case _:
+            tail = process.log_tail()
+            message = _MESSAGE.search(tail)
+            last = tail.strip().rpartition("\n")[2][:_LONGEST_REASON]
+            why = message[1] if message else process.first_error() or last
+            return f"exit status {status}" + (f": {why}" if why else "")

@@ -1,0 +1,221 @@
+"""The page of figures: Markdown of what ``analysis.gpu_findings`` gathered.
+
+Every text that comes from a record passes through ``escape``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hybridwatch.analysis.control import ControlKind
+from hybridwatch.analysis.cost import Cost
+from hybridwatch.metric import Kind
+from hybridwatch.record.identity import Testbed
+from hybridwatch.report.escape import as_code, as_item, escape
+from hybridwatch.report.markdown_table import table_of
+from hybridwatch.report.sentence import plural
+from hybridwatch.wording import numbers
+from hybridwatch_lab.gpu.findings_analysis import (
+    QUANTITIES,
+    Evidence,
+    Figure,
+    Judged,
+    Quantity,
+    Row,
+)
+
+_OWED: Final = "owed"
+_IMPOSSIBLE: Final = "none: this release does not come up, or the fix cannot be put into it"
+_CONTROLS: Final = {ControlKind.KNOWN_BAD: "known-bad told apart", ControlKind.A_A: "A/A clean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a page is made of.
+
+    Attributes:
+        folder: The results folder, as it is named on the page.
+        command: What writes the page.
+        commands: What measures the figures that are owed, in order.
+    """
+
+    folder: str
+    command: str
+    commands: Sequence[str]
+
+
+def render_evidence(
+    title: str, source: Source, found: Sequence[Evidence], costs: Sequence[Cost] = ()
+) -> str:
+    """Write the page.
+
+    Args:
+        title: Its heading.
+        source: Where its figures come from.
+        found: One part for each testbed.
+        costs: What studies measured on a GPU.
+
+    Returns:
+        Markdown, ending in a newline. The same records give the same page.
+    """
+    numbered = {record: at for at, record in enumerate(dict.fromkeys(_records(found)), start=1)}
+    remarks = {name: result for part in found for name, result in part.remarks.items()}
+    parts = (
+        f"# {title}",
+        _introduction(source, found),
+        *(text for part in found for text in _part(part, numbered)),
+        *_costs(costs, source.folder),
+        *_owed(found, [*source.commands, source.command]),
+        *_list_of(numbered, remarks, source.folder),
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _introduction(source: Source, found: Sequence[Evidence]) -> str:
+    if all(part.testbed is None for part in found):
+        held = "There is no record of these scenarios yet, so there is no figure here either."
+    else:
+        held = (
+            "The number in brackets after a figure is that of its record in the list at the end; "
+            "the one in parentheses says of how many trials it is the median, accuracy of how many "
+            "documents the share that was right. Step time is one over the engine's steps per "
+            "second. Each figure is from the newest record that has it."
+        )
+    return (
+        f"Written by `{source.command}` from the records in `{source.folder}/` and from nothing "
+        f"else; not edited by hand. {held}"
+    )
+
+
+def _part(part: Evidence, numbered: Mapping[str, int]) -> Iterator[str]:
+    if part.testbed is not None:
+        yield f"## {escape(part.testbed.id)}"
+        yield escape(_facts(part.testbed))
+        yield "### Figures"
+    else:
+        yield "## Figures"
+    yield table_of(
+        ("scenario", "engine", *(quantity.name for quantity in QUANTITIES)),
+        # What is owed comes last.
+        (_row(row, numbered) for row in sorted(part.rows, key=_has_no_figure)),
+    )
+    if part.controls:
+        yield "### Controls" if part.testbed is not None else "## Controls"
+        yield table_of(
+            ("scenario", "release", "control", "answer"),
+            (
+                _control(judged, numbered)
+                for judged in sorted(part.controls, key=lambda judged: judged.control is None)
+            ),
+        )
+
+
+def _has_no_figure(row: Row) -> bool:
+    return not any(row.figures.values())
+
+
+def _facts(testbed: Testbed) -> str:
+    gpus = ", ".join(testbed.gpus) or "no GPU"
+    memory = ", ".join(f"{size / 1024**3:.0f} GiB" for size in testbed.gpu_memory_bytes)
+    facts = (
+        gpus,
+        f"with {memory}" if memory else "",
+        f"driver {testbed.driver} (CUDA {testbed.cuda})" if testbed.driver else "",
+        f"{testbed.cpu_model}, {plural(testbed.cores, 'core')}",
+        f"kernel {testbed.kernel}",
+    )
+    return "; ".join(fact for fact in facts if fact)
+
+
+def _row(row: Row, numbered: Mapping[str, int]) -> tuple[str, ...]:
+    cells = (_cell(row.figures.get(one.name), one, numbered) for one in QUANTITIES)
+    return (f"`{row.scenario.id}`", row.wanted.name, *cells)
+
+
+def _cell(figures: Sequence[Figure] | None, quantity: Quantity, numbered: Mapping[str, int]) -> str:
+    if figures is None:
+        return numbers.ABSENT
+    return "<br>".join(_figure(one, quantity, numbered) for one in figures) or _OWED
+
+
+def _figure(figure: Figure, quantity: Quantity, numbered: Mapping[str, int]) -> str:
+    shown = (
+        numbers.duration(figure.value)
+        if quantity.inverse
+        else numbers.value(figure.value, figure.metric)
+    )
+    if figure.metric.kind is Kind.PROPORTION:
+        shown = f"{figure.metric.id.partition('.')[2]} {shown}"
+    return f"{escape(shown)} ({figure.n}) [{numbered[figure.record]}]"
+
+
+def _control(judged: Judged, numbered: Mapping[str, int]) -> tuple[str, ...]:
+    result = judged.control
+    if result is None:
+        answer = _OWED if judged.possible else _IMPOSSIBLE
+    else:
+        detail = f": {escape(result.detail)}" if result.detail else ""
+        answer = f"{'yes' if result.ok else '**no**'}{detail} [{numbered[judged.record]}]"
+    return (
+        f"`{judged.scenario.id}`",
+        judged.wanted.release,
+        _CONTROLS[judged.wanted.kind],
+        answer,
+    )
+
+
+def _costs(costs: Sequence[Cost], folder: str) -> Iterator[str]:
+    yield "## What things cost"
+    if not costs:
+        yield f"Fixes, probe, one read of a flag on the device: {_OWED}."
+        return
+    yield (
+        "Step time of one form by that of another, measured in turn in one engine: median over "
+        "rounds and its 95 % interval (engine/README.md)."
+    )
+    heads = ("device", "what", "batch", "forms", "step time", "besides", "file")
+    yield table_of(heads, (_cost(cost, folder) for cost in costs))
+
+
+def _cost(cost: Cost, folder: str) -> tuple[str, ...]:
+    ratio = cost.step_time
+    return (
+        escape(cost.device),
+        escape(cost.subject),
+        str(cost.batch),
+        escape(cost.forms),
+        f"{ratio.value:.4f} ({ratio.low:.4f} to {ratio.high:.4f})",
+        escape(cost.remark),
+        f"<code>{escape(folder)}/{escape(cost.source)}</code>",
+    )
+
+
+def _owed(found: Sequence[Evidence], commands: Sequence[str]) -> Iterator[str]:
+    owed = min((part.owed for part in found), default=0)
+    if owed:
+        yield "## What is owed"
+        yield (
+            f"{plural(owed, 'answer')} of the tables above. On a machine with a GPU these commands "
+            "make them; one scenario's id in place of the group makes those of one scenario. What "
+            "a release cannot start stays owed; `run ID --build BUILD` measures the other alone:"
+        )
+        yield "\n".join(("```bash", *commands, "```"))
+
+
+def _list_of(
+    numbered: Mapping[str, int], remarks: Mapping[str, Sequence[str]], folder: str
+) -> Iterator[str]:
+    if numbered:
+        yield "## Records"
+        lines = []
+        for record, at in numbered.items():
+            lines.append(f"{at}. {as_code(f'{folder}/{record}')}")
+            lines += [f"   {as_item(remark)}" for remark in remarks.get(record, ())]
+        yield "\n".join(lines)
+
+
+def _records(found: Sequence[Evidence]) -> Iterator[str]:
+    for part in found:
+        for row in part.rows:
+            yield from (one.record for figures in row.figures.values() for one in figures)
+        yield from (judged.record for judged in part.controls if judged.control is not None)

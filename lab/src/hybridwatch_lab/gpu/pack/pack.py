@@ -1,0 +1,230 @@
+"""Makes the pack of a build for a machine: pieces, what is in them, and the script beside them."""
+
+import json
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from hybridwatch.engine.builds import BuildSpec
+from hybridwatch.errors import BuildError
+from hybridwatch_lab.gpu.pack.fetch import Target, build, fetch
+from hybridwatch_lab.gpu.pack.leave_out import LeftOut
+from hybridwatch_lab.gpu.pack.machine import Machine
+from hybridwatch_lab.gpu.pack.pieces import Piece, Splitter, write_archive
+from hybridwatch_lab.gpu.pack.resolve import GIVEN, Question, Wanted, lock_lines, pinned, resolve
+
+MANIFEST: Final = "pack.json"
+SCRIPT: Final = "put_together.py"
+WRAPPER: Final = "put-together.sh"
+WHEELS: Final = "wheels"
+CARRY: Final = "carry"
+
+_WRAPPER_TEXT: Final = """\
+#!/usr/bin/env bash
+# Makes the environment of this pack; see put_together.py --help. PYTHON names another interpreter.
+exec "${PYTHON:-python3}" "$(dirname -- "${BASH_SOURCE[0]}")/put_together.py" "$@"
+"""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be packed.
+
+    Attributes:
+        build: The build.
+        machine: What the machine has.
+        left_out: What stays behind.
+        out: Folder for everything; made when missing.
+        piece_bytes: The size of a piece, at most.
+        python: An interpreter of the machine's version, on this one.
+        glibc: The machine's C library.
+        wheels: Folders to take wheels from, and no index then.
+    """
+
+    build: BuildSpec
+    machine: Machine
+    left_out: LeftOut
+    out: Path
+    piece_bytes: int
+    python: Path
+    glibc: str
+    wheels: Sequence[Path] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """What was made.
+
+    Attributes:
+        folder: What to carry over.
+        pieces: Its pieces.
+        packages: What is in them.
+        left_behind: Unpacked bytes of files that were left out, by distribution.
+    """
+
+    folder: Path
+    pieces: Sequence[Piece]
+    packages: Sequence[Wanted]
+    left_behind: dict[str, int]
+
+
+def make_pack(request: Request, say: Say) -> Pack:
+    """Resolve, fetch, leave out, and write the pieces.
+
+    Raises:
+        BuildError: The machine's torch or Python is not the build's, requirements contradict each
+            other, or a wheel cannot be had.
+    """
+    version = _require_fit(request)
+    say(f"[1/3] what {request.build.name} needs beside what is in {request.machine.source}")
+    lock = _lock(request.build)
+    wheels = request.out / WHEELS
+    build(
+        {name: pinned(lock[name]) for name in request.left_out.source_only & lock.keys()},
+        wheels,
+        request.wheels,
+    )
+    wanted = resolve(
+        Question(
+            requirements=_requirements(request.build),
+            machine=request.machine,
+            lock=lock,
+            left_out=request.left_out.packages,
+            as_it_is=request.left_out.as_it_is,
+            python=request.python,
+            wheels=request.wheels,
+            built=wheels,
+        )
+    )
+    _require_given(request, wanted)
+    for one in wanted:
+        if one.instead_of:
+            say(f"      {one.name} {one.version} instead of {one.instead_of}: {one.because}")
+    say(f"[2/3] {len(wanted)} wheels")
+    target = Target(version, request.glibc)
+    paths = fetch({one.name: one.version for one in wanted}, target, wheels, request.wheels)
+    say("[3/3] pieces")
+    return _write(request, target, wanted, paths)
+
+
+def _require_fit(request: Request) -> str:
+    """Hold the machine's Python and torch against the build; gives the version of Python."""
+    source, build = request.machine.source, request.build
+    version = _version_of(request.python)
+    if request.machine.python not in {"", version}:
+        raise BuildError(
+            f"{source}: Python {request.machine.python}; {request.python} is {version}: "
+            "name one of the same version with --python"
+        )
+    torch = Requirement(build.torch)
+    found = request.machine.packages.get(canonicalize_name(torch.name))
+    any_does = torch.name in request.left_out.as_it_is
+    if found is None or not (any_does or torch.specifier.contains(found, prereleases=True)):
+        raise BuildError(
+            f"{source}: {build.name} needs {build.torch} on the machine, "
+            f"found {torch.name + ' ' + str(found) if found else 'none'}"
+        )
+    return version
+
+
+def _version_of(python: Path) -> str:
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BuildError(f"{python}: expected an interpreter that runs: {error}") from error
+    return done.stdout.strip()
+
+
+def _requirements(build: BuildSpec) -> list[str]:
+    """The engine, and the harness with what it measures with."""
+    try:
+        text = (build.home / "pyproject.toml").read_text(encoding="utf-8")
+        project = tomllib.loads(text)["project"]
+    except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
+        raise BuildError(f"pyproject.toml: expected the harness's requirements: {error}") from error
+    harness = [*project["dependencies"], *project["optional-dependencies"]["measure"]]
+    return [f"{build.distribution}=={build.release}", *harness]
+
+
+def _lock(build: BuildSpec) -> dict[str, str]:
+    """The build's lock, and for what it does not name that of the harness; lines by name."""
+    locks = (build.home / "locks" / "harness.txt", build.lock)
+    lines: dict[str, str] = {}
+    for path in locks:
+        try:
+            lines |= lock_lines(path.read_text(encoding="utf-8").splitlines())
+        except OSError as error:
+            raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
+    return lines
+
+
+def _require_given(request: Request, wanted: Sequence[Wanted]) -> None:
+    for one in wanted:
+        if one.name in GIVEN:
+            has = f"found {one.instead_of}" if one.instead_of else "found none"
+            raise BuildError(
+                f"{request.machine.source}: expected {one.name} {one.version} on the machine, "
+                f"{has}: {one.because}"
+            )
+
+
+def _write(
+    request: Request, target: Target, wanted: Sequence[Wanted], paths: dict[str, Path]
+) -> Pack:
+    folder = request.out / CARRY
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    splitter = Splitter(folder, request.build.name, request.piece_bytes)
+    behind = write_archive(
+        [(one.name, paths[one.name]) for one in wanted],
+        lambda name, path: request.left_out.entry_of(name, path) is not None,
+        splitter,
+    )
+    script = files("hybridwatch_lab.gpu.pack").joinpath(SCRIPT).read_text(encoding="utf-8")
+    (folder / SCRIPT).write_text(script, encoding="utf-8")
+    (folder / WRAPPER).write_text(_WRAPPER_TEXT, encoding="utf-8")
+    (folder / WRAPPER).chmod(0o755)
+    manifest = _manifest(request, target, wanted, splitter)
+    text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
+    # Last, so that a pack that was interrupted is none.
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+    saved = {name: size for name, size in behind.items() if size}
+    return Pack(folder, splitter.pieces, wanted, saved)
+
+
+def _manifest(
+    request: Request, target: Target, wanted: Sequence[Wanted], splitter: Splitter
+) -> dict[str, Any]:
+    packed = {one.name for one in wanted}
+    lock = _lock(request.build)
+    # Of what is good in any version, none is named.
+    counted_on = {
+        name: "" if name in request.left_out.as_it_is else str(version)
+        for name, version in request.machine.packages.items()
+        if name in lock and name not in packed and name not in request.left_out.packages
+    }
+    return {
+        "format": 1,
+        "build": request.build.name,
+        "release": request.build.release,
+        "python": target.python,
+        "glibc": target.glibc,
+        "env": dict(request.build.env),
+        "sha256": splitter.sha256,
+        "pieces": [asdict(piece) for piece in splitter.pieces],
+        "packages": [asdict(one) for one in wanted],
+        "counted_on": counted_on,
+        "left_out": [entry.model_dump(exclude={"usual"}) for entry in request.left_out.entries],
+    }

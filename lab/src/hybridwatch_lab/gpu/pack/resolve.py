@@ -1,0 +1,237 @@
+"""Which packages a build needs on a machine beside what is there: pip itself decides.
+
+pip is shown an environment that looks like the machine: an empty one with the metadata of each
+package that is installed there. What it would then install is what the machine lacks, and what it
+has in a version that does not do. Where the machine has nothing, the lock of the build says which
+version.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from hybridwatch.engine import pip
+from hybridwatch.errors import BuildError
+from hybridwatch_lab.gpu.pack.machine import Machine
+
+GIVEN: Final = ("torch", "torchvision", "torchaudio", "triton")
+"""The machine's own, with whatever libraries they came with: a container may have them elsewhere
+than in packages."""
+_NOT_THERE: Final = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A package that is to be packed.
+
+    Attributes:
+        name: As pip compares names.
+        version: Which.
+        because: Who requires it, and how.
+        instead_of: The version that the machine has; empty when it has none.
+    """
+
+    name: str
+    version: str
+    because: str
+    instead_of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What pip has to resolve.
+
+    Attributes:
+        requirements: What shall run there, such as ``vllm==0.23.0``.
+        machine: What is there.
+        lock: By name a line ``name==version``: which, where the machine has none.
+        left_out: Packages that are not wanted, nor what only they require.
+        as_it_is: Packages that are good in any version.
+        python: An interpreter of the machine's version, on this one.
+        wheels: Folders to look in, and no index then.
+        built: A folder to look in besides, with wheels of what is released as source only.
+    """
+
+    requirements: Sequence[str]
+    machine: Machine
+    lock: Mapping[str, str]
+    left_out: frozenset[str]
+    as_it_is: frozenset[str]
+    python: Path
+    wheels: Sequence[Path] = ()
+    built: Path | None = None
+
+
+def resolve(question: Question) -> list[Wanted]:
+    """Find the least set of packages.
+
+    Returns:
+        In the order of their names.
+
+    Raises:
+        BuildError: Requirements contradict each other, or a package cannot be had; with pip's
+            words for it.
+    """
+    with tempfile.TemporaryDirectory(prefix="hybridwatch-pack-") as folder:
+        site = _Stub(question, Path(folder))
+        known = site.stand_in()
+        report = site.ask()
+    items: dict[str, Mapping[str, Any]] = {
+        canonicalize_name(one["metadata"]["name"]): one["metadata"] for one in report["install"]
+    }
+    return sorted(
+        _reachable(question, {**known, **items}, frozenset(items), report["environment"]),
+        key=lambda wanted: wanted.name,
+    )
+
+
+class _Stub:
+    """An environment that looks to pip like the machine."""
+
+    def __init__(self, question: Question, folder: Path) -> None:
+        self._question = question
+        self._folder = folder
+        self._python = folder / "like" / "bin" / "python"
+
+    def stand_in(self) -> dict[str, dict[str, Any]]:
+        """Make it; gives the metadata of what is installed."""
+        make = (
+            str(self._question.python),
+            "-m",
+            "venv",
+            "--without-pip",
+            str(self._folder / "like"),
+        )
+        subprocess.run(make, check=True, capture_output=True)
+        (site,) = (self._folder / "like" / "lib").glob("python3*/site-packages")
+        known = self._metadata()
+        machine, lock = self._question.machine.packages, self._question.lock
+        for name, version in machine.items():
+            own = name in self._question.as_it_is and name in lock
+            shown = pinned(lock[name]) if own else str(version)
+            metadata = known.get(name, {}) if not own else {}
+            _install(site, name, shown, metadata)
+        return known
+
+    def _metadata(self) -> dict[str, dict[str, Any]]:
+        """Ask the index what the installed packages require, as far as it knows them."""
+        machine, lock = self._question.machine.packages, self._question.lock
+        names = {
+            name
+            for name in machine.keys() & lock.keys() - {*GIVEN} - self._question.as_it_is
+            if not name.startswith("nvidia-") and not machine[name].local
+        }
+        for _ in range(len(names)):
+            words = [f"{name}=={machine[name]}" for name in sorted(names)]
+            try:
+                found = self._pip("--no-deps", "--ignore-installed", *words)
+            except BuildError as error:
+                missing = _NOT_THERE.search(str(error))
+                if not missing:
+                    raise
+                names.discard(canonicalize_name(missing[1]))
+            else:
+                packages = [one["metadata"] for one in found["install"]]
+                return {canonicalize_name(one["name"]): one for one in packages}
+        return {}
+
+    def ask(self) -> dict[str, Any]:
+        """Have pip resolve, until whatever it replaces is what the lock says."""
+        machine, lines = self._question.machine.packages, self._question.lock
+        bound = {name: line for name, line in lines.items() if name not in machine}
+        while True:  # each round bounds more of a lock's finite lines
+            constraints = self._folder / "constraints.txt"
+            constraints.write_text("\n".join(bound.values()), encoding="utf-8")
+            report = self._pip("--constraint", str(constraints), *self._question.requirements)
+            names = {canonicalize_name(one["metadata"]["name"]) for one in report["install"]}
+            news = (names & lines.keys()) - bound.keys()
+            if not news:
+                return report
+            bound |= {name: lines[name] for name in news}
+
+    def _pip(self, *words: str) -> dict[str, Any]:
+        path = self._folder / "report.json"
+        folder = self._question.built
+        built = ("--find-links", str(folder)) if folder else ()
+        command = [
+            *(sys.executable, "-m", "pip", "--python", str(self._python), "install"),
+            *(*pip.OPTIONS, "--dry-run", "--only-binary", ":all:"),
+            *("--report", str(path), *pip.source(self._question.wheels), *built, *words),
+        ]
+        pip.call(command, "pip finds no set of packages:", self._question.wheels)
+        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return report
+
+
+def _install(site: Path, name: str, version: str, metadata: Mapping[str, Any]) -> None:
+    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir()
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    lines += [f"Requires-Dist: {one}" for one in metadata.get("requires_dist", ())]
+    lines += [f"Provides-Extra: {one}" for one in metadata.get("provides_extra", ())]
+    (info / "METADATA").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (info / "INSTALLER").write_text("pip\n", encoding="utf-8")
+    (info / "RECORD").write_text("", encoding="utf-8")
+
+
+def _reachable(
+    question: Question,
+    known: Mapping[str, Mapping[str, Any]],
+    new: frozenset[str],
+    environment: Mapping[str, str],
+) -> Iterator[Wanted]:
+    """Walk from what shall run to what it requires, not through what is left out."""
+    there = question.machine.packages
+    waiting = [(Requirement(text), text) for text in question.requirements]
+    seen: set[tuple[str, str]] = set()
+    given: set[str] = set()
+    while waiting:
+        requirement, because = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if name in question.left_out or name not in known:
+            continue
+        if name in new and name not in given:
+            given.add(name)
+            yield Wanted(name, known[name]["version"], because, str(there.get(name, "")))
+        for extra in {"", *requirement.extras}:
+            if (name, extra) in seen:
+                continue
+            seen.add((name, extra))
+            metadata = known[name]
+            waiting += [
+                (one, f"{metadata['name']} {metadata['version']} needs {one.name}{one.specifier}")
+                for one in _required(metadata.get("requires_dist", ()), environment, extra)
+            ]
+
+
+def _required(
+    texts: Iterable[str], environment: Mapping[str, str], extra: str
+) -> Iterator[Requirement]:
+    for text in texts:
+        one = Requirement(text)
+        if one.marker is None or one.marker.evaluate({**environment, "extra": extra}):
+            yield one
+
+
+def lock_lines(lines: Iterable[str]) -> dict[str, str]:
+    """Give the requirements of a lock by the name of the package, as pip compares names."""
+    texts = (line.strip() for line in lines)
+    return {
+        canonicalize_name(Requirement(text).name): text
+        for text in texts
+        if text and not text.startswith("#")
+    }
+
+
+def pinned(line: str) -> str:
+    """Give the version that a line of a lock names."""
+    return next(one.version for one in Requirement(line).specifier if one.operator == "==")

@@ -1,0 +1,27 @@
+"""Where the kill tables lie: one for each build, a line for each cell."""
+
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.store.journal import append_entry, read_entries
+from hybridwatch_lab.mutants.cell import Cell
+
+FOLDER: Final = "mutants"
+
+
+def table_file(results: Path, build: str) -> Path:
+    """Where the table of a build is kept."""
+    return results / FOLDER / f"{build}.jsonl"
+
+
+def table_files(results: Path) -> list[Path]:
+    """Find the tables in a results folder, by name."""
+    return sorted((results / FOLDER).glob("*.jsonl"))
+
+
+def read_cells(path: Path) -> list[Cell]:
+    """Give the newest cell of each mutant and scenario (``read_entries``)."""
+    return read_entries(path, Cell)
+
+
+append_cell = append_entry

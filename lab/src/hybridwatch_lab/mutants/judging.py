@@ -1,0 +1,118 @@
+"""What killed a mutant: the suite's own judgement of the healthy engine against the mutated one.
+
+Nothing here knows a metric by name, so a new one counts as soon as trials have it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hybridwatch.analysis.control import ENGINE_DIED
+from hybridwatch.analysis.expectation import broken_expectations
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.report import report_between
+from hybridwatch.analysis.verdict import Comparison, Verdict
+from hybridwatch.metric import Kind
+from hybridwatch.record.run import Run, Trial
+from hybridwatch.scenario.mutant import Mutant
+from hybridwatch.scenario.scenario import Scenario
+from hybridwatch_lab.mutants.cell import State
+
+TIMEOUT = "timeout"
+FAILED_TRIAL = "failed_trial"
+NO_ANSWER_IN_TIME = "no answer in time"
+"""How the reason of a trial begins that was ended by its limit."""
+
+_BASELINE, _CONTENDER = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """What shows a mutant.
+
+    Attributes:
+        metrics: Ids, the exact ones first; empty if nothing shows it.
+        detail: How clearly, in one line.
+    """
+
+    metrics: tuple[str, ...]
+    detail: str
+
+    def __bool__(self) -> bool:
+        """Whether anything shows it."""
+        return bool(self.metrics)
+
+
+SURVIVAL = Kill((), "")
+
+
+def kill_of(
+    scenario: Scenario, run: Run, healthy: Sequence[Trial], mutated: Sequence[Trial]
+) -> Kill:
+    """Say what shows a mutant, by the verdicts that a comparison of two builds would give.
+
+    Args:
+        scenario: What was run, with what it expects.
+        run: Who, where and when; its trials do not matter.
+        healthy: Trials of the engine without the mutant, at least those phases of ``mutated``.
+        mutated: Trials with it.
+    """
+    for trial in mutated:
+        if trial.failure is not None:
+            return Kill((_failure_word(trial),), trial.failure.reason)
+    phases = {trial.phase for trial in mutated}
+    sides = [
+        *(replace(trial, side=_BASELINE) for trial in healthy if trial.phase in phases),
+        *(replace(trial, side=_CONTENDER) for trial in mutated),
+    ]
+    trials = tuple(replace(trial, index=index) for index, trial in enumerate(sides))
+    both = replace(run, builds=(run.builds[0], run.builds[0]), trials=trials)
+    report = report_between(OneSide(both, _BASELINE), OneSide(both, _CONTENDER))
+    found = sorted(report.bad_news, key=lambda one: one.metric.kind is not Kind.EXACT)
+    lines = [_line(one) for one in found]
+    unexpected = list(_unexpected(scenario, both))
+    names = [one.metric.id for one in found] + [line.partition(":")[0] for line in unexpected]
+    return Kill(tuple(dict.fromkeys(names)), "; ".join(lines or unexpected))
+
+
+def state_of(
+    mutant: Mutant, kill: Kill, reached: int | None, changed: int | None, *, measured: bool = True
+) -> State:
+    """Say what became of a mutant.
+
+    Args:
+        mutant: Its header.
+        kill: What shows it.
+        reached: How often its code ran; None when that is unknown.
+        changed: How often it changed something; likewise.
+        measured: Whether what can show it was measured.
+    """
+    if reached == 0:
+        return State.NOT_REACHED  # what was seen then is not its doing
+    if kill:
+        return State.KILLED
+    if changed == 0 or mutant.equivalent:
+        return State.EQUIVALENT
+    return State.SURVIVED if measured else State.NOT_MEASURED
+
+
+def _failure_word(trial: Trial) -> str:
+    assert trial.failure is not None  # noqa: S101 - asked by kill_of
+    if trial.failure.reason.startswith(NO_ANSWER_IN_TIME):
+        return TIMEOUT
+    return ENGINE_DIED if trial.failure.engine_died else FAILED_TRIAL
+
+
+def _unexpected(scenario: Scenario, run: Run) -> Iterator[str]:
+    """What the scenario expects of the metrics that were measured, and did not find."""
+    seen = {s.metric for trial in run.measured(_CONTENDER) for s in trial.samples}
+    for line in broken_expectations(run, _CONTENDER, scenario.expect):
+        if line.partition(":")[0] in seen:
+            yield line
+
+
+def _line(comparison: Comparison) -> str:
+    left, right = comparison.baseline, comparison.contender
+    name = comparison.metric.id
+    if left is None or right is None or comparison.verdict is not Verdict.REGRESSION:
+        return f"{name}: {comparison.verdict.value}"
+    return f"{name} {left.center:g} -> {right.center:g}"

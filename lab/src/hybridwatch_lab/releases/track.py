@@ -1,0 +1,179 @@
+"""A new release becomes a build: lock, fixes, entry, a first look, and a branch with all of it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from packaging.version import Version
+
+from hybridwatch.errors import BuildError, GpuError, HybridwatchError
+from hybridwatch.process import nvidia
+from hybridwatch_lab.releases import builds_table, fixes_table
+from hybridwatch_lab.releases.cuda_lock import PYTHONS
+from hybridwatch_lab.releases.first_look import FirstLook
+from hybridwatch_lab.releases.fixes_table import Probed, probe_release, with_release
+from hybridwatch_lab.releases.lock_file import lock_of
+from hybridwatch_lab.releases.make_lock import make_lock
+from hybridwatch_lab.releases.outcome import Outcome, Step, Tracked
+from hybridwatch_lab.releases.progress import LockProgress
+from hybridwatch_lab.releases.published import DISTRIBUTIONS, published
+from hybridwatch_lab.releases.repository import Repository, commit_as
+
+Say = Callable[[str], None]
+
+_BRANCHES: Final = "track"
+_TITLES: Final = {"cpu": "on a CPU", "cuda": "for CUDA"}
+
+
+def newer_releases(home: Path, accelerator: str) -> tuple[str, list[str]]:
+    """Find the releases that are newer than the newest build which the checkout has committed.
+
+    Returns:
+        The newest build, and the releases, the oldest first.
+
+    Raises:
+        BuildError: The checkout is no git repository, or the index of packages cannot be read.
+    """
+    repository = Repository(home)
+    newest = builds_table.newest_build(
+        repository.text_at(repository.head, builds_table.FILE), accelerator
+    )
+    known = Version(newest.release)
+    found = [one.release for one in published(accelerator) if Version(one.release) > known]
+    return newest.name, found
+
+
+def track(home: Path, accelerator: str, releases: Sequence[str], say: Say) -> list[Tracked]:
+    """Make a branch for each release, each upon the one before.
+
+    Args:
+        home: The checkout; its working tree is neither read nor written.
+        accelerator: ``cpu`` or ``cuda``.
+        releases: Versions, the oldest first.
+        say: Takes each line of progress.
+
+    Raises:
+        BuildError: The checkout is no git repository, or has a branch where these are to be.
+    """
+    repository = Repository(home)
+    if repository.has_branch(_BRANCHES):
+        raise BuildError(
+            f"{home}: expected no branch {_BRANCHES}, beside which git takes none called "
+            f"{_BRANCHES}/BUILD; rename it: git branch -m {_BRANCHES} NAME"
+        )
+    base, done = repository.head, []
+    for release in releases:
+        build = f"{accelerator}-{release}"
+        branch = f"{_BRANCHES}/{build}"
+        if repository.has_branch(branch):
+            steps: Sequence[Step] = [Step("branch", Outcome.LEFT_OUT, f"{branch} is there already")]
+        else:
+            with repository.checked_out(base) as checkout:
+                steps = _Release(checkout, accelerator, release, say).make(branch)
+        commit = repository.commit_of(branch) if repository.has_branch(branch) else ""
+        base = commit or base
+        done.append(Tracked(build, branch, commit, tuple(steps)))
+    return done
+
+
+class _Release:
+    """One release on its way to a branch."""
+
+    def __init__(self, checkout: Path, accelerator: str, release: str, say: Say) -> None:
+        self._checkout = checkout
+        self._accelerator = accelerator
+        self._release = release
+        self._build = f"{accelerator}-{release}"
+        self._say = say
+        self._newest = builds_table.newest_build(
+            (checkout / builds_table.FILE).read_text(encoding="utf-8"), accelerator
+        )
+        self._probed: dict[str, Probed] = {}
+        self._steps: list[Step] = []
+
+    def make(self, branch: str) -> list[Step]:
+        """Take every step; one that fails ends those that need it."""
+        needed = (("lock", self._lock), ("fixes", self._fixes), ("entry", self._entry))
+        if all(self._take(name, do) for name, do in needed):
+            self._look()
+            self._take("branch", lambda: self._commit(branch))
+        return self._steps
+
+    def _take(self, name: str, do: Callable[[], str]) -> bool:
+        self._say(f"{self._build}: {name}")
+        try:
+            says, outcome = do(), Outcome.DONE
+        except HybridwatchError as error:
+            says, outcome = str(error), Outcome.FAILED
+        self._steps.append(Step(name, outcome, says))
+        return outcome is Outcome.DONE
+
+    def _leave_out(self, why: str, *names: str) -> None:
+        self._steps += [Step(name, Outcome.LEFT_OUT, why) for name in names]
+
+    def _lock(self) -> str:
+        lock = lock_of(self._build)
+        text = make_lock(self._accelerator, self._release, self._progress())
+        (self._checkout / lock).write_text(text, encoding="utf-8")
+        return f"{len(_pins(text))} packages in {lock}"
+
+    def _progress(self) -> LockProgress:
+        """Count what pip looks at: for CUDA every package once more for each Python."""
+        pins = _pins((self._checkout / lock_of(self._newest.name)).read_text(encoding="utf-8"))
+        times = 1 if self._accelerator == "cpu" else 1 + len(PYTHONS)
+        return LockProgress(self._say, f"{self._build}: lock", times * len(pins))
+
+    def _fixes(self) -> str:
+        distribution = DISTRIBUTIONS[self._accelerator]
+        self._probed = probe_release(self._checkout, distribution, self._release)
+        file = self._checkout / fixes_table.FILE
+        text = with_release(file.read_text(encoding="utf-8"), self._release, self._probed)
+        file.write_text(text, encoding="utf-8")
+        moved = fixes_table.moved(text, self._newest.release, self._release)
+        since = "; ".join(moved) or "none"
+        return f"{len(self._probed)} asked; other than in {self._newest.release}: {since}"
+
+    def _entry(self) -> str:
+        lock = (self._checkout / lock_of(self._build)).read_text(encoding="utf-8")
+        torch = next((line for line in _pins(lock) if line.startswith("torch==")), "")
+        if not torch:
+            raise BuildError(f"{lock_of(self._build)}: expected torch in it, found none")
+        file = self._checkout / builds_table.FILE
+        text = file.read_text(encoding="utf-8")
+        changed = builds_table.with_build(text, self._newest, self._release, torch)
+        file.write_text(changed, encoding="utf-8")
+        other = "" if torch == self._newest.torch else f", but with {torch}"
+        return f"as {self._newest.name}{other}"
+
+    def _look(self) -> None:
+        if reason := _unfit(self._accelerator):
+            self._leave_out(reason, "install", "check", "contracts")
+            return
+        look = FirstLook(self._checkout, self._build, self._say)
+        if not self._take("install", look.install):
+            self._leave_out("not installed", "check", "contracts")
+            return
+        self._take("check", lambda: look.check(self._release, self._probed))
+        self._take("contracts", lambda: look.contracts(self._accelerator, self._release))
+
+    def _commit(self, branch: str) -> str:
+        title = f"Build {self._build}: vLLM {self._release} {_TITLES[self._accelerator]}"
+        lines = [f"{step.name}, {step.outcome.value}: {step.says}" for step in self._steps]
+        message = "\n".join([title, "", "Made by hybridwatch engine track.", "", *lines])
+        paths = (lock_of(self._build), builds_table.FILE, fixes_table.FILE)
+        commit_as(self._checkout, branch, paths, message)
+        return branch
+
+
+def _pins(lock: str) -> list[str]:
+    return [line for line in lock.splitlines() if line and not line.startswith("#")]
+
+
+def _unfit(accelerator: str) -> str:
+    """Say why no engine can be started here; empty if one can."""
+    if accelerator == "cpu":
+        return ""
+    try:
+        return "" if nvidia.devices() else "the driver shows no GPU to this process"
+    except GpuError as error:
+        return str(error)

@@ -1,0 +1,29 @@
+"""The verbs that this distribution adds to hybridwatch; entry points name them."""
+
+from typing import Final
+
+from hybridwatch.cli.verb import Verb
+
+_COMMANDS: Final = "hybridwatch_lab.commands"
+_LAB: Final = "hybridwatch-lab"
+
+MUTANTS: Final = Verb(
+    "Switch faults on in a live engine, and see which of them are found.",
+    *(f"{_COMMANDS}.mutants", _LAB),
+    after="oracle",
+)
+FUZZ: Final = Verb(
+    "Make stories of requests up until one of them goes wrong.",
+    *(f"{_COMMANDS}.fuzz", _LAB),
+    after="oracle",
+)
+GPU: Final = Verb(
+    "Prepare a rented GPU, and measure the most important things first.",
+    *(f"{_COMMANDS}.gpu", _LAB),
+    after="openmetrics",
+)
+FINDINGS: Final = Verb(
+    "Write the page of figures measured on GPUs.",
+    *(f"{_COMMANDS}.findings", _LAB),
+    after="releases",
+)

@@ -1,7 +1,0 @@
-"""What is made ready for a machine with a GPU, before anybody is there."""
-
-from hybridwatch.gpu.leave_out import LeftOut, read_left_out
-from hybridwatch.gpu.machine import Machine, read_machine
-from hybridwatch.gpu.pack import Pack, Request, make_pack
-
-__all__ = ["LeftOut", "Machine", "Pack", "Request", "make_pack", "read_left_out", "read_machine"]
