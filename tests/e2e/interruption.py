@@ -12,7 +12,10 @@ from pathlib import Path
 import psutil
 
 from tests.e2e.short_home import SCENARIO
+from tests.engine.conftest import BUILD
 from tests.waiting import wait_until
+
+_RUN = (sys.executable, "-m", "hybridwatch", "run", SCENARIO, "--build", BUILD)
 
 MARK = "HYBRIDWATCH_TEST_RUN"
 """Inherited by every process of a run, wherever it has gone."""
@@ -92,7 +95,7 @@ def _start(
         variables |= {"PRETEND_STEPS": str(steps), "PRETEND_LAST_STEP": str(moment.step)}
     with log.open("w") as file:
         return subprocess.Popen(
-            [sys.executable, "-m", "hybridwatch", "run", SCENARIO, "--results", str(results)],
+            [*_RUN, "--results", str(results)],
             stdout=file,
             stderr=subprocess.STDOUT,
             env={**os.environ, **variables},

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hybridwatch.engine.builds import DEFAULT_BUILD
 from tests.waiting import LIMIT_S
 
 ROOT = Path(__file__).parents[2]
@@ -52,8 +53,8 @@ def test_unknown_scenario(home):
 
 def test_build_that_is_not_installed(home):
     line = complaint(home, "run", "smoke")
-    assert "cpu-0.27.1 is missing" in line
-    assert "hybridwatch engine install cpu-0.27.1" in line
+    assert f"{DEFAULT_BUILD} is missing" in line
+    assert f"hybridwatch engine install {DEFAULT_BUILD}" in line
 
 
 def test_unknown_build(home):
