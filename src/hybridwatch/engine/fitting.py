@@ -17,14 +17,14 @@ def misfit(scenario: Scenario, side: BuildRequest) -> str | None:
     if not scenario.fits(spec.accelerator):
         needs = f"needs the accelerator {scenario.accelerator}"
         return f"{needs}, and {side.label} is a build for {spec.accelerator}"
+    if not scenario.starts_on(spec.release):
+        bounds = {"newer": scenario.since, "older": scenario.until}
+        needs = " and ".join(f"{bound} or {way}" for way, bound in bounds.items() if bound)
+        return f"needs vLLM {needs}, and {side.label} is {spec.release}"
     wanted = "v1" if scenario.needs_v1 else scenario.engine.model_runner
     if side.model_runner and wanted and wanted != side.model_runner:
         return f"needs model runner {wanted.upper()}, and {side.label} runs another"
-    if scenario.starts_on(spec.release):
-        return None
-    bounds = {"newer": scenario.since, "older": scenario.until}
-    needs = " and ".join(f"{bound} or {way}" for way, bound in bounds.items() if bound)
-    return f"needs vLLM {needs}, and {side.label} is {spec.release}"
+    return None
 
 
 _V2_SINCE: Final = (0, 29, 0)

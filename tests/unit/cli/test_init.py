@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.init import command, make_home
-from hybridwatch.engine.builds import load_builds
+from hybridwatch.engine.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.errors import BuildError
 from hybridwatch.scenario.load import find, survey
 from hybridwatch.watch.policy import load_policy, policy_of
@@ -21,7 +21,7 @@ def test_the_files_are_named_and_the_next_commands(tmp_path):
     written = {path for path in (tmp_path / "mine").rglob("*") if path.is_file()}
     assert {str(path) for path in written} <= set(outcome.output.split())
     assert f"cd {tmp_path / 'mine'}" in outcome.output
-    assert "engine install cpu-0.27.1" in outcome.output
+    assert f"engine install {DEFAULT_BUILD}" in outcome.output
 
 
 def test_the_scenario_that_it_starts_with_is_valid_beside_those_shipped(own_home):
