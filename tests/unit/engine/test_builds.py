@@ -58,11 +58,12 @@ def test_a_build_has_paths_switches_and_variables(checkout):
     assert build.flags == {}
 
 
-def stale(finished: bool, vacated: bool) -> dict[str, bool]:
-    """The two parts of the fix that is switched by its parts."""
+def stale(whole: bool, vacated: bool) -> dict[str, bool]:
+    """The parts of the fix that is switched by its parts, one of them by itself."""
     return {
-        "stale-block-table-finished-rows": finished,
+        "stale-block-table-finished-rows": whole,
         "stale-block-table-vacated-rows": vacated,
+        "stale-block-table-dummy-rows": whole,
     }
 
 
@@ -133,7 +134,8 @@ def test_a_label_chooses_a_model_runner_and_names_it_first(checkout):
             "tiny-1.0~padded-rows",
             (
                 'tiny-1.0~padded-rows: "padded-rows" is no fix; '
-                f'did you mean "padded-rows-prefilling"? (known: {", ".join(KNOWN)})'
+                'did you mean "stale-padded-rows" or "padded-rows-prefilling"? '
+                f"(known: {', '.join(KNOWN)})"
             ),
         ),
         ("tiny-1.0~", f'tiny-1.0~: "" is no fix; known: {", ".join(KNOWN)}'),

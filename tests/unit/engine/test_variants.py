@@ -81,6 +81,8 @@ def test_a_fix_is_named_whole_where_every_part_is_switched():
         "single-token-extend": False,
         "draft-max-seq-len": False,
         "stale-block-table": False,
+        "stale-padded-rows": False,
+        "decode-graph-by-shape": False,
         "mamba-lookup-margin": False,
         "resumed-block-split": False,
         "replay-boundary": False,
@@ -89,6 +91,7 @@ def test_a_fix_is_named_whole_where_every_part_is_switched():
     }
     assert builds["cuda-0.21.0-reverted"].fixes == {
         "stale-block-table-finished-rows": False,
+        "stale-padded-rows": False,
         "resumed-block-split": False,
     }
 
