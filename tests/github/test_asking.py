@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli import answer as verb
 from hybridwatch.cli.main import cli
+from hybridwatch.engine.builds import DEFAULT_BUILD
 from hybridwatch.github import answering, asker, our_comment
 from hybridwatch.github import requests as ledger
 from hybridwatch.github.claim import Claim
@@ -32,7 +33,7 @@ from tests.waiting import LIMIT_S
 
 PADDED = "contract.padded_rows_prefilling"
 RUN = "@hybridwatch run smoke/padded-graph-rows"
-ARGUMENTS = ["run", "smoke/padded-graph-rows", "--build", "cpu-0.27.1", "--build", "cpu-0.27.1"]
+ARGUMENTS = ["run", "smoke/padded-graph-rows", *("--build", DEFAULT_BUILD) * 2]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from hybridwatch.cli import answer_queue
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.main import cli
+from hybridwatch.engine.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
 from hybridwatch.fleet.matrix import read_matrix
 from hybridwatch.fleet.requested_jobs import night_of, requested_jobs
@@ -77,7 +78,7 @@ def test_what_is_asked_is_queued_measured_and_told(
     assert (jobs.pull_request, jobs.comment, len(jobs.states)) == (NUMBER, entry.comment, 2)
     waiting = ledger.queue(()).waiting
     assert {(job.builds, job.testbed, job.wish.minutes, job.wish.trials) for job in waiting} == {
-        (("cpu-0.27.1", "cpu-0.27.1"), "epyc", 20, 9)
+        ((DEFAULT_BUILD, DEFAULT_BUILD), "epyc", 20, 9)
     }
     call("refresh")
     assert entries(people)[0].note == "2 waiting"
