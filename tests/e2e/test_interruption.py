@@ -9,6 +9,7 @@ from hybridwatch.measure.session import is_stopped
 from hybridwatch.store import list_records, read_run
 from tests.e2e.interruption import Moment, interrupt
 from tests.e2e.short_home import SCENARIO, make_short_home
+from tests.engine.conftest import BUILD
 
 MANY = 50
 """Tries before a release."""
@@ -47,7 +48,8 @@ def test_interrupted_run_tells_what_is_finished_and_how_it_goes_on(tmp_path, num
     assert not [line for line in lines if line.startswith("trial ")]
     going_on, interrupted = lines[-2:]
     assert going_on.startswith("go on with: ")
-    assert going_on.endswith(f" run {SCENARIO} --results {tmp_path / 'results'} --resume")
+    words = f"--build {BUILD} --results {tmp_path / 'results'} --resume"
+    assert going_on.endswith(f" run {SCENARIO} {words}")
     assert interrupted == "hybridwatch: interrupted"
 
 
