@@ -44,8 +44,9 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(path):
 
 
 def test_a_second_night_that_gets_ready_is_refused(tmp_path):
-    (tmp_path / "ci").mkdir()
-    shutil.copy(ROOT / "ci" / "nightly.sh", tmp_path / "ci")
+    for file in ("ci/nightly.sh", "ci/cpu-builds.sh", "engine/builds.toml"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
     (tmp_path / ".asv").mkdir()
     lock = tmp_path / ".asv" / "nightly.lock"
     held = f"flock {lock} bash {tmp_path}/ci/nightly.sh"
@@ -58,7 +59,7 @@ def test_releases_become_commits_that_are_the_same_everywhere(tmp_path):
     heads = []
     for name in ("one", "two"):
         place = tmp_path / name
-        for file in ("ci/releases.sh", "engine/builds.toml"):
+        for file in ("ci/releases.sh", "ci/cpu-builds.sh", "engine/builds.toml"):
             (place / file).parent.mkdir(parents=True)
             shutil.copy(ROOT / file, place / file)
         subprocess.run(["bash", "ci/releases.sh", "--repository-only"], cwd=place, check=True)
