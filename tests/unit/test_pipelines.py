@@ -60,7 +60,7 @@ def test_releases_become_commits_that_are_the_same_everywhere(tmp_path):
     for name in ("one", "two"):
         place = tmp_path / name
         for file in ("ci/releases.sh", "ci/cpu-builds.sh", "engine/builds.toml"):
-            (place / file).parent.mkdir(parents=True)
+            (place / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / file, place / file)
         subprocess.run(["bash", "ci/releases.sh", "--repository-only"], cwd=place, check=True)
         told = subprocess.check_output(
