@@ -1,4 +1,4 @@
-"""Nights of engines whose starts differ by luck: which reds are told, and whether a step is.
+"""Nights of engines whose starts differ by luck: which reds are told, and when a step is.
 
 ::
 
@@ -6,41 +6,70 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import click
 import numpy as np
+import numpy.typing as npt
 
 from hybridwatch.analysis.start_luck import Sessions, lasting_reds
 
 NIGHTS: Final = 90
 SCENARIOS: Final = 6
-LUCK: Final = 0.04
 STEP: Final = 0.06
 _TRIALS: Final = 10
 _OF_TRIALS: Final = 0.015
 _STEP_AT: Final = 60
-_IN_TIME: Final = 3
+_TOGETHER: Final = 10
+"""Nights that may speak together; whether an older red stands makes no difference."""
 _RED: Final = 2.8
 """Standard errors from which ten trials say red."""
 _MARGIN: Final = 0.03
 
 
 @dataclass(frozen=True)
+class Starts:
+    """By how much the starts of an engine differ.
+
+    Attributes:
+        luck: Up to so much either way, every value as likely as another.
+        modes: Half of the starts are slower by so much.
+    """
+
+    luck: float = 0.0
+    modes: float = 0.0
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+        """Give what each start is slower by."""
+        either_way = rng.uniform(-self.luck, self.luck, shape)
+        return np.asarray(either_way + self.modes * rng.integers(0, 2, shape))
+
+
+LUCK: Final = Starts(luck=0.04)
+MODES: Final = Starts(modes=0.06)
+
+
+@dataclass(frozen=True)
 class Told:
-    """What was told of a world: reds, alerts without a cause, and the step, if there is one."""
+    """What was told of a world.
+
+    Attributes:
+        reds: Red verdicts of single sessions.
+        false: Scenarios of which one was told without a cause.
+        nights: After how many nights the step was told; 0 if it was not.
+    """
 
     reds: int
     false: int
-    told: bool
+    nights: int
 
 
-def world(seed: int, luck: float, step: float) -> list[Sessions]:
+def world(seed: int, starts: Starts, step: float) -> list[Sessions]:
     """Make 90 nights of 6 scenarios; the first gets slower by a step that lasts."""
     rng = np.random.default_rng(seed)
     sides = np.zeros((SCENARIOS, NIGHTS, 2, _TRIALS))
-    sides += rng.uniform(-luck, luck, sides.shape[:-1])[..., None]
+    sides += starts.draw(rng, sides.shape[:-1])[..., None]
     sides += rng.normal(0.0, _OF_TRIALS, sides.shape)
     sides[0, _STEP_AT:, 1] += np.log1p(step)
     ratios = sides[:, :, 1] - sides[:, :, 0]
@@ -52,53 +81,47 @@ def world(seed: int, luck: float, step: float) -> list[Sessions]:
     return [Sessions(nights, *parts) for parts in zip(effects, errors, levels, reds, strict=True)]
 
 
-def told_of(seed: int, luck: float = LUCK, step: float = 0.0) -> Told:
-    """Look at a world after every night, and count the alerts that open."""
-    made = world(seed, luck, step)
-    false, told = 0, False
-    for nth, own in enumerate(made):
-        opened = -_IN_TIME
-        for night, stood in _nights_told(own, made):
-            if step and nth == 0 and night >= _STEP_AT:
-                told |= night < _STEP_AT + _IN_TIME
-            elif night - opened >= _IN_TIME:
-                false += 1
-            opened = night if stood < _STEP_AT or nth or not step else opened
-    return Told(int(sum(one.reds.sum() for one in made)), false, told)
+def told_of(seed: int, starts: Starts = LUCK, step: float = 0.0) -> Told:
+    """Look at a world after every night."""
+    made = world(seed, starts, step)
+    false, nights = 0, 0
+    for own in made:
+        told = list(_nights_told(own, made))
+        has_step = bool(step) and own is made[0]
+        false += any(night < _STEP_AT or not has_step for night in told)
+        if has_step:
+            nights = next((night - _STEP_AT + 1 for night in told if night >= _STEP_AT), 0)
+    return Told(int(sum(one.reds.sum() for one in made)), false, nights)
 
 
-def _nights_told(own: Sessions, alike: list[Sessions]) -> Iterator[tuple[int, int]]:
-    """Yield the first night on which each red stands, and the red's own."""
-    known: set[int] = set()
-    for night in range(NIGHTS):
-        if not own.reds[max(0, night - _IN_TIME + 1) : night + 1].any():
-            continue
-        newest = own.reds & (own.moments > night - _IN_TIME)  # others were looked at before
-        until = Sessions(
-            own.moments[: night + 1],
-            own.effects[: night + 1],
-            own.errors[: night + 1],
-            own.baselines[: night + 1],
-            newest[: night + 1],
-        )
-        for red in np.flatnonzero(lasting_reds(until, alike)):
-            if red not in known:
-                known.add(int(red))
-                yield night, int(red)
+def _nights_told(own: Sessions, alike: list[Sessions]) -> Iterator[int]:
+    """Yield the nights whose red stands by what is known that night."""
+    for night in np.flatnonzero(own.reds).tolist():
+        newest = replace(own, reds=own.reds & (own.moments > night - _TOGETHER))
+        until = (getattr(newest, one.name)[: night + 1] for one in fields(newest))
+        if lasting_reds(Sessions(*until), alike)[night]:
+            yield night
 
 
 @click.command()
 @click.option("--worlds", default=100, show_default=True)
 def main(worlds: int) -> None:
-    """Print how often luck is told as a change, and a step in time."""
-    for luck, step in ((LUCK, 0.0), (LUCK, STEP), (0.0, STEP)):
-        found = [told_of(seed, luck, step) for seed in range(worlds)]
-        false = [one.false for one in found]
-        click.echo(
-            f"luck {luck:.0%}, step {step:.0%}: {np.mean([one.reds for one in found]):.1f} reds, "
-            f"{np.mean(false):.2f} false alerts a world (most {max(false)}), "
-            f"step told within {_IN_TIME} nights in {np.mean([one.told for one in found]):.0%}"
+    """Print how often luck is told as a change, and after how many nights a step is."""
+    for starts, step in ((LUCK, 0.0), (MODES, 0.0), (LUCK, STEP), (MODES, STEP), (Starts(), STEP)):
+        found = [told_of(seed, starts, step) for seed in range(worlds)]
+        false = sum(one.false for one in found)
+        line = (
+            f"luck {starts.luck:.0%}, modes {starts.modes:.0%}, step {step:.0%}: "
+            f"{np.mean([one.reds for one in found]):.1f} reds a world, "
+            f"{false} of {worlds * SCENARIOS} scenarios told without a cause"
         )
+        if step:
+            nights = [one.nights or NIGHTS for one in found]
+            within = [np.mean(np.less_equal(nights, most)) for most in (1, 3, 7, 14)]
+            line += ", the step within 1, 3, 7, 14 nights: " + ", ".join(
+                map("{:.0%}".format, within)
+            )
+        click.echo(line)
 
 
 if __name__ == "__main__":

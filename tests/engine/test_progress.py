@@ -73,12 +73,20 @@ three = [(0, "a", 0, 40, 20, 0), (0, "b", 100, 40, 20, 0), (3, "c", 200, 40, 20,
 displaced = [(0, "low", 0, 5 * BLOCK + 4, 2, 9), (1, "high", 100, BLOCK - 1, 8, 0)]
 tight = Pool(blocks=12, mamba_groups=1, drafts=1, budget=2 * BLOCK - 1, policy="priority")
 plenty = Pool(blocks=100)
+decoding = [(0, str(row), 100 * row, 10, 100, 0) for row in range(6)]
+crowd = [*decoding, (8, "long", 1000, 4 * BLOCK, 4, 0)]
+
+def crowded(left, blocks=200):
+    """One with four blocks comes while six decode, who leave so many tokens of each step."""
+    return watched(Pool(blocks=blocks, budget=6 + left), crowd, 90)
 print(json.dumps({
     "healthy": watched(plenty, three, 200),
     "blocks are refused": watched(plenty, three, 200, "blocks are refused"),
     "steps are forgotten": watched(plenty, three[:1], 200, "steps are forgotten"),
     "too few blocks": watched(Pool(blocks=14, budget=2 * BLOCK), [(0, "big", 0, 126, 4, 0)], 200),
     "displaced": watched(tight, displaced, 8),
+    "left": {left: crowded(left) for left in (0, BLOCK - 2, BLOCK)},
+    "no blocks left": crowded(BLOCK - 2, blocks=6 * 4 * 3),
     "gate": {"stuck": gated(14), "free": gated(40)},
 }))
 """
@@ -134,6 +142,13 @@ def test_blocks_of_a_displaced_request_are_unwritten(seen):
     """One of attention and one of Mamba."""
     counts = seen["displaced"]
     assert (counts["unwritten_blocks_cached"], counts["requests_stalled"]) == (2, 0)
+
+
+def test_a_prompt_that_others_leave_less_than_a_block_is_starved(seen):
+    """As released (vllm#45414); with no token left, or no block, it waits rightly."""
+    starved = {left: counts["requests_starved"] for left, counts in seen["left"].items()}
+    assert starved == {"0": 0, "14": 1, "16": 0}
+    assert seen["no blocks left"]["requests_starved"] == 0
 
 
 def test_empty_steps_count_for_a_plan_once_the_engine_is_stuck(seen):

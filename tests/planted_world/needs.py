@@ -95,7 +95,7 @@ def _common(case: Case) -> Iterator[Short]:
     yield from _lasting(case)
     together, first = set(places_in(case.fault)), case.fault.first
     keys = {questions.key_of(one.alert) for one in case.mine}
-    soon = case.whole.mornings[first : first + SOON + 1]
+    soon = case.whole.mornings[first : first + _AT_ONCE + 1]
     alerts = (alert for morning in soon for alert in morning.alerts)
     mine = (alert for alert in alerts if questions.key_of(alert) in keys)
     if not any(together <= questions.places_of(alert) for alert in mine):

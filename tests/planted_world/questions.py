@@ -11,7 +11,7 @@ from typing import Final
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_point import ChangePoint, Drift, State
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
-from hybridwatch.analysis.policy import STRICT
+from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.history.comparisons import latest_comparisons
@@ -184,10 +184,10 @@ def _text(source: Source, screen: str, **parameters: str) -> str:
 
 
 def named_by_gate(replay: Replay) -> list[tuple[Place, Area]]:
-    """Where the gate says on the last morning that something got worse, and what."""
+    """Where the gate stops on the last morning since something got worse, and what."""
     findings = findings_for((), replay.end.source.results, STRICT, now=replay.end.source.now)
     return [
         ((found.report.scenario.id, found.report.contender.testbed.id), found.cause.area)
         for found in findings.causes
-        if not found.cause.is_better
+        if found.cause.action is Action.BLOCK
     ]

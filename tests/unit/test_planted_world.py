@@ -328,12 +328,6 @@ NEEDED: Final[Mapping[Kind, tuple[Short, ...]]] = {
 }
 """In what each kind must not fall short."""
 
-RED_BY_CHANCE: Final = frozenset({"start-modes"})
-"""Kinds of noise of which a world without a fault has alerts today."""
-
-
-ALONE: Final = pytest.mark.xfail(strict=True, reason="the gate judges the last night alone")
-
 
 def statements() -> list[object]:
     """Each of ``NEEDED``."""
@@ -389,7 +383,7 @@ def test_a_truth_that_is_not_so_is_seen(whole: Replay, told: Score) -> None:
         pytest.param(lambda s: s.open == s.lasting, id="open-alerts-are-causes"),
         pytest.param(lambda s: s.without_cause == (), id="no-alert-without-a-cause"),
         pytest.param(lambda s: s.messages <= MESSAGES * s.causes, id="messages"),
-        pytest.param(lambda s: s.gate_without_cause == (), id="gate", marks=ALONE),
+        pytest.param(lambda s: s.gate_without_cause == (), id="gate"),
         pytest.param(lambda s: s.rows == 18, id="a-row-for-each-cell"),
     ],
 )
@@ -397,15 +391,7 @@ def test_a_world_is_told_in_few_words(holds: Callable[[Score], bool], told: Scor
     assert holds(told), told.line
 
 
-@pytest.mark.parametrize(
-    "noise",
-    [
-        pytest.param(noise, marks=[pytest.mark.xfail(strict=True, reason="a red night")])
-        if noise in RED_BY_CHANCE
-        else noise
-        for noise in NOTHING
-    ],
-)
+@pytest.mark.parametrize("noise", NOTHING)
 def test_noise_alone_opens_no_alert(noise: str, tmp_path: Path) -> None:
     assert alerts_of(plan_nothing(1, SHORTEST, NOTHING[noise], (CHAT,), (A,)), tmp_path) == ()
 
@@ -417,8 +403,8 @@ def alerts_of(world: World, folder: Path) -> tuple[Alert, ...]:
 
 
 def test_a_morning_of_the_replay_is_what_the_folder_said_then(tmp_path: Path) -> None:
-    whole, night = tmp_path / "whole", 20
-    write_world(whole, plan_nothing(1, SHORTEST, NOTHING["start-modes"], (CHAT,), (A,)))
+    whole, night = tmp_path / "whole", of(Kind.STEP).first
+    write_world(whole, replace(WORLD, scenarios=(CHAT,), testbeds=(A,)))
     then = cut_off(whole, night, tmp_path / "then")
     index = open_index(then)
     alerts = find_groups(then, index, CHECKOUT, morning(night))

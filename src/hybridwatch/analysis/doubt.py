@@ -36,6 +36,11 @@ HELD_BACK = (
     "time changed the same way within six blocks or more; repeat on a quiet machine."
 )
 
+OF_LUCK = (
+    "No more than what starts of the engine differed by in earlier runs: it counts once so many "
+    "runs in a row say it that luck does not explain them."
+)
+
 NO_ANSWERS = (
     "The answers of a side are not at hand, and unpaired shares prove nothing: "
     "compare the whole records, with the file of answers beside each."

@@ -7,7 +7,8 @@ Careful on purpose, too: a gate stops people's work. A regression that survives 
 false-discovery control of its family, but not Holm's, is red in the report and a warning here. A
 time, rate or count that got worse between two runs, while nobody knows how much runs differ, is
 left open in the report and a warning here; so is one that got worse on a restless machine without
-more work of the engine's.
+more work of the engine's. A regression that is no more than what starts of the engine differed by
+in earlier runs warns until it repeats.
 
 A policy may say of a metric that it only warns, or is only watched. That is about the size of a
 change: where nothing was measured nothing is green, whatever the policy says. What is broken on
@@ -28,6 +29,8 @@ UNKNOWN_RUNS: Final = (
     "two runs, and too few earlier runs to know how much runs differ; measure interleaved, both "
     f"builds in one run, or keep {FEWEST_RUNS} runs of one of them"
 )
+
+LUCK: Final = "no more than what starts of the engine differed by in earlier runs"
 
 RESTLESS: Final = "measured on a restless machine, and the engine's processor time does not say so"
 
@@ -122,9 +125,11 @@ def outcome(verdict: Verdict, rule: Rule, *, sure: bool) -> Action:
 
 
 def stands(comparison: Comparison, report: Report) -> bool:
-    """Say whether a verdict stands under Holm's control; one that no test decided always does."""
+    """Say whether a verdict stands: under Holm's control, if a test decided, and beyond luck."""
     if comparison.verdict is Verdict.BROKEN:
         return True
+    if comparison.of_luck:
+        return False
     return comparison.p_holm is None or comparison.p_holm < report.false_discovery_rate
 
 
@@ -176,6 +181,8 @@ def _warning(comparison: Comparison, report: Report, policy: Policy) -> str:
         return f"{_reason(comparison)}, worse between {UNKNOWN_RUNS}"
     if is_worse_and_held_back(comparison, report):
         return f"{_reason(comparison)}, worse, {RESTLESS}"
+    if comparison.of_luck:
+        return f"{_reason(comparison)}, but {LUCK}"
     if stands(comparison, report):
         return f"{_reason(comparison)}, and the policy only warns"
     return f"{_reason(comparison)}, but not under Holm's control (p {comparison.p_holm:.3f})"

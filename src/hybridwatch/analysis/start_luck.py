@@ -7,8 +7,9 @@ is learned from earlier sessions of the same question: from differences of neigh
 a lasting change meets once, beyond what trials explain. The baseline is the same build every time:
 where its own level is off, so is the effect, and that much is taken off (a control variate).
 
-A red stands if it is ``_STANDS`` standard errors away from no change, alone or together with its
-neighbours, up to three sessions in a row: what repeats, stands.
+A red stands if it is ``_STANDS`` standard errors away from no change, alone or together with the
+sessions after it, up to ten in a row: what repeats, stands. A step that is no larger than what
+starts differ by takes as many nights as it takes to tell it from luck.
 """
 
 import math
@@ -21,13 +22,17 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-_STANDS: Final = 2.8
-_YOUNG: Final = 5.0
+_STANDS: Final = 4.75
+"""So that in 20 worlds of 18 questions and 90 nights, whose starts differ, no luck stands."""
+_LIKELY: Final = 2.0
+"""Standard errors that are enough where that night's build got slower on another testbed."""
+_YOUNG: Final = 3.0
 """Over the number of differences: by how much more the bar is raised while little is known."""
-_TOGETHER: Final = 3
-"""Sessions that may speak together: what lasts is told within three nights."""
-_OWN: Final = 8
-"""Differences from which a question's own say how much starts differ."""
+_TOGETHER: Final = 10
+"""Sessions that may speak together."""
+LEARNED_FROM: Final = 8
+"""Differences from which a question's own say how much starts differ; as much as that many of its
+own say those of all that is alike."""
 _FEWEST: Final = 5
 """Differences of these that count."""
 _UNKNOWN: Final = 0.03
@@ -35,12 +40,12 @@ _UNKNOWN: Final = 0.03
 testbed's other scenarios, and its own few sessions, do not differ by more."""
 _LATEST: Final = 60
 """Earlier sessions that count."""
-_CLIP: Final = 2.5
-_CLIPPED: Final = 1.03
-"""What is lost of a normal variance by clipping there."""
+_USUAL: Final = 0.9
+"""Share of values that bound the others: a change of level is one difference in many."""
+_CLIPPED: Final = 1.2
+"""What is lost of a normal variance by bounding a tenth."""
 _OF_LUCK: Final = 3.0
 """Standard deviations up to which the baseline's level is off by luck; further, the machine is."""
-_TO_DEVIATION: Final = 0.6745
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,34 +103,51 @@ def lasting_reds(own: Sessions, alike: Sequence[Sessions]) -> npt.NDArray[np.boo
         alike: Of every question about the same metric on the same testbed, this one included.
     """
     stands = np.zeros(len(own.reds), dtype=np.bool_)
-    for first in range(len(own.reds)):
-        near = own.reds[first : first + _TOGETHER]
-        if not near.any():
-            continue
+    for first in np.flatnonzero(own.reds).tolist():
         luck = _luck_before(own, first, alike)
-        for last in range(first + int(near.argmax()), min(first + _TOGETHER, len(own.reds))):
+        for ahead in np.flatnonzero(own.reds[first : first + _TOGETHER]).tolist():
+            last = first + ahead
+            if ahead and first <= LEARNED_FROM:  # so little is known that these count, too
+                luck = _luck_before(own, min(last, LEARNED_FROM), alike)
             if _strength(own, first, last, luck) >= luck.bar:
                 stands[first : last + 1] = True
     return stands & own.reds
 
 
-def _luck_before(own: Sessions, first: int, alike: Sequence[Sessions]) -> _Luck:
+def likely_reds(own: Sessions, alike: Sequence[Sessions]) -> npt.NDArray[np.bool_]:
+    """Say which reds stand where that night's build is known to have got slower elsewhere."""
+    likely = np.zeros(len(own.reds), dtype=np.bool_)
+    for at in np.flatnonzero(own.reds).tolist():
+        luck = _luck_before(own, at, alike)
+        likely[at] = _strength(own, at, at, luck) >= _LIKELY
+    return likely
+
+
+def _luck_before(own: Sessions, end: int, alike: Sequence[Sessions]) -> _Luck:
     """Learn from what came before a session, so that a change cannot excuse itself."""
-    found = _differences(own, first)
-    if found.effects.size < _OWN:
-        known = max(_known_before(own.moments[first], alike), _of_few(found))
+    found, others = _differences(own, end), _differences_before(own.moments[end], alike)
+    count = found.effects.size
+    if count < LEARNED_FROM:
+        known = max(_of_few(others), _of_few(found))
         return _Luck(0.0, known, known, 0.0, _STANDS)
-    share = _share(found)
+    share, of_baseline = _share(found), _variance(found.baselines) / 2
     left = _between(found.effects + share * found.baselines, found.variances)
-    whole = _between(found.effects, found.variances)
-    deviation = math.sqrt(_variance(found.baselines) / 2)
-    return _Luck(share, left, whole, deviation, _STANDS * (1 + _YOUNG / found.effects.size))
+    left = max(left, share * of_baseline)  # the contender's starts differ as the baseline's do
+    whole = max(left, _between(found.effects, found.variances))
+    common, weight = _between(others.effects, others.variances), count / (count + LEARNED_FROM)
+    return _Luck(
+        share,
+        weight * left + (1 - weight) * common * (1 - share / 2),
+        weight * whole + (1 - weight) * common,
+        math.sqrt(of_baseline),
+        _STANDS * (1 + _YOUNG / count),
+    )
 
 
-def _known_before(moment: np.int64, alike: Sequence[Sessions]) -> float:
-    """Variance between starts by all that is alike."""
+def _differences_before(moment: np.int64, alike: Sequence[Sessions]) -> _Differences:
+    """Differences of all that is alike."""
     parts = [_differences(one, int(np.searchsorted(one.moments, moment))) for one in alike]
-    return _of_few(_Differences(*map(np.concatenate, zip(*map(astuple, parts), strict=True))))
+    return _Differences(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
 
 
 def _of_few(found: _Differences) -> float:
@@ -171,9 +193,9 @@ def _strength(own: Sessions, first: int, last: int, luck: _Luck) -> float:
 
 
 def _clipped(values: Array) -> Array:
-    """Bound values around 0, where most of them allow a bound."""
-    bound = _CLIP * float(np.median(np.abs(values))) / _TO_DEVIATION
-    return np.clip(values, -bound, bound) if bound else values
+    """Bound the few that are further from 0 than most."""
+    bound = float(np.quantile(np.abs(values), _USUAL)) if values.size else 0.0
+    return np.clip(values, -bound, bound)
 
 
 def _variance(values: Array) -> float:

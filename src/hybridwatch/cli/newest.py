@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.analysis import doubt
 from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.freshness import REMEMBERED, Gap, Measured, age_text, gaps, what_counts
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.sides import PLAIN, SideOptions, judge_named
 from hybridwatch.errors import ComparisonError, RecordError
@@ -77,7 +78,7 @@ def findings_for(
     fresh = [one for one in runs if not own or one.run.started_at >= oldest]
     reports, absent, alone = _judged(fresh, reader, results, policy, options)
     judged = {(report.scenario.id, report.contender.testbed.id) for report in reports}
-    reports, of_releases = _watched(reports, policy)
+    reports, of_releases = _watched(_against_luck(reports, results), policy)
     # What a scenario expects of one build was judged; a run of times alone is all there is,
     # unless it lies beside another that was judged.
     looks = [one for one in alone if (one.scenario, one.testbed) in judged]
@@ -88,6 +89,24 @@ def findings_for(
     else:
         left_out.append(_ONLY_EXAMPLES)
     return _findings(reports, policy, now, (*broken, *absent), left_out)
+
+
+def _against_luck(reports: Sequence[Report], results: Path) -> list[Report]:
+    """Mark the regressions that are no more than what starts of the engine differed by."""
+    if all(c.verdict is not Verdict.REGRESSION for one in reports for c in one.comparisons):
+        return list(reports)
+    from hybridwatch.database.update import open_index  # what is not red needs no history
+    from hybridwatch.history.judged import reds_within_luck
+
+    lucky = reds_within_luck(open_index(results))
+
+    def marked(report: Report, one: Comparison) -> Comparison:
+        red = (report.contender.run_id, one.metric.id, one.statistic)
+        return replace(doubt.added(one, doubt.OF_LUCK), of_luck=True) if red in lucky else one
+
+    return [
+        replace(one, comparisons=tuple(marked(one, c) for c in one.comparisons)) for one in reports
+    ]
 
 
 def _judged(

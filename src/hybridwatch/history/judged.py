@@ -1,6 +1,7 @@
 """From the index to what alerts are derived from."""
 
 import math
+from collections import Counter
 from functools import lru_cache
 from typing import Final
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import kind_of
-from hybridwatch.analysis.start_luck import Sessions, lasting_reds
+from hybridwatch.analysis.start_luck import LEARNED_FROM, Sessions, lasting_reds, likely_reds
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
@@ -27,6 +28,8 @@ _TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
 _SIZES: Final = ["low", "high", "old"]
 _ALIKE: Final = ["testbed", "metric", "statistic"]
 """What starts of an engine are expected to sway alike, whatever the scenario."""
+_BUILD: Final = ["scenario", "contender"]
+_NIGHT: Final = pd.Timedelta(hours=12)
 TO_ERROR: Final = 2 * 1.96
 """Width of a 95 % interval in standard errors."""
 
@@ -52,10 +55,27 @@ def judged_from(index: Index) -> list[Judged]:
     return [_judged(*row) for row in rows]
 
 
+def reds_within_luck(index: Index) -> set[tuple[str, str, str]]:
+    """Run, metric and statistic of reds that are no more than what starts were seen to differ by.
+
+    In a young question, of which that much is only assumed, there is none.
+    """
+    before: Counter[Question] = Counter()
+    found = set()
+    for one in judged_from(index):
+        question = one.question
+        if not one.lasts and before[question] > LEARNED_FROM:
+            found.add((one.run_id, question.metric, question.statistic))
+        before[question] += 1
+    return found
+
+
 def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
     """Say of each verdict whether it is more than what starts of an engine differ by."""
+    answers = answers.reset_index(drop=True)
     lasts = np.ones(len(answers), dtype=np.bool_)
-    for (_, name, _), alike in answers.reset_index(drop=True).groupby(_ALIKE, sort=False):
+    begins, likely = np.zeros((2, len(answers)), dtype=np.bool_)
+    for (_, name, _), alike in answers.groupby(_ALIKE, sort=False):
         kind = kind_of(name)
         is_red = (alike["verdict"] == Verdict.REGRESSION.value).any()
         if kind is None or not kind.has_noise or not is_red:
@@ -66,8 +86,24 @@ def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
         for rows, own in zip(found, sessions, strict=True):
             if compares_releases(rows["baseline"].iloc[0], rows["contender"].iloc[0]):
                 continue  # measured once, and a finding for good: nobody is called for it
-            lasts[rows.index[own.reds]] = lasting_reds(own, sessions)[own.reds]
-    return lasts
+            standing = lasting_reds(own, sessions)
+            lasts[rows.index[own.reds]] = standing[own.reds]
+            begins[rows.index] = standing & ~np.concatenate(([False], standing[:-1]))
+            likely[rows.index] = likely_reds(own, sessions)
+    return lasts | (likely & _near(begins, answers))
+
+
+def _near(begins: npt.NDArray[np.bool_], answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Say which verdicts are of the night and build with which a red began that stands.
+
+    On another testbed the build is the same, and the luck of its starts is not.
+    """
+    near = np.zeros(len(answers), dtype=np.bool_)
+    for _, alike in answers.groupby(_BUILD, sort=False):
+        moments = alike["started_at"].to_numpy()
+        apart = np.abs(moments[:, None] - moments[begins[alike.index]])
+        near[alike.index] = (apart < _NIGHT).any(axis=1)
+    return near
 
 
 def _sessions(rows: pd.DataFrame, name: str) -> Sessions:

@@ -51,6 +51,7 @@ CONTRACTS: Final = (
     "cached_states_off",
     "repeats_missed",
     "requests_stalled",
+    "requests_starved",
     "unwritten_blocks_cached",
     "max_seq_len_excess_target",
     "max_seq_len_excess_draft",

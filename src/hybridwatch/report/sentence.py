@@ -7,6 +7,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.gate import (
+    LUCK,
     RESTLESS,
     UNKNOWN_RUNS,
     is_worse_and_held_back,
@@ -169,7 +170,7 @@ def _repeated_looks(looks: Looks) -> str:
 def unsure(report: Report) -> str:
     """Name the bad news that a gate lets pass with a warning; empty when there is none."""
     apart = [c for c in report.comparisons if is_worse_between_unknown_runs(c, report)]
-    doubtful = [c for c in report.bad_news if not stands(c, report)]
+    doubtful = [c for c in report.bad_news if not stands(c, report) and not c.of_luck]
     parts = []
     if doubtful:
         named = ", ".join(f"{name_of(c)} (p {numbers.p_value(c.p_holm)})" for c in doubtful)
@@ -180,6 +181,8 @@ def unsure(report: Report) -> str:
     if held_back := [c for c in report.comparisons if is_worse_and_held_back(c, report)]:
         named = ", ".join(map(name_of, held_back))
         parts.append(f"A gate only warns of {named}: {RESTLESS}.")
+    if of_luck := [c for c in report.bad_news if c.of_luck]:
+        parts.append(f"A gate only warns of {', '.join(map(name_of, of_luck))}: {LUCK}.")
     return " ".join(parts)
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.gate import gate
+from hybridwatch.analysis.gate import LUCK, gate
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.report import report_between, report_of
@@ -48,6 +48,16 @@ def test_what_only_the_report_is_sure_of_is_a_warning() -> None:
     assert result.reasons == ()
     assert [line.partition(" ")[0] for line in result.warnings] == sorted(TASKS)
     assert all("not under Holm's control" in line for line in result.warnings)
+
+
+def test_what_starts_of_the_engine_differ_by_is_a_warning() -> None:
+    report = report_of(lost_a_little(TASKS[:1]))
+    lucky = replace(report, comparisons=tuple(replace(c, of_luck=True) for c in report.comparisons))
+    result = gate(lucky)
+    assert result.passed
+    assert result.warnings == (f"{TASKS[0]} mean: regression, but {LUCK}",)
+    assert unsure(lucky) == f"A gate only warns of {TASKS[0]}: {LUCK}."
+    assert not unsure(report)
 
 
 def test_the_same_change_alone_stops() -> None:

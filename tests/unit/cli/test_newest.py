@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.analysis.gate import LUCK
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.record.run import Run
 from hybridwatch.store import list_records, read_file, reader, write_run
 from tests.builders import BASELINE, TESTBED, a_build, a_run
+from tests.planted_world.plan import CHAT, NOTHING, SHORTEST, A, morning, plan_nothing
+from tests.planted_world.records import write_world
+from tests.planted_world.replay import cut_off
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 ROWS = "contract.padded_rows_prefilling"
@@ -59,6 +63,20 @@ def test_a_testbed_that_fails_is_not_hidden_by_one_that_passes_later(store, judg
     found = judge()
     assert [report.contender.testbed.id for report in found.reports] == ["epyc", "h100"]
     assert found.gate.reasons == (f"smoke/padded-graph-rows on h100: {ROWS} value: regression",)
+
+
+def test_a_red_that_starts_explain_warns_once_the_nights_have_shown_how_much_they_differ(
+    tmp_path,
+) -> None:
+    whole, young, known = (tmp_path / name for name in ("whole", "young", "known"))
+    write_world(whole, plan_nothing(1, SHORTEST, NOTHING["start-modes"], (CHAT,), (A,)))
+    gates = [
+        findings_for((), cut_off(whole, night, folder), Policy(), now=morning(night)).gate
+        for night, folder in ((4, young), (20, known))
+    ]
+    assert [one.passed for one in gates] == [False, True]
+    assert gates[1].warnings
+    assert all(line.endswith(f"regression, but {LUCK}") for line in gates[1].warnings)
 
 
 def test_a_pair_of_builds_that_fails_is_not_hidden_by_another(store, judge) -> None:

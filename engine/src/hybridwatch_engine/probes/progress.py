@@ -1,11 +1,12 @@
-"""Whether requests get on: who loses blocks, who never gets further, and what is cached unwritten.
+"""Whether requests get on: who loses blocks, who never gets further, who is left out although there
+is room, and what is cached unwritten.
 
 It looks at the scheduler, so it runs where that is, maybe in another process than the workers
 (``scheduler_side``). Nothing of it hangs on the clock: a request that waits for others is in
 order, however long; one that is computed again and again and never gets further is not.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,10 @@ class Counts:
             of them at the end than ever before; and those that were waiting or running when as many
             steps in a row computed nothing for anybody. (One that was preempted computes its tokens
             anew, in as many steps as before; no scenario's prompt needs so many.)
+        requests_starved: Requests that ``STUCK_AFTER`` steps in a row gave no token, though tokens of
+            the budget were left over, a row was free and so were blocks for all of it, while others
+            got tokens. Under ``mamba_cache_mode="align"`` a chunk ends with a block, and what others
+            leave may never be a whole one (vllm#45414).
         unwritten_blocks_cached: Blocks left in the prefix cache for tokens that no step has
             computed: their request was preempted by the very step that was to compute them.
     """
@@ -32,6 +37,7 @@ class Counts:
     scheduler_steps: int = 0
     preemptions: int = 0
     requests_stalled: int = 0
+    requests_starved: int = 0
     unwritten_blocks_cached: int = 0
 
 
@@ -43,11 +49,15 @@ class _Course:
         best: Most tokens that it has ever had computed.
         idle: Steps for it since then.
         stalled: Whether it was counted.
+        left_out: Steps in a row that had room for it and gave it nothing.
+        starved: Whether it was counted.
     """
 
     best: int = 0
     idle: int = 0
     stalled: bool = False
+    left_out: int = 0
+    starved: bool = False
 
 
 @dataclass(slots=True)
@@ -131,6 +141,7 @@ class ProgressProbe(CountingProbe[Counts]):
                     block.block_hash == hash_ for block, hash_ in registered
                 )
         self._count_standstill(scheduler, computed=bool(tokens))
+        self._count_left_out(scheduler, tokens)
 
     def _advance(self, name: str, computed: int) -> None:
         course = self._seen.courses.setdefault(name, _Course())
@@ -157,6 +168,18 @@ class ProgressProbe(CountingProbe[Counts]):
         for name in names:
             self._stall(self._seen.courses.setdefault(name, _Course()), self._seen.empty)
 
+    def _count_left_out(self, scheduler: Any, tokens: dict[str, int]) -> None:
+        """Count those that others' tokens kept from theirs, step by step."""
+        has_left = 0 < sum(tokens.values()) < scheduler.max_num_scheduled_tokens
+        passed_over = {one.request_id for one in _next_ones(scheduler) if has_left}
+        for name, request in _requests(scheduler):
+            course = self._seen.courses.setdefault(name, _Course())
+            is_left_out = name in passed_over - tokens.keys() and _has_blocks(scheduler, request)
+            course.left_out = course.left_out + 1 if is_left_out else 0
+            if course.left_out >= STUCK_AFTER and not course.starved:
+                course.starved = True
+                self._counts.requests_starved += 1
+
     def _stall(self, course: _Course, steps: int) -> None:
         if steps >= STUCK_AFTER and not course.stalled:
             course.stalled = True
@@ -170,6 +193,29 @@ def _requests(scheduler: Any) -> Iterable[tuple[str, Any]]:
 def _computed(scheduler: Any) -> dict[str, int]:
     """Tokens that each request has computed."""
     return {name: request.num_computed_tokens for name, request in _requests(scheduler)}
+
+
+def _next_ones(scheduler: Any) -> Iterator[Any]:
+    """Give the running requests with tokens to compute, and the first that waits for a free row.
+
+    Without chunks a prompt waits for a step that takes all of it, and rightly so.
+    """
+    if not scheduler.scheduler_config.enable_chunked_prefill:
+        return
+    for request in scheduler.running:
+        due = request.num_tokens_with_spec + request.num_output_placeholders
+        if due > request.num_computed_tokens:
+            yield request
+    if scheduler.waiting and len(scheduler.running) < scheduler.max_num_running_reqs:
+        yield scheduler.waiting.peek_request()
+
+
+def _has_blocks(scheduler: Any, request: Any) -> bool:
+    """Whether there is a free block for every block of a request, whatever it holds already."""
+    sizes = [group.kv_cache_spec.block_size for group in scheduler.kv_cache_config.kv_cache_groups]
+    most = request.num_tokens_with_spec + scheduler.num_spec_tokens
+    needed = sum(most // size + 1 + scheduler.num_spec_tokens for size in sizes)
+    return bool(scheduler.kv_cache_manager.block_pool.get_num_free_blocks() >= needed)
 
 
 def _could_go_on(request: Any) -> bool:

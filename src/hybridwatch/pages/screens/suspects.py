@@ -217,12 +217,18 @@ def _answers(alert: Alert, source: Source) -> pd.DataFrame | None:
 
 
 def _sized(answers: pd.DataFrame, alert: Alert) -> pd.DataFrame:
-    """Keep the runs that say how large it is, from the last time that it was over to the next."""
+    """Keep the runs that say how large it is, from the last time that it was over to the next.
+
+    What was over for a few runs only, as a drift is at first, was never over.
+    """
     opened = pd.Timestamp(alert.opened_by.started_at)
     ends = [pd.Timestamp(turn.by.started_at) for turn in alert.turns if turn.change.is_end]
     for end in ends:
-        is_mine = answers["started_at"] >= end if end < opened else answers["started_at"] < end
-        answers = answers[is_mine]
+        since, until = answers["started_at"] >= end, answers["started_at"] < opened
+        if end >= opened:
+            answers = answers[~since]
+        elif (since & until).sum() >= FEWEST:
+            answers = answers[since]
     known = answers[(answers[["effect", "low", "high"]] > -1).all(axis=1)]
     earlier = int((known["started_at"] < opened).sum())
     return known.iloc[max(earlier - _LATEST, 0) :]
