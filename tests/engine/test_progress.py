@@ -77,7 +77,7 @@ decoding = [(0, str(row), 100 * row, 10, 100, 0) for row in range(6)]
 crowd = [*decoding, (8, "long", 1000, 4 * BLOCK, 4, 0)]
 
 def crowded(left, blocks=200):
-    """One with four blocks comes while six decode, who leave so many tokens of each step."""
+    # One with four blocks comes while six decode, who leave so many tokens of each step.
     return watched(Pool(blocks=blocks, budget=6 + left), crowd, 90)
 print(json.dumps({
     "healthy": watched(plenty, three, 200),

@@ -55,6 +55,7 @@ def judged_from(index: Index) -> list[Judged]:
     return [_judged(*row) for row in rows]
 
 
+@lru_cache(maxsize=1)  # what an index says never changes
 def reds_within_luck(index: Index) -> set[tuple[str, str, str]]:
     """Run, metric and statistic of reds that are no more than what starts were seen to differ by.
 

@@ -31,6 +31,10 @@ from hybridwatch.record.run import Run
 from hybridwatch.scenario.load import load_scenario
 from hybridwatch.store import write_run
 from tests.broken_engines import dead_contender
+from tests.dashboard.parity import words_of
+from tests.planted_world.plan import CHAT, NOTHING, SHORTEST, A, morning, plan_nothing
+from tests.planted_world.records import write_world
+from tests.planted_world.replay import cut_off
 from tests.store_builders import FIX, REGRESSED, STARTED, Plan, build, run, scenario
 
 NOW = STARTED + timedelta(hours=3)
@@ -299,3 +303,15 @@ def test_filters_keep_what_they_say_and_wrong_ones_are_told(tmp_path: Path) -> N
     wrong = opened(tmp_path, "group=nowhere&build=%3Cscript%3E&since=x&foo=1")
     assert len(wrong.complaints) == 4
     assert len(table(wrong, "Where everything stands").rows) == 2
+
+
+def test_a_red_that_starts_explain_is_said_to_be_no_more_than_that(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    write_world(whole, plan_nothing(1, SHORTEST, NOTHING["start-modes"], (CHAT,), (A,)))
+    said = []
+    for night in (4, 20):  # young, and known for two modes of starts
+        folder = cut_off(whole, night, tmp_path / str(night))
+        source = Source(folder, open_index(folder), morning(night), checkout=lambda: CHECKOUT)
+        view = open_view(source, read_query("overview", ""))
+        said.append("(starts differ as much)" in "\n".join(words_of(view)))
+    assert said == [False, True]

@@ -9,6 +9,7 @@ import pandas as pd
 
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.history.judged import reds_within_luck
 from hybridwatch.history.overview_rows import (
     COLUMNS,
     GridRow,
@@ -54,6 +55,13 @@ class _Stands:
     def verdict(self, row: GridRow) -> Verdict:
         """The loudest verdict; missing where nothing was measured lately."""
         return Verdict.MISSING if self.gap(row) else row.loudest.verdict
+
+    def is_luck(self, standing: Standing) -> bool:
+        """Whether it is red by no more than what starts of the engine were seen to differ by."""
+        row = standing.row
+        red = (row.run, row.metric, row.statistic)
+        is_red = standing.verdict is Verdict.REGRESSION
+        return is_red and red in reds_within_luck(self.source.index)
 
     def cell(self, row: GridRow) -> Cell:
         """The verdict, and since when it holds."""
@@ -153,11 +161,11 @@ def _row(row: GridRow, stands: _Stands, *, show_testbed: bool) -> tuple[Cell | I
             (stands.source.ago(row.newest), builds + place),
             title="\n".join(pairs),
         ),
-        *(_cell(row, name) for name in COLUMNS),
+        *(_cell(row, name, stands) for name in COLUMNS),
     )
 
 
-def _cell(row: GridRow, name: str) -> Cell | Inline:
+def _cell(row: GridRow, name: str, stands: _Stands) -> Cell | Inline:
     standing = row.cells.get(name)
     if standing is None:
         return Cell(numbers.ABSENT, title="not measured")
@@ -167,10 +175,13 @@ def _cell(row: GridRow, name: str) -> Cell | Inline:
         parts.append(f"the loudest of {alike}")
     if standing.row.stale:
         parts.append("a later run no longer tells")
+    if is_luck := stands.is_luck(standing):
+        parts.append("no more than starts of the engine differed by: no alert until it repeats")
     drawn = standing.name if _effect(standing) != standing.verdict.value else None
     run = address("run", run=standing.row.run, metric=drawn)
     history = history_of(standing.row, (standing.name,))
-    said = filter(None, (_short(standing, name), "run", "(old)" if standing.row.stale else ""))
+    old, luck = "(old)" if standing.row.stale else "", "(starts differ as much)" if is_luck else ""
+    said = filter(None, (_short(standing, name), "run", old, luck))
     return Cell(
         Grade(standing.verdict, _effect(standing)),
         (Link(" ".join(said), run), " · ", Link("history", history)),
