@@ -77,10 +77,10 @@ def test_a_dead_engine_is_one_alert_with_its_reason_and_the_end_of_its_log(tmp_p
 
 def test_what_a_start_may_explain_is_an_alert_once_it_repeats(tmp_path: Path) -> None:
     builds = UPGRADE
-    for night in (1, 2):
+    for night in (1, 2, 3):
         keep(tmp_path, night, slow_contender(), builds=builds)
         assert alerts(tmp_path) == ()
-    keep(tmp_path, 3, slow_contender(), builds=builds)
+    keep(tmp_path, 4, slow_contender(), builds=builds)
     (alert,) = alerts(tmp_path)
     assert (alert.matter.area, alert.opened_by.run_id) == (Area.SPEED, "00000001")
 
@@ -92,7 +92,7 @@ def test_what_one_session_says_of_two_releases_is_said(tmp_path: Path) -> None:
 
 
 def test_a_slow_down_is_one_alert_with_every_metric_on_its_page(tmp_path: Path) -> None:
-    keep(tmp_path, 1, slow_contender(1.12))
+    keep(tmp_path, 1, slow_contender(1.2))
     (alert,) = alerts(tmp_path)
     assert alert.matter.area is Area.SPEED
     evidence = rows(page_of(tmp_path, Area.SPEED), "Every comparison")
@@ -102,7 +102,7 @@ def test_a_slow_down_is_one_alert_with_every_metric_on_its_page(tmp_path: Path) 
 
 def test_what_the_person_needs_stands_above_the_story(tmp_path: Path) -> None:
     keep(tmp_path, 1, GOOD)
-    keep(tmp_path, 2, slow_contender(1.12))
+    keep(tmp_path, 2, slow_contender(1.2))
     document = page_of(tmp_path, Area.SPEED)
     assert titles(document) == [
         "When output_throughput changed",
@@ -136,7 +136,7 @@ def test_the_build_of_the_last_good_run_is_compared_with_that_of_the_first_bad(
     keep(
         tmp_path,
         2,
-        slow_contender(1.12),
+        slow_contender(1.2),
         builds=(UPGRADE[0], worse),
         testbed=replace(TESTBED, kernel="7.1.0"),
     )
@@ -159,20 +159,20 @@ def test_the_build_of_the_last_good_run_is_compared_with_that_of_the_first_bad(
 
 def test_since_names_the_build_that_a_run_measured(tmp_path: Path) -> None:
     nightly = replace(UPGRADE[1], label="nightly", name="nightly", release="0.28.1.dev5+gaaaaaaa01")
-    keep(tmp_path, 1, slow_contender(1.12), builds=(UPGRADE[0], nightly))
+    keep(tmp_path, 1, slow_contender(1.2), builds=(UPGRADE[0], nightly))
     (row,) = rows(view(tmp_path, "alerts"), "Alerts")
     assert row[4].endswith("00000001 of 0.28.1.dev5+gaaaaaaa01")
 
 
 def test_without_a_good_run_the_baseline_is_what_it_is_compared_with(tmp_path: Path) -> None:
-    keep(tmp_path, 1, slow_contender(1.12))
+    keep(tmp_path, 1, slow_contender(1.2))
     document = page_of(tmp_path, Area.SPEED)
     assert rows(document, "What differs from the baseline") == [["release", "0.27.1", "0.28.0"]]
     assert "v0.27.1...v0.28.0" in links(document)
 
 
 def test_a_record_that_broke_since_it_was_indexed_is_told(tmp_path: Path) -> None:
-    keep(tmp_path, 1, slow_contender(1.12))
+    keep(tmp_path, 1, slow_contender(1.2))
     source, key = source_of(tmp_path), of(tmp_path, Area.SPEED).matter.key
     (record,) = (tmp_path / "records").rglob("*.json")
     record.write_text("{", encoding="utf-8")
@@ -182,7 +182,7 @@ def test_a_record_that_broke_since_it_was_indexed_is_told(tmp_path: Path) -> Non
 
 
 def test_a_run_leads_to_its_history_its_comparison_and_its_alert(tmp_path: Path) -> None:
-    keep(tmp_path, 1, slow_contender(1.12))
+    keep(tmp_path, 1, slow_contender(1.2))
     found = links(view(tmp_path, "run", run="00000001"))
     assert found["the comparison of its two sides"] == (
         "compare?scenario=smoke%2Fpadded-graph-rows&baseline=00000001%230&contender=00000001%231"
@@ -193,7 +193,7 @@ def test_a_run_leads_to_its_history_its_comparison_and_its_alert(tmp_path: Path)
 
 def test_a_run_without_an_alert_has_no_way_to_one(tmp_path: Path) -> None:
     keep(tmp_path, 1, GOOD)
-    keep(tmp_path, 2, slow_contender(1.12))
+    keep(tmp_path, 2, slow_contender(1.2))
     found = links(view(tmp_path, "run", run="00000001"))
     assert not [text for text in found if text.startswith("alert")]
 
@@ -205,7 +205,7 @@ def searches(document: Document) -> list[str]:
 
 
 def test_search_between_two_releases_can_be_copied(tmp_path: Path) -> None:
-    keep(tmp_path, 1, slow_contender(1.12))
+    keep(tmp_path, 1, slow_contender(1.2))
     assert searches(page_of(tmp_path, Area.SPEED)) == [
         (
             "hybridwatch bisect smoke/padded-graph-rows --good v0.27.1 --bad v0.28.0 "
@@ -224,7 +224,7 @@ def test_search_between_two_nights_takes_commits_of_a_clone(tmp_path: Path) -> N
     nightly = replace(UPGRADE[1], label="nightly", name="nightly", release="0.28.1.dev5+gaaaaaaa01")
     worse = replace(nightly, release="0.28.1.dev9+gbbbbbbb02", wheel_digest="9" * 64)
     keep(tmp_path, 1, GOOD, builds=(UPGRADE[0], nightly))
-    keep(tmp_path, 2, slow_contender(1.12), builds=(UPGRADE[0], worse))
+    keep(tmp_path, 2, slow_contender(1.2), builds=(UPGRADE[0], worse))
     (command,) = searches(page_of(tmp_path, Area.SPEED))
     assert "--good aaaaaaa01 --bad bbbbbbb02" in command
     assert command.endswith("--repo vllm")
@@ -232,7 +232,7 @@ def test_search_between_two_nights_takes_commits_of_a_clone(tmp_path: Path) -> N
 
 def test_same_build_on_both_days_leaves_nothing_to_search(tmp_path: Path) -> None:
     keep(tmp_path, 1, GOOD)
-    keep(tmp_path, 2, slow_contender(1.12))
+    keep(tmp_path, 2, slow_contender(1.2))
     assert searches(page_of(tmp_path, Area.SPEED)) == []
 
 
