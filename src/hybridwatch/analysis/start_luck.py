@@ -23,7 +23,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 _STANDS: Final = 4.75
-"""So that in 20 worlds of 18 questions and 90 nights, whose starts differ, no luck stands."""
+"""So that no luck stands in 1,200 questions of 90 nights (``tests/start_luck_worlds.py``)."""
 _LIKELY: Final = 2.0
 """Standard errors that are enough where that night's build got slower on another testbed."""
 _YOUNG: Final = 3.0
