@@ -270,6 +270,9 @@ def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:
     if first_death(findings) is not None:
         again = bad
         hint = "the engine's log is above; once that is mended, measure this again, interleaved:"
+    elif _only_broken(findings):
+        again = bad
+        hint = "this change did not break it; mend it, or name in the policy why it is `known`:"
     elif bad or findings.absent:
         again = bad
         hint = "measure this again, interleaved, on one machine; what stays is real:"
@@ -296,6 +299,12 @@ def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:
     ]
     shown = map(fenced, commands[:_COMMANDS])
     return "\n\n".join([f"**Next:** {hint}", *shown, *_more(commands, _COMMANDS)])
+
+
+def _only_broken(findings: ChangeReview) -> bool:
+    """Whether all that is bad was so before."""
+    found = {one.comparison.verdict for one in findings.gated if one.is_bad}
+    return found == {Verdict.BROKEN} and not findings.absent and not findings.incomparable
 
 
 def _trials_to_see(findings: ChangeReview) -> dict[int, int]:

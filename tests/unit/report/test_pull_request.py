@@ -16,7 +16,7 @@ from hybridwatch.report.pull_request import LIMIT, SUMMARY_LIMIT, News, news_in,
 from tests.broken_engines import healthy, with_deaths
 from tests.builders import a_run, noisy
 from tests.findings import CASES, named
-from tests.situations import HOSTILE, SITUATIONS
+from tests.situations import HOSTILE, SITUATIONS, broken
 
 OURS = {
     "a", "code", "details", "h2", "li", "ol", "p", "pre", "strong", "sub", "summary",
@@ -231,6 +231,12 @@ def test_unlike_causes_of_one_area_are_not_counted_together() -> None:
 def test_nothing_has_to_be_done_only_when_everything_gated_is_settled() -> None:
     done = {case for case in CASES if "nothing has to be done" in CASES[case]().page().text}
     assert done == {"equivalent", "recovered", "seeing"}
+
+
+def test_what_is_broken_on_both_sides_is_not_measured_again_to_see_whether_it_stays() -> None:
+    text = render(ChangeReview((broken(),))).text
+    assert "this change did not break it; mend it, or name in the policy why it is `known`" in text
+    assert "what stays is real" not in text
 
 
 def test_what_could_not_be_seen_names_the_metric_the_worst_and_what_settles_it() -> None:
