@@ -1,5 +1,4 @@
-"""Whether requests get on: who loses blocks, who never gets further, who is left out although there
-is room, and what is cached unwritten.
+"""Whether requests get on: who loses blocks, stalls or starves, and what is cached unwritten.
 
 It looks at the scheduler, so it runs where that is, maybe in another process than the workers
 (``scheduler_side``). Nothing of it hangs on the clock: a request that waits for others is in
@@ -26,10 +25,10 @@ class Counts:
             of them at the end than ever before; and those that were waiting or running when as many
             steps in a row computed nothing for anybody. (One that was preempted computes its tokens
             anew, in as many steps as before; no scenario's prompt needs so many.)
-        requests_starved: Requests that ``STUCK_AFTER`` steps in a row gave no token, though tokens of
-            the budget were left over, a row was free and so were blocks for all of it, while others
-            got tokens. Under ``mamba_cache_mode="align"`` a chunk ends with a block, and what others
-            leave may never be a whole one (vllm#45414).
+        requests_starved: Requests that ``STUCK_AFTER`` steps in a row gave no token, though tokens
+            of the budget were left over, a row was free and so were blocks for all of it, while
+            others got tokens. Under ``mamba_cache_mode="align"`` a chunk ends with a block, and
+            what others leave may never be a whole one (vllm#45414).
         unwritten_blocks_cached: Blocks left in the prefix cache for tokens that no step has
             computed: their request was preempted by the very step that was to compute them.
     """
