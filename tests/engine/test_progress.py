@@ -15,10 +15,12 @@ WATCHED = """
 import contextlib, json, sys
 from hybridwatch_engine_lab.exercise.scheduling import BLOCK, Office, Pool
 from hybridwatch_engine.patch import Patch
-from hybridwatch_engine.probes.progress import ProgressProbe
+from hybridwatch_engine.probes.progress import ProgressProbe, _next_ones
 from hybridwatch_engine.step_gate import STUCK_AFTER, StepGate
 from vllm.v1.core.kv_cache_manager import KVCacheManager
+from vllm.v1.core.sched.interface import PauseState
 from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.request import RequestStatus
 
 def refused_now_and_then(original):
     calls = [0]
@@ -79,6 +81,14 @@ crowd = [*decoding, (8, "long", 1000, 4 * BLOCK, 4, 0)]
 def crowded(left, blocks=200):
     # One with four blocks comes while six decode, who leave so many tokens of each step.
     return watched(Pool(blocks=blocks, budget=6 + left), crowd, 90)
+
+def next_one(status, pause=PauseState.UNPAUSED):
+    # Whether a request that waits, so and during such a pause, is one that a step should serve.
+    office = Office(plenty)
+    office.come("new", range(20), answer=4).status = status
+    office.scheduler.set_pause_state(pause)
+    return [one.request_id for one in _next_ones(office.scheduler)] == ["new"]
+
 print(json.dumps({
     "healthy": watched(plenty, three, 200),
     "blocks are refused": watched(plenty, three, 200, "blocks are refused"),
@@ -86,6 +96,9 @@ print(json.dumps({
     "too few blocks": watched(Pool(blocks=14, budget=2 * BLOCK), [(0, "big", 0, 126, 4, 0)], 200),
     "displaced": watched(tight, displaced, 8),
     "left": {left: crowded(left) for left in (0, BLOCK - 2, BLOCK)},
+    "waits": next_one(RequestStatus.WAITING),
+    "waits for a transfer": next_one(RequestStatus.WAITING_FOR_REMOTE_KVS),
+    "waits for the end of a pause": next_one(RequestStatus.WAITING, PauseState.PAUSED_NEW),
     "no blocks left": crowded(BLOCK - 2, blocks=6 * 4 * 3),
     "gate": {"stuck": gated(14), "free": gated(40)},
 }))
@@ -149,6 +162,12 @@ def test_a_prompt_that_others_leave_less_than_a_block_is_starved(seen):
     starved = {left: counts["requests_starved"] for left, counts in seen["left"].items()}
     assert starved == {"0": 0, "14": 1, "16": 0}
     assert seen["no blocks left"]["requests_starved"] == 0
+
+
+def test_who_waits_for_something_else_is_not_starved(seen):
+    assert seen["waits"]
+    assert not seen["waits for a transfer"]
+    assert not seen["waits for the end of a pause"]
 
 
 def test_empty_steps_count_for_a_plan_once_the_engine_is_stuck(seen):

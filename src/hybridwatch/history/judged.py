@@ -56,7 +56,7 @@ def judged_from(index: Index) -> list[Judged]:
 
 
 @lru_cache(maxsize=1)  # what an index says never changes
-def reds_within_luck(index: Index) -> set[tuple[str, str, str]]:
+def reds_within_luck(index: Index) -> frozenset[tuple[str, str, str]]:
     """Run, metric and statistic of reds that are no more than what starts were seen to differ by.
 
     In a young question, of which that much is only assumed, there is none.
@@ -68,7 +68,7 @@ def reds_within_luck(index: Index) -> set[tuple[str, str, str]]:
         if not one.lasts and before[question] > LEARNED_FROM:
             found.add((one.run_id, question.metric, question.statistic))
         before[question] += 1
-    return found
+    return frozenset(found)
 
 
 def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:

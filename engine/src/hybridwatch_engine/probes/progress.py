@@ -170,7 +170,7 @@ class ProgressProbe(CountingProbe[Counts]):
     def _count_left_out(self, scheduler: Any, tokens: dict[str, int]) -> None:
         """Count those that others' tokens kept from theirs, step by step."""
         has_left = 0 < sum(tokens.values()) < scheduler.max_num_scheduled_tokens
-        passed_over = {one.request_id for one in _next_ones(scheduler) if has_left}
+        passed_over = {one.request_id for one in _next_ones(scheduler)} if has_left else set()
         for name, request in _requests(scheduler):
             course = self._seen.courses.setdefault(name, _Course())
             is_left_out = name in passed_over - tokens.keys() and _has_blocks(scheduler, request)
@@ -197,16 +197,22 @@ def _computed(scheduler: Any) -> dict[str, int]:
 def _next_ones(scheduler: Any) -> Iterator[Any]:
     """Give the running requests with tokens to compute, and the first that waits for a free row.
 
-    Without chunks a prompt waits for a step that takes all of it, and rightly so.
+    Without chunks a prompt waits for a step that takes all of it, and rightly so; the first may
+    wait for a transfer, and a pause keeps new ones out.
     """
+    from vllm.v1.core.sched.interface import PauseState
+
     if not scheduler.scheduler_config.enable_chunked_prefill:
         return
     for request in scheduler.running:
         due = request.num_tokens_with_spec + request.num_output_placeholders
         if due > request.num_computed_tokens:
             yield request
-    if scheduler.waiting and len(scheduler.running) < scheduler.max_num_running_reqs:
-        yield scheduler.waiting.peek_request()
+    has_row = len(scheduler.running) < scheduler.max_num_running_reqs
+    if scheduler.waiting and has_row and scheduler.pause_state == PauseState.UNPAUSED:
+        first = scheduler.waiting.peek_request()
+        if _could_go_on(first):
+            yield first
 
 
 def _has_blocks(scheduler: Any, request: Any) -> bool:
