@@ -73,12 +73,18 @@ class Replay:
         return self.end.source.index
 
 
-def replay(results: Path) -> Replay:
-    """Go through the nights of a world; the folder's database is made if it is not there."""
+def replay(results: Path, since: int = 0) -> Replay:
+    """Go through the nights of a world; the folder's database is made if it is not there.
+
+    Args:
+        results: The world's records.
+        since: On mornings before this night nothing is asked, which saves their time.
+    """
     world = read_truth(results)
     with _outbox() as outbox:
         mornings = tuple(
-            _morning(night, source, outbox) for night, source in enumerate(sources_of(results))
+            _morning(night, source, outbox) if night >= since else Morning(night, source, (), ())
+            for night, source in enumerate(sources_of(results))
         )
     return Replay(world, mornings)
 

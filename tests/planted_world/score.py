@@ -114,9 +114,9 @@ class Score:
         return tuple(answer for answer in self.answers if answer.fault.kind is kind)
 
 
-def score(results: Path) -> Score:
-    """Ask the product about a world, night by night."""
-    return score_of(replay(results))
+def score(results: Path, since: int = 0) -> Score:
+    """Ask the product about a world, night by night, from one on."""
+    return score_of(replay(results, since))
 
 
 def score_of(whole: Replay) -> Score:

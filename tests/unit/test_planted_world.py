@@ -17,7 +17,7 @@ from hybridwatch.record.codec import decode, encode
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.triage import Alert
 from tests.planted_world.__main__ import command
-from tests.planted_world.needs import Short
+from tests.planted_world.needs import SOON, Short
 from tests.planted_world.plan import (
     BATCH,
     CHAT,
@@ -432,13 +432,24 @@ def test_the_culprit_is_among_the_commits(kind: Kind, tmp_path: Path) -> None:
 
 
 def score_of_one(world: World, kind: Kind, folder: Path) -> Score:
-    """Say what is told of one fault by the cells that it lies in, and throw them away."""
+    """Say what is told of one fault by the cells that it lies in, and throw them away.
+
+    The world ends when a person would have heard of it, and nothing is asked before it began.
+    """
     fault = world.of(kind)
     places = set(fault.scenarios), set(fault.testbeds)
     beside = [f for f in world.faults if places[0] & {*f.scenarios} and places[1] & {*f.testbeds}]
-    cells = replace(world, scenarios=fault.scenarios, testbeds=fault.testbeds, faults=tuple(beside))
+    end = fault.first + SOON + 1
+    cells = replace(
+        world,
+        nights=end,
+        commits=world.commits[:end],
+        scenarios=fault.scenarios,
+        testbeds=fault.testbeds,
+        faults=tuple(f for f in beside if f.first < end),
+    )
     write_world(folder, cells)
-    found = score(folder)
+    found = score(folder, since=fault.first)
     shutil.rmtree(folder)
     return found
 
