@@ -78,7 +78,7 @@ def replay(results: Path, since: int = 0) -> Replay:
 
     Args:
         results: The world's records.
-        since: On mornings before this night nothing is asked, which saves their time.
+        since: Mornings before this night stay without alerts and messages, which saves time.
     """
     world = read_truth(results)
     with _outbox() as outbox:

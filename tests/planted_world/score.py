@@ -115,7 +115,7 @@ class Score:
 
 
 def score(results: Path, since: int = 0) -> Score:
-    """Ask the product about a world, night by night, from one on."""
+    """Ask the product about a world on every morning from night ``since`` on."""
     return score_of(replay(results, since))
 
 

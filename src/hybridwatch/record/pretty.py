@@ -6,8 +6,7 @@ from typing import Final
 
 _WIDTH: Final = 100
 
-# Made once: a record has more than a thousand values, and making an encoder takes longer than
-# encoding one of them.
+# Made once: making an encoder takes longer than encoding one of a record's thousand values.
 _flat: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True).encode
 
 
@@ -22,8 +21,7 @@ def pretty(value: object, indent: int = 0) -> str:
         ValueError: A number is infinite or no number.
     """
     flat = _flat(value)
-    room = _WIDTH - indent
-    if not isinstance(value, dict | list) or len(flat) <= room:
+    if not isinstance(value, dict | list) or len(flat) <= _WIDTH - indent:
         return flat
     pad = " " * (indent + 2)
     if isinstance(value, dict):
