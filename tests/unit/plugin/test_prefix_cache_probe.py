@@ -184,6 +184,16 @@ def test_a_hit_that_some_layers_do_not_have_is_counted(probe, keys, states, unca
     assert probe.stop()["prefix_hit_uncached"] == uncached
 
 
+def keep_a_state_at(block: int) -> None:
+    """Let the release say so of a prompt of two blocks: behind which of them, with a draft head.
+
+    Releases before 0.30.0 are not asked; 0.30.0 and 0.31.0 say 0, later ones 1.
+    """
+    interface: Any = sys.modules["vllm.v1.kv_cache_interface"]
+    answers = {(2, 1, True): block}
+    interface.get_mamba_prefill_checkpoint_position = lambda *asked: answers[asked]
+
+
 def repeated(probe: PrefixCacheProbe, tokens: int = 10, computed: int = 10) -> dict[str, Any]:
     """Ask for a prompt twice; the keys of two blocks are there, and no state."""
     look_up(0, (8, 0), a_request("a", tokens, num_computed_tokens=computed))
@@ -196,8 +206,16 @@ def test_a_repeat_that_finds_keys_and_no_state_has_missed_them(probe):
     assert repeated(probe) == {"repeats": 1, "repeats_missed": 8}
 
 
-def test_a_prompt_that_ends_with_a_block_is_no_such_repeat(probe):
+@pytest.mark.parametrize("kept", [None, 0])
+def test_before_0_32_a_prompt_that_ends_with_a_block_is_no_such_repeat(probe, kept):
+    if kept is not None:
+        keep_a_state_at(kept)
     assert repeated(probe, tokens=12, computed=12) == {"repeats": 0, "repeats_missed": 0}
+
+
+def test_a_prompt_that_ends_with_a_block_is_a_repeat_where_the_block_before_has_a_state(probe):
+    keep_a_state_at(1)
+    assert repeated(probe, tokens=12, computed=12) == {"repeats": 1, "repeats_missed": 8}
 
 
 def test_a_prompt_that_is_being_computed_still_is_no_such_repeat(probe):

@@ -9,9 +9,9 @@ it. Three rules:
 * a prompt that is asked word for word once more finds a Mamba state wherever attention finds its
   keys (``repeats_missed``).
 
-The last one holds as long as nothing was thrown out, and not for prompts that end with a block: all
-but their last token are asked for, and for the block before it no state is kept. Releases before
-0.26.0 cannot ask one kind of layer by itself; of them the counts that need it are left out.
+The last one holds as long as nothing was thrown out, and before 0.32.0 not for prompts that end
+with a block: a repeat goes on from the block before the last one, and no step ended there. Releases
+before 0.26.0 cannot ask one kind of layer by itself; of them the counts that need it are left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -182,7 +182,9 @@ class PrefixCacheProbe(CountingProbe[Counts]):
     def _is_repeat(self, request: Any, block_size: int) -> bool:
         """Whether another request has computed this very prompt, and nothing was lost since."""
         prompt = request.prompt_token_ids
-        if prompt is None or len(prompt) % block_size == 0 or self._evicted:
+        if prompt is None or self._evicted:
+            return False
+        if len(prompt) % block_size == 0 and not _keeps_block_before_last():
             return False
         first = self._first.setdefault(tuple(prompt), request)
         return first is not request and first.num_computed_tokens >= first.num_prompt_tokens
@@ -228,6 +230,18 @@ def _asks_by_kind() -> bool:
     from vllm.v1.core.kv_cache_coordinator import HybridKVCacheCoordinator
 
     return hasattr(HybridKVCacheCoordinator, "find_longest_cache_hit_per_group")
+
+
+def _keeps_block_before_last() -> bool:
+    """Whether a state is kept where a repeat of a prompt that ends with a block goes on.
+
+    The scheduler asks one function where that is; what it says of a prompt of two blocks with a
+    draft head, for which attention does without one of the two, tells the releases apart.
+    """
+    from vllm.v1 import kv_cache_interface
+
+    position = getattr(kv_cache_interface, "get_mamba_prefill_checkpoint_position", None)
+    return position is not None and position(2, 1, True) == 1
 
 
 def _found_by_kind(coordinator: Any, request: Any) -> tuple[int, int]:
