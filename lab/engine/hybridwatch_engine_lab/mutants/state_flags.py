@@ -29,6 +29,27 @@ def begun(original: Callable[..., Any], tally: Tally, *, says: bool) -> Callable
     return compute
 
 
+def tails_decode(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Call the last few tokens of a prompt a decode: no more than a token said and its drafts.
+
+    Args:
+        original: ``_compute_common_metadata`` of the Mamba metadata's builder.
+        tally: Reached with every step with drafts that holds such a tail, of two tokens or more.
+    """
+
+    def compute(builder: Any, common: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("num_accepted_tokens") is not None:
+            rows, computing = common.query_start_loc_cpu.diff(), common.is_prefilling
+            short = (rows > 1) & (rows <= 1 + builder.num_spec_tokens)
+            tails = computing & short & (common.seq_lens_cpu_upper_bound > rows)
+            if bool(tails.any()):
+                tally.count(changed=True)
+                common = common.replace(is_prefilling=computing & ~tails)
+        return original(builder, common, *args, **kwargs)
+
+    return compute
+
+
 def slots(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
     """Give rows that decode the slots of others.
 
