@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridwatch.analysis.subject import phase_of
-from hybridwatch.metric import Kind, metric_of
+from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
 from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
 

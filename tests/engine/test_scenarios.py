@@ -15,7 +15,7 @@ from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.station import Station
-from hybridwatch.metric.catalogue import WRONG_TOKENS
+from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.fixes import CATALOGUE
 from hybridwatch.scenario.load import find

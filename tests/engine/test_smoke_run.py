@@ -15,7 +15,7 @@ import pytest
 
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.engine.builds import DEFAULT_BUILD
-from hybridwatch.metric.catalogue import WRONG_TOKENS
+from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase, Run, Trial
 from hybridwatch.scenario.fixes import CATALOGUE
 from hybridwatch.store import list_records, list_verdicts, read_run

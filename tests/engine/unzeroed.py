@@ -8,7 +8,7 @@ import pytest
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import Measured, measure
 from hybridwatch.measure.station import Station
-from hybridwatch.metric.catalogue import WRONG_TOKENS
+from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 
 

@@ -16,8 +16,8 @@ from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, phase_of, subjects_of
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metric import metric_of
-from hybridwatch.metric.catalogue import EXPLAINING
+from hybridwatch.metrics import metric_of
+from hybridwatch.metrics.catalogue import EXPLAINING
 from hybridwatch.record.identity import Expected
 
 EXPECTED: Final = "expected"

@@ -13,7 +13,7 @@ from typing import Final
 from hybridwatch.analysis.cause import TYPICAL, Area, area_of
 from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric import Kind, Metric
+from hybridwatch.metrics import Kind, Metric
 
 FAR: Final = 3.0
 """Times its margin beyond which a change must not stay unseen. Ten trials of a healthy machine see

@@ -19,7 +19,7 @@ from typing import Final
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric import Kind, metric_of
+from hybridwatch.metrics import Kind, metric_of
 
 
 class Area(Enum):

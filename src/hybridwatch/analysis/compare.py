@@ -17,7 +17,7 @@ from hybridwatch.analysis.machine_state import is_restless
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.pair import Pair
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 
 _NO_NOISE: Final = "A count of broken rules has no noise: one trial tells."
 _QUESTIONS: Final = (

@@ -7,7 +7,7 @@ from hybridwatch.analysis import doubt
 from hybridwatch.analysis.changed_tokens import Tokens
 from hybridwatch.analysis.compare import compare_exact
 from hybridwatch.analysis.verdict import Comparison, Summary
-from hybridwatch.metric import Metric
+from hybridwatch.metrics import Metric
 
 _ONE_ARITHMETIC: Final = (
     "The sides round alike but for which requests share a step, so only a choice between tokens "

@@ -13,8 +13,8 @@ from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric import Kind
-from hybridwatch.metric.catalogue import (
+from hybridwatch.metrics import Kind
+from hybridwatch.metrics.catalogue import (
     CHANGED_TOKENS,
     UNREPEATED_TOKENS,
     WRONG_ANSWERS,

@@ -24,8 +24,8 @@ from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.signed_rank import signed_rank_p
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.tradeoff import Better, SideCurve, Stretch, Tradeoff
-from hybridwatch.metric import metric_of
-from hybridwatch.metric.catalogue import CURVE_AREA, DUET_CURVE_AREA
+from hybridwatch.metrics import metric_of
+from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CURVE_AREA
 from hybridwatch.record.curve import Place
 from hybridwatch.record.run import Phase
 

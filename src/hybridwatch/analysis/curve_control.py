@@ -4,7 +4,7 @@ from hybridwatch.analysis.control import Control, ControlKind
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric.catalogue import CURVE_AREA
+from hybridwatch.metrics.catalogue import CURVE_AREA
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.scenario import Scenario
 

@@ -16,7 +16,7 @@ from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
 from hybridwatch.analysis.verdict import Comparison
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.record.run import UNKNOWN
 
 ADVISED_TRIALS = ENOUGH

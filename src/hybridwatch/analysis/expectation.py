@@ -7,7 +7,7 @@ from typing import Final
 
 from hybridwatch.analysis.doubt import about_breach
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metric import Kind, Metric
+from hybridwatch.metrics import Kind, Metric
 from hybridwatch.record.identity import Expected
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.scenario import Expect

@@ -11,7 +11,7 @@ from typing import Final
 
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Family
-from hybridwatch.metric import Kind, Metric
+from hybridwatch.metrics import Kind, Metric
 
 _LENIENT: Final = {Action.BLOCK: "", Action.WARN: " (only warned of)", Action.WATCH: " (watched)"}
 

@@ -16,7 +16,7 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.restless import DECIDES, restless_p
 from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metric import Kind, Metric
+from hybridwatch.metrics import Kind, Metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hybridwatch.analysis.one_side import OneSide, role_between
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Summary
-from hybridwatch.metric import Direction, Kind, Metric
+from hybridwatch.metrics import Direction, Kind, Metric
 from hybridwatch.record.role import Role
 from hybridwatch.record.run import Trial
 

@@ -9,7 +9,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Final
 
-from hybridwatch.metric import Kind, Metric
+from hybridwatch.metrics import Kind, Metric
 
 ANY: Final = "*"
 MAX_AGE_DAYS: Final = 2.0

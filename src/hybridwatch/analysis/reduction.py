@@ -14,7 +14,7 @@ from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.record.run import Sample, Trial
 
 

@@ -27,8 +27,8 @@ from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import place_of, subjects_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.metric import metric_of
-from hybridwatch.metric.catalogue import CHANGED_TOKENS, EXPLAINING
+from hybridwatch.metrics import metric_of
+from hybridwatch.metrics.catalogue import CHANGED_TOKENS, EXPLAINING
 from hybridwatch.record.run import Run
 
 

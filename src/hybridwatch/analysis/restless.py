@@ -20,7 +20,7 @@ from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.metric import Metric, metric_of
+from hybridwatch.metrics import Metric, metric_of
 from hybridwatch.record.run import Run
 
 DECIDES: Final = "engine_cpu_time"

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
-from hybridwatch.metric import Kind, metric_of
+from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.record.role import Role, lost_fixes
 from hybridwatch.scenario.scenario import Scenario
 

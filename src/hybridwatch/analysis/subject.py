@@ -10,8 +10,8 @@ from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metric import Kind, Metric, metric_of
-from hybridwatch.metric.catalogue import DUET_CPU_TIME, DUET_CURVE_AREA, METRICS, WRONG_ANSWERS
+from hybridwatch.metrics import Kind, Metric, metric_of
+from hybridwatch.metrics.catalogue import DUET_CPU_TIME, DUET_CURVE_AREA, METRICS, WRONG_ANSWERS
 from hybridwatch.record.run import Phase
 
 _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}

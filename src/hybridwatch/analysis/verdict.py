@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final
 
 from hybridwatch.analysis.tradeoff import Tradeoff
-from hybridwatch.metric import Metric
+from hybridwatch.metrics import Metric
 from hybridwatch.record.identity import EngineBuild, ScenarioRef, Testbed
 from hybridwatch.record.role import Role
 from hybridwatch.record.run import Answer, Looks, Phase

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.metric import Direction, Kind
+from hybridwatch.metrics import Direction, Kind
 from hybridwatch.record.run import Clock
 
 

@@ -19,7 +19,7 @@ from hybridwatch.bisect.outcome_words import (
 )
 from hybridwatch.bisect.question import Question, Wanted, exact_question, is_exact
 from hybridwatch.errors import BuildError, LostProbeError
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.process import require_wanted
 from hybridwatch.record.run import Phase
 from hybridwatch.search.belief import CONFIDENCE, Belief

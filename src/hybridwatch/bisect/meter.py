@@ -19,7 +19,7 @@ from hybridwatch.engine_log import root_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, Tell, run_session
-from hybridwatch.metric import Metric, metric_of
+from hybridwatch.metrics import Metric, metric_of
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
 

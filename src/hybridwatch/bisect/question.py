@@ -7,8 +7,8 @@ from typing import Final
 
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metric import Kind, metric_of
-from hybridwatch.metric.catalogue import METRICS
+from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics.catalogue import METRICS
 from hybridwatch.scenario.validation_text import closest
 from hybridwatch.search.exact import Answer
 

@@ -11,7 +11,7 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import HistoryError
 from hybridwatch.ingest.history_csv import Limits, WrittenSeries, read_histories
-from hybridwatch.metric import Direction, Kind
+from hybridwatch.metrics import Direction, Kind
 from hybridwatch.report.detection import Detection, detections_to_json, print_detections
 
 _BAD_NEWS = 1

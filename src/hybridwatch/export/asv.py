@@ -29,7 +29,7 @@ from hybridwatch.export.asv_benchmarks import (
 )
 from hybridwatch.export.asv_stats import IN_DOUBT, noise_of, stats_of
 from hybridwatch.export.points import Point, points_of, time_of
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.record.identity import Testbed
 from hybridwatch.record.naming import safe_name
 from hybridwatch.record.run import UNKNOWN, Run

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from hybridwatch.metric import Direction, Kind, Metric, Unit, metric_of
-from hybridwatch.metric.catalogue import INVERSES
+from hybridwatch.metrics import Direction, Kind, Metric, Unit, metric_of
+from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.scenario.scenario import Scenario
 
 BUILD_VARIABLE: Final = "HYBRIDWATCH_BUILD"

@@ -18,7 +18,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.export.asv_benchmarks import Form, Tracked
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.scenario.scenario import MIN_PERFORMANCE_TRIALS
 
 IN_DOUBT: Final = math.inf

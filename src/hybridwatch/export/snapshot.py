@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import ExportError
 from hybridwatch.export.points import Point, one_each
-from hybridwatch.metric import Direction
+from hybridwatch.metrics import Direction
 from hybridwatch.record.run import Run
 
 SMALLER: Final = "smaller-is-better.json"

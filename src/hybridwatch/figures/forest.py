@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.figures.base import base_figure, escaped
-from hybridwatch.metric import Direction, Kind
+from hybridwatch.metrics import Direction, Kind
 from hybridwatch.report.reason_text import band_of
 from hybridwatch.report.sentence import change_of, name_of
 from hybridwatch.wording import numbers

@@ -15,7 +15,7 @@ from hybridwatch.figures.base import base_figure, escaped, faint
 from hybridwatch.figures.release_marks import AXIS, Mark, fitting, labels, marks_of, rules, short
 from hybridwatch.figures.trials import COLOURS, HOVERS, SIDES, SYMBOLS, room_of, upright_axis
 from hybridwatch.history.lines import Line, releases_in_order
-from hybridwatch.metric import Metric
+from hybridwatch.metrics import Metric
 from hybridwatch.wording import numbers
 
 _HEIGHT: Final = 350

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from hybridwatch.figures.base import base_figure, escaped
 from hybridwatch.figures.trials import room_of
-from hybridwatch.metric import Unit
+from hybridwatch.metrics import Unit
 from hybridwatch.wording import numbers
 
 _SIDES: Final = ("#2383C4", "#D9731A")

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from hybridwatch.figures.base import base_figure, escaped, faint
 from hybridwatch.history.trials import SideMedian, Trials, TrialValue
-from hybridwatch.metric import Kind, Metric, Unit
+from hybridwatch.metrics import Kind, Metric, Unit
 
 # Okabe and Ito's palette, lightened or darkened until each has 3:1 against white and near-black.
 COLOURS: Final = ("#2383C4", "#D9731A", "#0E9A77", "#B65FA3", "#A08A00", "#6C7A89")

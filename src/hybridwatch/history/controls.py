@@ -27,7 +27,7 @@ from hybridwatch.analysis.sight import (
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.history.kept import kept_of_one_index
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.role import Role, lost_fixes
 from hybridwatch.scenario.scenario import Scenario

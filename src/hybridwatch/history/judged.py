@@ -16,7 +16,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
 from hybridwatch.history.definitions import ended_definitions
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.record.line import compares_releases
 from hybridwatch.record.role import Role
 from hybridwatch.triage import Judged, Question

@@ -31,7 +31,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series
 from hybridwatch.errors import HistoryError
 from hybridwatch.history.machine_changes import MachineChange
-from hybridwatch.metric import Kind, Metric
+from hybridwatch.metrics import Kind, Metric
 from hybridwatch.wording import numbers
 
 MOST_POINTS: Final = 120

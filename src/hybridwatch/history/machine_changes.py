@@ -25,7 +25,7 @@ from hybridwatch.analysis.change_point.noise import noise_of
 from hybridwatch.analysis.sight import kind_of
 from hybridwatch.database.queries import Index
 from hybridwatch.history.kept import kept_of_one_index
-from hybridwatch.metric import Kind, Metric, metric_of
+from hybridwatch.metrics import Kind, Metric, metric_of
 from hybridwatch.record.role import Role
 
 Array: TypeAlias = npt.NDArray[np.float64]

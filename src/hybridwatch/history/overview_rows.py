@@ -14,7 +14,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
 from hybridwatch.history.severity import ORDER
-from hybridwatch.metric import Metric, metric_of
+from hybridwatch.metrics import Metric, metric_of
 
 COLUMNS: Final[Mapping[str, str]] = {
     "contracts": "contract.*",

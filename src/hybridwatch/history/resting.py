@@ -9,7 +9,7 @@ from typing import Any, Final
 from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.history.lines import lines_of
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.store import list_verdicts, read_baselines, read_examples, read_verdict
 from hybridwatch.store.retention import OldRun
 from hybridwatch.triage import Alert, Status

@@ -10,7 +10,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.history.entry import Entry
-from hybridwatch.metric import Metric
+from hybridwatch.metrics import Metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from hybridwatch.errors import IngestError
 from hybridwatch.ingest import asv_first
 from hybridwatch.ingest.document import Document, Node, moment_of
 from hybridwatch.ingest.foreign import ForeignRun, Given, after, run_of
-from hybridwatch.metric import Unit, metric_of
-from hybridwatch.metric.catalogue import INVERSES
+from hybridwatch.metrics import Unit, metric_of
+from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.record.identity import Testbed
 from hybridwatch.record.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 

@@ -16,7 +16,7 @@ from hybridwatch.measure.right_answers import checked
 from hybridwatch.measure.station import Station, run_prelude
 from hybridwatch.measure.sweep import sweep
 from hybridwatch.measure.waves import Tokens
-from hybridwatch.metric.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
+from hybridwatch.metrics.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.quality.harness import TaskRequest
 from hybridwatch.record.client import CLOCK_DIGITS
 from hybridwatch.record.completion import Completion

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from hybridwatch.metric.catalogue import WRONG_ANSWERS
+from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.quality.oracle import load, path_of, wrong_among
 from hybridwatch.record.completion import Completion, near_tie_within
 from hybridwatch.record.run import Sample

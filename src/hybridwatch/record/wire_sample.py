@@ -4,7 +4,7 @@ from typing import Annotated, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.record.bounds import Name, Values
 
 

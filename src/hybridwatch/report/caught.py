@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from hybridwatch.analysis.sight import KnownBad, Sight
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.report.sentence import centers_of, name_of, plural
 
 _NAMED: Final = 2

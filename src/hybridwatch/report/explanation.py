@@ -19,7 +19,7 @@ from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.history.severity import ORDER
-from hybridwatch.metric import Direction, Kind
+from hybridwatch.metrics import Direction, Kind
 from hybridwatch.report import sentence
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.reason_text import band_of, because

@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.compare_trials import COUNT_BAND
 from hybridwatch.analysis.verdict import Comparison, Design, TokenChange, Verdict
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.wording import numbers
 from hybridwatch.wording.labels import plural
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.releases.card import Card, Pair, Reason, Step
 from hybridwatch.releases.cell import Cell, State
 from hybridwatch.report.escape import as_item, escape

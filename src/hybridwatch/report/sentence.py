@@ -18,7 +18,7 @@ from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.record.lasting import lasting_label
 from hybridwatch.record.run import Looks, Phase
 from hybridwatch.wording import numbers

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
-from hybridwatch.metric import Direction, Kind, Metric, metric_of
+from hybridwatch.metrics import Direction, Kind, Metric, metric_of
 from hybridwatch.scenario.engine import EngineArgs, contradictions_of_graphs
 from hybridwatch.scenario.fixes import NO_FIX, FixId, GuardedFix, catalogue
 from hybridwatch.scenario.part import Concurrency, Contradiction, Count, Part, refuse

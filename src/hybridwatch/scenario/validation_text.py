@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from hybridwatch.metric.catalogue import FAMILIES, METRICS
+from hybridwatch.metrics.catalogue import FAMILIES, METRICS
 
 Location = tuple[int | str, ...]
 Schema = Mapping[str, Any]

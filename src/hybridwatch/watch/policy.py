@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Policy, Rule, covers
 from hybridwatch.errors import PolicyError
 from hybridwatch.home import home_or_shipped, is_extending
-from hybridwatch.metric.catalogue import FAMILIES, METRICS
+from hybridwatch.metrics.catalogue import FAMILIES, METRICS
 from hybridwatch.scenario.validation_text import explain
 
 DEFAULT: Final = Path("ci") / "gate.toml"

@@ -9,7 +9,7 @@ from typing import Final
 from hybridwatch.analysis.cause import TYPICAL, Area, Cause, Part
 from hybridwatch.analysis.death import Death, death_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric import Kind, metric_of
+from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.wording import numbers
 from hybridwatch.wording.labels import basis_of, centers_of, plural
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Interval
-from hybridwatch.metric import Kind, Metric, Unit
+from hybridwatch.metrics import Kind, Metric, Unit
 
 ABSENT: Final = "-"
 """Shown where there is no number; never a zero and never a gap."""

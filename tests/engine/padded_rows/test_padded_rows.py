@@ -23,7 +23,7 @@ from hybridwatch.measure.phase import Measured, _probed, measure
 from hybridwatch.measure.station import Station
 from hybridwatch.measure.sweep import sweep
 from hybridwatch.measure.waves import drive
-from hybridwatch.metric.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
+from hybridwatch.metrics.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.quality.oracle import NO_NUMBERS, deviations_of, load, path_of
 from hybridwatch.record.curve import area_of, places_of

@@ -11,7 +11,7 @@ from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Verdict
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.record.run import Failure, Run
 from tests.builders import a_run, noisy
 

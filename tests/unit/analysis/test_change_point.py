@@ -10,7 +10,7 @@ import pytest
 from hybridwatch.analysis.change_point import State, change_points, examine, modes, noise, scan
 from hybridwatch.analysis.change_point.place import Place
 from hybridwatch.errors import HistoryError
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 
 LEVEL = 100.0
 EXAMINE = importlib.import_module("hybridwatch.analysis.change_point.examine")

@@ -12,7 +12,7 @@ from hybridwatch.analysis.one_side import OneSide, sides_of
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.sight import Sight, known_bad_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
+from hybridwatch.metrics.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
 from hybridwatch.record.completion import (
     NEAR_TIE_FLOAT32,
     NEAR_TIE_HALF,

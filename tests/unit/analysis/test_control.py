@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.analysis.control import ControlKind, a_a_control, known_bad_control
-from hybridwatch.metric.catalogue import WRONG_TOKENS
+from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import STOPPED, Phase
 from hybridwatch.scenario.load import load_scenario
 from tests.builders import BASELINE, CONTENDER, Trials, a_run, noisy, with_failures

@@ -10,7 +10,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule, covers
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from tests.builders import a_run, noisy
 from tests.situations import SITUATIONS
 

@@ -13,7 +13,7 @@ from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.sign_flips import flip_p
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.record.run import Run, Surroundings
 from tests.builders import a_run
 

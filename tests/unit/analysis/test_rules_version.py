@@ -12,7 +12,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.metric.catalogue import METRICS
+from hybridwatch.metrics.catalogue import METRICS
 from hybridwatch.record import completion
 from hybridwatch.record.run import Run
 from hybridwatch.store import list_records, read_run

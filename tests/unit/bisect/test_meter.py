@@ -11,7 +11,7 @@ from hybridwatch.bisect.meter import Meter, outcome_of, timed_outcome
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.outcome_words import timed_words
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.record.run import Failure, Phase, Surroundings
 from hybridwatch.scenario.load import load_scenario
 from tests.builders import a_run, noisy, with_failures

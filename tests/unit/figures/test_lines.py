@@ -11,7 +11,7 @@ from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.figures.lines import figure_lines
 from hybridwatch.history.lines import Line
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 
 METRIC = metric_of("ttft")
 NOTHING = History()

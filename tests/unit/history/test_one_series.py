@@ -16,7 +16,7 @@ from hybridwatch.export.table import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import Line, lines_of
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.notify.gather import Place, topics_of
 from hybridwatch.notify.topic import Standing
 from hybridwatch.record import line as record_line

@@ -1,8 +1,8 @@
 """Tokens asked of the prefix cache are metrics where any were asked, and otherwise are none."""
 
 from hybridwatch.measure.phase import CONTRACTS, prefix_tokens_in
-from hybridwatch.metric.catalogue import metric_of
-from hybridwatch.metric.metric import Direction, Kind
+from hybridwatch.metrics.catalogue import metric_of
+from hybridwatch.metrics.metric import Direction, Kind
 
 COUNTED = {
     "prefix_tokens_asked": 900,

@@ -9,7 +9,7 @@ from hybridwatch.home import home
 from hybridwatch.measure.completions import prompt_digest
 from hybridwatch.measure.make_oracle import trials_of
 from hybridwatch.measure.right_answers import checked
-from hybridwatch.metric.catalogue import WRONG_ANSWERS
+from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.quality.oracle import load, path_of
 from hybridwatch.record.run import Sample
 from hybridwatch.scenario.load import load_scenario

@@ -8,7 +8,7 @@ import pandas as pd
 from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.history.lines import Line
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.pages.document import Section, Table
 from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.histories import Subject

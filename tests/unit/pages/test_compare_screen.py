@@ -14,7 +14,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.compare import command
 from hybridwatch.database.update import open_index
 from hybridwatch.figures.forest import figure_forest, reach_of, rows_of
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Chart,

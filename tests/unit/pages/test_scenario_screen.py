@@ -11,7 +11,7 @@ from hybridwatch.analysis.change_point import State
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.history.lines import MOST_POINTS, Line, lines_of, releases_in_order
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.document import (
     Chart,

@@ -37,7 +37,7 @@ from hybridwatch.fleet.job import State as JobState
 from hybridwatch.fleet.overview import HostLine, Night, Overview, Trouble, Underway, job_json
 from hybridwatch.fleet.placing import Standing
 from hybridwatch.ingest.history_csv import WrittenSeries
-from hybridwatch.metric import Direction
+from hybridwatch.metrics import Direction
 from hybridwatch.notify.sending import Sent
 from hybridwatch.report.detection import Detection, detections_to_json
 from hybridwatch.report.jsonform import (

@@ -14,8 +14,8 @@ from rich.console import Console
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Report, Verdict
-from hybridwatch.metric import Kind, metric_of
-from hybridwatch.metric.catalogue import EXPLAINING, METRICS
+from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics.catalogue import EXPLAINING, METRICS
 from hybridwatch.report import sentence
 from hybridwatch.report.escape import as_item, escape, fenced, one_line
 from hybridwatch.report.jsonform import gate_to_json

@@ -17,7 +17,7 @@ from hybridwatch.engine.own_builds import add_source
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, benchmark_of
 from hybridwatch.export.asv_stats import IN_DOUBT, stats_of
 from hybridwatch.measure.testbed import probe_testbed
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.record.run import Surroundings
 from hybridwatch.store import write_run
 from hybridwatch.watch.asv_plugin import commits_of, gpus_here

@@ -7,8 +7,8 @@ import pytest
 
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.errors import PolicyError
-from hybridwatch.metric import metric_of
-from hybridwatch.metric.catalogue import METRICS
+from hybridwatch.metrics import metric_of
+from hybridwatch.metrics.catalogue import METRICS
 from hybridwatch.scenario.load import find
 from hybridwatch.watch.policy import DEFAULT, load_policy
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from hybridwatch.analysis.verdict import Comparison, Interval, Verdict
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.wording import numbers
 
 

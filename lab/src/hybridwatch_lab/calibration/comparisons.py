@@ -14,7 +14,7 @@ from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, part, percent
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch_lab.calibration.field import RATE_RULES, RateRule
 from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
 from hybridwatch_lab.calibration.noise import Array

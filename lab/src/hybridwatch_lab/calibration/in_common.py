@@ -12,7 +12,7 @@ import numpy as np
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Comparison
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.store import list_records, read_run
 
 _FEWEST_METRICS: Final = 5

@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.metric.catalogue import CURVE_AREA
+from hybridwatch.metrics.catalogue import CURVE_AREA
 from hybridwatch.record.curve import area_of, places_of
 from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
 from hybridwatch.record.run import Curve, Phase, Point, Run, Sample, Trial

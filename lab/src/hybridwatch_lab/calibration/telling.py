@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from hybridwatch.analysis.calibration.figure import part, percent
 from hybridwatch.analysis.change_point import change_points
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch_lab.calibration import noise
 from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
 from hybridwatch_lab.calibration.noise import Array, Noise

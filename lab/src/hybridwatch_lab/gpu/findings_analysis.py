@@ -14,7 +14,7 @@ from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, statistics_of
-from hybridwatch.metric import Kind, Metric, metric_of
+from hybridwatch.metrics import Kind, Metric, metric_of
 from hybridwatch.record.identity import EngineBuild, FixState, Testbed
 from hybridwatch.record.role import AT_WORK, Role, lost_fixes, role_of
 from hybridwatch.record.run import Run

@@ -9,7 +9,7 @@ from typing import Final
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.analysis.cost import Cost
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.record.identity import Testbed
 from hybridwatch.report.escape import as_code, as_item, escape
 from hybridwatch.report.markdown_table import table_of

@@ -11,7 +11,7 @@ from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.record.run import Run, Trial
 from hybridwatch.scenario.mutant import Mutant
 from hybridwatch.scenario.scenario import Scenario

@@ -33,7 +33,7 @@ from hybridwatch.analysis.change_point.segmentation import (
 )
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.errors import HistoryError
-from hybridwatch.metric import Kind
+from hybridwatch.metrics import Kind
 
 ENOUGH_POINTS: Final = 10
 """Below, noise and change cannot be told apart."""

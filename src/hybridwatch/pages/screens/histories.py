@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hybridwatch.analysis.change_point import State
 from hybridwatch.figures.lines import figure_lines
 from hybridwatch.history.lines import Line
-from hybridwatch.metric import Metric
+from hybridwatch.metrics import Metric
 from hybridwatch.pages.document import Block, Chart, Columns, Heading, Kind, Notice, Paragraph
 from hybridwatch.report.sentence import plural
 from hybridwatch.wording import numbers

@@ -17,7 +17,7 @@ from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.history.runs import controls_last, runs_by_id
-from hybridwatch.metric import Kind, metric_of
+from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,

@@ -16,7 +16,7 @@ from hybridwatch.history.controls import (
     lost_answers,
     newest_of,
 )
-from hybridwatch.metric import metric_of
+from hybridwatch.metrics import metric_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

@@ -4,7 +4,7 @@
 derived later and never part of a metric's id.
 """
 
-from hybridwatch.metric.catalogue import metric_of
-from hybridwatch.metric.metric import Direction, Kind, Metric, Unit
+from hybridwatch.metrics.catalogue import metric_of
+from hybridwatch.metrics.metric import Direction, Kind, Metric, Unit
 
 __all__ = ["Direction", "Kind", "Metric", "Unit", "metric_of"]

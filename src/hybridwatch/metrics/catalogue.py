@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from hybridwatch.metric.metric import Direction, Kind, Metric, Unit
+from hybridwatch.metrics.metric import Direction, Kind, Metric, Unit
 
 _TIME_MARGIN: Final = 0.03
 _RATE_MARGIN: Final = 0.03
