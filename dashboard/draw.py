@@ -32,7 +32,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.html import HtmlContext, blocks_html, title_html
 from hybridwatch.pages.saved_page import static_page
-from hybridwatch.plain_text import visible
+from hybridwatch.system.plain_text import visible
 
 _IN_A_ROW: Final = 2
 """Parts side by side."""

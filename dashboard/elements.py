@@ -15,7 +15,7 @@ from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table
 from hybridwatch.pages.document import Chart, Command, Table
 from hybridwatch.pages.html import HtmlContext, caption_html
 from hybridwatch.pages.style import STYLE
-from hybridwatch.plain_text import visible
+from hybridwatch.system.plain_text import visible
 
 if TYPE_CHECKING:
     from streamlit.elements.plotly_chart import PlotlyState

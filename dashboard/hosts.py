@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, Final
 
-from hybridwatch.plain_text import visible
+from hybridwatch.system.plain_text import visible
 from hybridwatch.watch.hosts import Hosts
 
 if TYPE_CHECKING:

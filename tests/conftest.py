@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 from hybridwatch.cli.init import make_home
-from hybridwatch.home import HOME_VARIABLE
+from hybridwatch.system.home import HOME_VARIABLE
 from tests.closing import carry_reasons, closing
 from tests.draws import draw_alike_in_every_order
 from tests.order import GroupScheduling, arrange

@@ -1,6 +1,6 @@
 """NVML as a machine without a GPU can have it: the functions of ``pynvml`` that we call.
 
-Answers and refusals are those that NVML documents. ``tests/unit/process/test_nvidia.py`` holds
+Answers and refusals are those that NVML documents. ``tests/unit/system/test_nvidia.py`` holds
 every function and constant here to the real module's names, values and arguments.
 """
 

@@ -89,7 +89,7 @@ def family_of(pid: int) -> list[psutil.Process]:
         pytest.param((SCENARIO,), 1, signal.SIGINT, 130, marks=pytest.mark.slow),
         # By phases: the engine of the next scenario comes up at the same time.
         ((SCENARIO, "smoke/dummy-run", "--known-bad"), 2, signal.SIGTERM, 130),
-        # What a killed owner leaves, tests/unit/process/test_guarded.py shows without an engine.
+        # What a killed owner leaves, tests/unit/system/test_guarded.py shows without an engine.
         pytest.param((SCENARIO,), 1, signal.SIGKILL, -9, marks=pytest.mark.slow),
     ],
 )

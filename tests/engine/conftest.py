@@ -4,8 +4,8 @@ import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.home import home
 from hybridwatch.scenario.load import load_scenario
+from hybridwatch.system.home import home
 
 HEALTHY, KNOWN_BAD = 0, 1
 BUILD = "cpu-0.27.1"

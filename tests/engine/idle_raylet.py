@@ -37,10 +37,10 @@ from scipy import stats
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.deployment import Server
-from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
-from hybridwatch.process.processor_time import processor_seconds
 from hybridwatch.scenario.load import load_scenario
+from hybridwatch.system.home import home
+from hybridwatch.system.processor_time import processor_seconds
 from hybridwatch.wording.labels import plural
 from tests.unit.fleet.on_ray import Nodes
 

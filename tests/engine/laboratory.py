@@ -9,8 +9,8 @@ from typing import Any
 from hybridwatch.engine.builds import named_build
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.launch import HOST
-from hybridwatch.home import home
-from hybridwatch.process import ConversingProcess
+from hybridwatch.system import ConversingProcess
+from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD
 
 START_S, JOB_S = 180.0, 120.0

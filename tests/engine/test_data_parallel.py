@@ -8,10 +8,10 @@ import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.scenario.load import find
+from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY
 from tests.engine.processes import kill_guard_and_server
 

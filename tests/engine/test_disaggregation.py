@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.engine.disaggregation import DisaggregatedServer
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.pair_proxy import FAILED_SIDE
-from hybridwatch.home import home
+from hybridwatch.system.home import home
 from tests.engine.conftest import HEALTHY
 
 # Two engines start at once, here perhaps twice.

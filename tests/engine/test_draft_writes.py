@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.home import home
+from hybridwatch.system.home import home
 from tests.engine.laboratory import Laboratory
 
 pytestmark = [

@@ -11,13 +11,13 @@ import pytest
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.errors import MeasurementError
-from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.station import Station
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find
+from hybridwatch.system.home import home
 from hybridwatch_lab.in_engine import SETTINGS
 from tests.engine.conftest import BUILD, HEALTHY
 

@@ -6,7 +6,7 @@ One engine with Eagle drafts on V2, its FULL graphs replayed, and for comparison
 
 import pytest
 
-from hybridwatch.home import home
+from hybridwatch.system.home import home
 from tests.engine.laboratory import Laboratory
 
 pytestmark = [

@@ -11,7 +11,6 @@ from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.fitting import model_runner_of
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
-from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.station import Station
@@ -19,6 +18,7 @@ from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.fixes import CATALOGUE
 from hybridwatch.scenario.load import find
+from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen
 from tests.engine.unzeroed import wrong_tokens_with_unzeroed_state

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.engine_log import excerpt, first_cause
+from hybridwatch.system.engine_log import excerpt, first_cause
 
 SITE = "/srv/.engines/cpu-0.32.0/lib/python3.11/site-packages/"
 FRONT = "(APIServer pid=3972) "

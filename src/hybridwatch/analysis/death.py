@@ -8,8 +8,8 @@ from typing import Final
 from hybridwatch.analysis.cause import Area, Cause, causes_in
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import FailedTrial, Report
-from hybridwatch.engine_log import root_of
 from hybridwatch.record.run import Phase
+from hybridwatch.system.engine_log import root_of
 
 LONGEST: Final = 160
 """Characters of a reason: a message about memory goes on with advice for several lines."""

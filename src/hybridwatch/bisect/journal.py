@@ -15,9 +15,9 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.bisect.outcome import Outcome, State
-from hybridwatch.claim import claimed
 from hybridwatch.errors import RecordError
-from hybridwatch.store.atomic_file import make_folder, put
+from hybridwatch.system.atomic_file import make_folder, put
+from hybridwatch.system.file_lock import claimed
 
 FOLDER: Final = "bisect"
 _DIGITS: Final = 10

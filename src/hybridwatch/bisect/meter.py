@@ -15,13 +15,13 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_code, require_installed
-from hybridwatch.engine_log import root_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, Tell, run_session
 from hybridwatch.metrics import Metric, metric_of
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system.engine_log import root_of
 
 _Reader = Callable[[Run, float], Outcome]
 """Reads a run that took so many minutes."""

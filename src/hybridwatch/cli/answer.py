@@ -18,11 +18,11 @@ from hybridwatch.cli.answer_queue import matrix_that_asks, put_into_queue, refre
 from hybridwatch.cli.github_access import REPOSITORY, access, pull_request
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError, GithubError
 from hybridwatch.report.escape import as_code, fenced_lines
 from hybridwatch.report.pull_request import render
+from hybridwatch.system.console_text import say
 from hybridwatch.watch.policy import takes_policy
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.github_access import REPOSITORY, access
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.errors import FleetError, HybridwatchError
 from hybridwatch.fleet.job import State as JobState
 from hybridwatch.fleet.ledger import utc_now
 from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.fleet.requested_jobs import RequestedJobs, night_of, requested_jobs
-from hybridwatch.home import home
 from hybridwatch.report.escape import as_code, escape
 from hybridwatch.report.pull_request import title_of
 from hybridwatch.report.sentence import plural
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home
 from hybridwatch.watch.policy import takes_policy
 
 if TYPE_CHECKING:

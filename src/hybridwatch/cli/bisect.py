@@ -23,15 +23,12 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import keep
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.progress import progress
-from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_base
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ScenarioError
 from hybridwatch.fleet.searching import FleetMeter, FleetWorkshop
-from hybridwatch.home import home
 from hybridwatch.measure.session import Tell
 from hybridwatch.measure.testbed import probe_testbed
-from hybridwatch.process import stoppable
 from hybridwatch.record.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.digest import digest
@@ -39,6 +36,9 @@ from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable
 from hybridwatch.store.layout import folder_of
+from hybridwatch.system import stoppable
+from hybridwatch.system.console_text import as_text
+from hybridwatch.system.home import home
 
 _MAX_MINUTES: Final = 120.0
 _MINUTE: Final = 60.0

@@ -12,7 +12,7 @@ from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.errors import FleetError
 from hybridwatch.fleet.matrix import MATRIX_FILE, read_matrix
 from hybridwatch.fleet.searching import Errand, night_of
-from hybridwatch.home import home
+from hybridwatch.system.home import home
 
 
 def require_askable(metric: str, repo: Path | None, base: str, *, installs: bool) -> None:

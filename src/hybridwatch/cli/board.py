@@ -11,12 +11,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.cli.say import as_text
 from hybridwatch.measure.relay import STAGES
 from hybridwatch.measure.session import Progress
 from hybridwatch.record.run import Phase
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural
+from hybridwatch.system.console_text import as_text
 
 _NAMES: Final = ("contracts", "accuracy", "times")
 _UNDER_WAY: Final = "..."

@@ -13,17 +13,17 @@ from hybridwatch.cli.board import Board
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.outcome import Outcome, summary_of
 from hybridwatch.cli.run_records import RunRecords
-from hybridwatch.cli.say import as_text
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import BuildRequest
-from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget
 from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measure.relay import Relay
 from hybridwatch.measure.session import Missing, SessionRequest, Tell, none_missing
-from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system.console_text import as_text
+from hybridwatch.system.home import home
+from hybridwatch.system.plain_text import visible
 
 Plan = tuple[Scenario, tuple[BuildRequest, ...]]
 """A scenario and its two sides."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.fitting import misfit, model_runner_of
 from hybridwatch.errors import BuildError
-from hybridwatch.home import home
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home
 
 
 def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:

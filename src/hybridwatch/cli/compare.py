@@ -8,7 +8,6 @@ import click
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.program import program
-from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import (
     RECORDS_HELP,
     SideOptions,
@@ -19,6 +18,7 @@ from hybridwatch.cli.sides import (
 from hybridwatch.cli.terminal import Console
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.table import print_table
+from hybridwatch.system.console_text import say
 from hybridwatch.watch.judging import save
 from hybridwatch.wording.report_json import comparison_to_json
 

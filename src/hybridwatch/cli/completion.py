@@ -26,8 +26,8 @@ _LATEST: Final = "latest"
 
 def scenarios(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Offer ids and groups of scenarios."""
-    from hybridwatch.home import home_or_shipped
     from hybridwatch.scenario.load import files_by_id
+    from hybridwatch.system.home import home_or_shipped
 
     try:
         ids = list(files_by_id(home_or_shipped() / "scenarios"))
@@ -49,7 +49,7 @@ def _label_words() -> "LabelWords":
 def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Offer builds; behind ``~`` or ``+`` the fixes and faults that can be switched."""
     from hybridwatch.engine.builds import build_files
-    from hybridwatch.home import home_or_shipped
+    from hybridwatch.system.home import home_or_shipped
 
     if begun := re.match(r".*[~+]", incomplete):
         words = _label_words()

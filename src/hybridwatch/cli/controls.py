@@ -12,22 +12,22 @@ from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.known_bad import MUTANTS_ALONE
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.progress import TimeLeft, progress
-from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import ScenarioError
-from hybridwatch.home import home
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
-from hybridwatch.process import stoppable
 from hybridwatch.record.run import Phase
 from hybridwatch.report.caught import caught_sentence
 from hybridwatch.report.jsonform import control_to_json
 from hybridwatch.report.stacked import Table
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system import stoppable
+from hybridwatch.system.console_text import as_text
+from hybridwatch.system.home import home
 
 _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
 _HEALTHY, _BAD = range(2)

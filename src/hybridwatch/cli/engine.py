@@ -19,9 +19,9 @@ from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engine.check import BuildCheck, check_build
 from hybridwatch.engine.install import State, download, install, lock_digest, state
 from hybridwatch.errors import BuildError
-from hybridwatch.extensions import loaded
-from hybridwatch.home import home
 from hybridwatch.report.stacked import Table
+from hybridwatch.system.extensions import loaded
+from hybridwatch.system.home import home
 
 
 @click.group(

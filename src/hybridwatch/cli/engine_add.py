@@ -8,7 +8,6 @@ import click
 
 from hybridwatch.cli.github_access import REPOSITORY, pull_request
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.say import say
 from hybridwatch.cli.subject_options import takes_base
 from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec
 from hybridwatch.engine.check import BuildCheck, check_build
@@ -21,7 +20,8 @@ from hybridwatch.engine.own_builds import (
     add_wheel,
 )
 from hybridwatch.errors import BuildError
-from hybridwatch.home import home
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home
 
 _ADD: Final[Mapping[str, Callable[..., BuildSpec]]] = {
     "source": add_source,

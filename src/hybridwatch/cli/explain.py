@@ -10,13 +10,13 @@ from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.program import program, with_results
-from hybridwatch.cli.say import say
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ComparisonError
 from hybridwatch.report.explanation import print_explanation, print_reasons
 from hybridwatch.report.replay import print_replay, replay_to_json
 from hybridwatch.report.table import heading
 from hybridwatch.store import find_verdict
+from hybridwatch.system.console_text import say
 from hybridwatch.watch.judging import replay
 
 _DIFFERS = 1

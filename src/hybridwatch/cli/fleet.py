@@ -10,7 +10,6 @@ import click
 from hybridwatch.cli import fleet_run, fleet_show
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.fleet.confirming import asked, known_pairs, left_today
@@ -20,8 +19,9 @@ from hybridwatch.fleet.ledger import utc_now
 from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.fleet.overview import job_json
 from hybridwatch.history.alerts import find_alerts
-from hybridwatch.home import home
 from hybridwatch.report.sentence import plural
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home
 from hybridwatch.watch.checkout import checkout_here
 
 _FORMS: Final = {"github": github_matrix, "buildkite": buildkite_steps}

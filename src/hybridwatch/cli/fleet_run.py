@@ -9,16 +9,16 @@ import click
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.errors import FleetError
 from hybridwatch.fleet.cluster import Cluster
 from hybridwatch.fleet.draining import Driver, Means, Tally, Terms
 from hybridwatch.fleet.job import End
 from hybridwatch.fleet.local_cluster import LocalCluster
 from hybridwatch.fleet.roll import Roll
-from hybridwatch.process import stoppable
 from hybridwatch.report.sentence import plural
 from hybridwatch.store import check_writable
+from hybridwatch.system import stoppable
+from hybridwatch.system.console_text import say
 from hybridwatch.watch.policy import policy_here
 
 _LOCAL: Final = "local"

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import FleetError
 from hybridwatch.fleet.job import State
@@ -22,6 +21,7 @@ from hybridwatch.fleet.roll import Roll
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.stacked import Table
+from hybridwatch.system.console_text import say
 from hybridwatch.wording.numbers import age
 
 

@@ -15,7 +15,6 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.say import say
 from hybridwatch.cli.sides import RECORDS_HELP, SideOptions, may_take_records, takes_baseline
 from hybridwatch.cli.step_summary import add_to_summary
 from hybridwatch.cli.written_file import write_file
@@ -26,6 +25,7 @@ from hybridwatch.report.github_actions import annotations, without_commands
 from hybridwatch.report.jsonform import findings_to_json, gate_to_json
 from hybridwatch.report.pull_request import SUMMARY_LIMIT, render, title_of
 from hybridwatch.report.sentence import headline, plural
+from hybridwatch.system.console_text import say
 from hybridwatch.watch.policy import takes_policy
 
 _BAD_NEWS = 1

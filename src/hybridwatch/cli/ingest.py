@@ -10,17 +10,17 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.cli.subject_options import takes_line
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.own_record import read_own
 from hybridwatch.ingest.read import KNOWN, candidates, companion, read_foreign
-from hybridwatch.plain_text import visible
 from hybridwatch.record.codec import encode
 from hybridwatch.record.run import Run
 from hybridwatch.store import Intake, read_bulk, read_file
+from hybridwatch.system.console_text import say
+from hybridwatch.system.plain_text import visible
 
 _BAD_NEWS: Final = 1
 _WRONG_CALL: Final = 2

@@ -11,7 +11,7 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.program import program
 from hybridwatch.engine.builds import DEFAULT_BUILD
 from hybridwatch.errors import BuildError
-from hybridwatch.home import is_checkout_folder
+from hybridwatch.system.home import is_checkout_folder
 
 _HIDDEN: Final = {"gitignore": ".gitignore"}
 """Files whose names would hide them from those who pack this package."""

@@ -13,10 +13,10 @@ from hybridwatch.analysis.sight import (
 )
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, ScenarioError
-from hybridwatch.home import home_or_shipped
 from hybridwatch.scenario.fixes import NO_FIX
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system.home import home_or_shipped
 
 MUTANTS_ALONE: Final = "no known-bad side: the mutants are its control"
 """What is said of a scenario that looks for no bug that is known."""

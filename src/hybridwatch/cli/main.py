@@ -19,9 +19,9 @@ from click.shell_completion import CompletionItem
 from hybridwatch.cli.streams import NOBODY_READS, unwritten, write_any_character
 from hybridwatch.cli.verb import Verb
 from hybridwatch.errors import EngineError, HybridwatchError
-from hybridwatch.extensions import extended
-from hybridwatch.plain_text import visible
-from hybridwatch.shipped import is_checkout, shipped
+from hybridwatch.system.extensions import extended
+from hybridwatch.system.plain_text import visible
+from hybridwatch.system.shipped import is_checkout, shipped
 
 _INTERRUPTED: Final = 130
 """What shells expect of a command that Ctrl-C ended: 128 + SIGINT."""

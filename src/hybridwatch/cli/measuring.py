@@ -17,25 +17,25 @@ from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_c
 from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.run_records import RunRecords
-from hybridwatch.cli.say import as_text
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
 from hybridwatch.engine.check import require_code, require_installed
 from hybridwatch.engine.fitting import on_usual_runner
 from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
-from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.duet import can_be_duet, is_duet
 from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import none_missing, run_session
-from hybridwatch.process import stoppable
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.record.side_names import side_names
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import check_writable
+from hybridwatch.system import stoppable
+from hybridwatch.system.console_text import as_text
+from hybridwatch.system.home import home
 
 MAX_MINUTES: Final = 30.0
 """What a scenario may take until it is decided, when nobody says."""

@@ -16,13 +16,13 @@ from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.sides import PLAIN, SideOptions, judge_named
 from hybridwatch.errors import ComparisonError, RecordError
-from hybridwatch.home import home_or_shipped
 from hybridwatch.record.line import compares_releases, is_release, line_of
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.load import find
 from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines, read_examples
+from hybridwatch.system.home import home_or_shipped
 
 MANY_HELP = """Without RECORD, the newest record of every scenario, testbed and pair of builds in
 the results folder is judged; a record of one build is compared with the pinned baseline, and

@@ -13,14 +13,14 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scenarios
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.machine_check import Needs, require_machine
-from hybridwatch.home import home
-from hybridwatch.process import stoppable
 from hybridwatch.report.pull_request import title_of
+from hybridwatch.system import stoppable
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home
 from hybridwatch.watch.night import GATE, LOG, REPORT, NightError, Plan, hold
 from hybridwatch.watch.policy import takes_policy
 

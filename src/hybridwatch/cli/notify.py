@@ -11,13 +11,13 @@ import click
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.notify_round import lines_of, outbox_of, place_of, sender_of
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
-from hybridwatch.home import home_or_shipped
 from hybridwatch.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.notify.outbox import Outbox
 from hybridwatch.notify.sending import Sent
 from hybridwatch.notify.telling import Preview, chosen_channels, preview, skip, tell
 from hybridwatch.report.sentence import plural
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home_or_shipped
 from hybridwatch.watch.policy import takes_policy
 
 _BAD_NEWS: Final = 1

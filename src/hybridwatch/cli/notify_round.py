@@ -7,13 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.cli.say import say
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.update import open_index
 from hybridwatch.database.url import url_of
 from hybridwatch.errors import HybridwatchError, NotifyError
-from hybridwatch.home import home_or_shipped
 from hybridwatch.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.notify.doors import door_of
 from hybridwatch.notify.gather import Place
@@ -21,6 +19,8 @@ from hybridwatch.notify.outbox import Outbox
 from hybridwatch.notify.sending import Sender, Sent
 from hybridwatch.notify.telling import tell
 from hybridwatch.report.sentence import plural
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home_or_shipped
 from hybridwatch.watch.checkout import checkout_here
 
 

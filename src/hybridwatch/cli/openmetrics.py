@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.cli.written_file import write_file
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
+from hybridwatch.system.console_text import say
 from hybridwatch.watch.checkout import checkout_here
 from hybridwatch.watch.gauges import to_openmetrics
 

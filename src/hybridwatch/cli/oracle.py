@@ -17,13 +17,11 @@ from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.checkpoint import model_folder
 from hybridwatch.engine.label_resolution import equipped_label
 from hybridwatch.errors import ScenarioError
-from hybridwatch.home import home, layers
 from hybridwatch.measure.against_oracle import WrongAnswer, wrong_answers
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.make_oracle import by_engine, by_transformers, oracle_of
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.station import Station
-from hybridwatch.process import stoppable
 from hybridwatch.quality.oracle import (
     Oracle,
     deviations_of,
@@ -33,6 +31,8 @@ from hybridwatch.quality.oracle import (
     path_of,
 )
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system import stoppable
+from hybridwatch.system.home import home, layers
 
 _BY: Final = ("transformers", "engine")
 

@@ -15,10 +15,8 @@ from hybridwatch.analysis.sight import KnownBad, Sight
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
-from hybridwatch.cli.say import as_text
 from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.severity import verdict_of, worst_first
-from hybridwatch.plain_text import visible
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.report.caught import bugs_caught, readings_of, seen_by
@@ -29,6 +27,8 @@ from hybridwatch.report.stacked import Table
 from hybridwatch.report.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenario.scenario import Expect, Scenario
 from hybridwatch.store import write_run
+from hybridwatch.system.console_text import as_text
+from hybridwatch.system.plain_text import visible
 from hybridwatch.watch.judging import save
 from hybridwatch.wording.report_json import to_json
 

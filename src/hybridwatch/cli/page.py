@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.cli.written_file import write_file
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.system.console_text import say
 from hybridwatch.watch.checkout import checkout_here
 
 

@@ -12,7 +12,6 @@ from rich.box import SIMPLE_HEAD
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import as_text, say
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
 from hybridwatch.record.role import Role, role_of
@@ -22,6 +21,7 @@ from hybridwatch.record.side_names import side_names
 from hybridwatch.report.record_list import ALONE, RunFilter, records_to_json
 from hybridwatch.report.stacked import Table
 from hybridwatch.store import Stored, list_records, read_run
+from hybridwatch.system.console_text import as_text, say
 
 _NAMED: Final = 4
 """Records without a digest that are named."""

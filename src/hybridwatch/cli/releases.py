@@ -13,7 +13,6 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.counts import with_counts
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.progress import progress
-from hybridwatch.cli.say import as_text, say
 from hybridwatch.cli.subject_options import takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.cli.written_file import write_file
@@ -22,13 +21,10 @@ from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.fitting import misfit
 from hybridwatch.engine.install import State as Installed
 from hybridwatch.engine.install import state as state_of
-from hybridwatch.engine_log import root_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.home import home
 from hybridwatch.measure.harness_version import harness_identity
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
-from hybridwatch.process import stoppable
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.releases.card import RUNNERS, read_card
 from hybridwatch.releases.cell import Cell, State, cells_file
@@ -37,6 +33,10 @@ from hybridwatch.scenario.digest import digest
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store.journal import append_entry, read_entries
+from hybridwatch.system import stoppable
+from hybridwatch.system.console_text import as_text, say
+from hybridwatch.system.engine_log import root_of
+from hybridwatch.system.home import home
 
 _GROUPS = ("smoke", "curated")
 

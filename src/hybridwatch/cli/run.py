@@ -17,10 +17,10 @@ from hybridwatch.cli.measuring import MAX_MINUTES, RunOptions, measure_scenarios
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import print_closing
 from hybridwatch.cli.program import program
-from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.system.console_text import as_text
 
 _RESUME: Final = "--resume"
 

@@ -8,14 +8,14 @@ from rich import box
 from rich.padding import Padding
 
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.say import as_text, say
 from hybridwatch.cli.scenarios_from import carry_over
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.checkpoint import draft_of, folder_of
 from hybridwatch.errors import BuildError
-from hybridwatch.home import home_or_shipped
 from hybridwatch.report.stacked import Table
 from hybridwatch.scenario import Scenario, Survey, digest, survey
+from hybridwatch.system.console_text import as_text, say
+from hybridwatch.system.home import home_or_shipped
 
 _WRONG = 2  # exit status: a file says something we do not understand
 

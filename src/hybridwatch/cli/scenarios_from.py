@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.cli.say import say
 from hybridwatch.cli.written_file import write_file
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenario.workload_yaml import Carried, scenarios_of
+from hybridwatch.system.console_text import say
 
 
 def carry_over(workload: Path, out: Path, *, as_json: bool) -> None:

@@ -11,11 +11,11 @@ import click
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.errors import ComparisonError
 from hybridwatch.history.judge import Chosen, Judged, both_sides, judge, machines_apart
 from hybridwatch.record.run import Run
 from hybridwatch.store import BASELINES, RecordReader, find_record, read_baselines
+from hybridwatch.system.console_text import say
 
 PINNED: Final = "pinned"
 _MARK: Final = "#"

@@ -15,9 +15,9 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.database.ask import ask
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
-from hybridwatch.plain_text import csv_cell
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.stacked import Table
+from hybridwatch.system.plain_text import csv_cell
 
 
 @click.command(

@@ -10,7 +10,7 @@ import click
 from hybridwatch.bisect.answer_file import SearchAnswer, read_answer
 from hybridwatch.cli.github_access import REPOSITORY, access
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.say import say
+from hybridwatch.system.console_text import say
 
 _SCHEMA_VERSION = 1
 

@@ -15,7 +15,6 @@ from hybridwatch.cli.engine_add import lines_about
 from hybridwatch.cli.measuring import RunOptions, measure_scenarios
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import Outcome, print_closing
-from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_base, takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.cli.unseen import NAMES, looked_at, not_looked_at, unseen
@@ -23,14 +22,15 @@ from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import check_build
 from hybridwatch.engine.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
-from hybridwatch.home import home
 from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
-from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Phase
 from hybridwatch.report.caught import readings_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.table import STYLES
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system.console_text import as_text
+from hybridwatch.system.home import home
+from hybridwatch.system.plain_text import visible
 
 NAME: Final = "mine"
 SCENARIOS: Final = ("smoke",)

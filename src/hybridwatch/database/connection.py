@@ -13,9 +13,9 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from hybridwatch.claim import claimed
 from hybridwatch.database.url import DATABASE_FILE, file_url, secrets_of, shown
 from hybridwatch.errors import DatabaseError, HybridwatchError
+from hybridwatch.system.file_lock import claimed
 
 _PATIENCE_S: Final = 30
 """How long to wait for other writers, or for a server to answer."""

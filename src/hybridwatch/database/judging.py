@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 from hybridwatch.database.reading import RecordRows, read_rows
 from hybridwatch.database.stamps import Listed
-from hybridwatch.process.guard import end_with_parent
+from hybridwatch.system.guard import end_with_parent
 
 Named: TypeAlias = tuple[str, Listed]
 """A record's name and where it lies."""

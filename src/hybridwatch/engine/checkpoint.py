@@ -9,8 +9,8 @@ from typing import Final
 
 from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.errors import BuildError
-from hybridwatch.home import layers
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system.home import layers
 
 FETCH_TIMEOUT_S: Final = 4 * 3600.0
 """Tens of gigabytes over a slow line; the hub's client itself gives up on one that is mute."""

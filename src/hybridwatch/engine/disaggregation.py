@@ -18,7 +18,7 @@ from hybridwatch.engine.launch import HOST, Launch
 from hybridwatch.engine.pair_proxy import DECODE, PREFILL
 from hybridwatch.engine.server import EngineServer, Stopped, free_port, is_healthy, wait_until_up
 from hybridwatch.errors import EngineError
-from hybridwatch.process import GuardedProcess
+from hybridwatch.system import GuardedProcess
 
 START_TIMEOUT_S: Final = 300.0
 """Two engines that start at once on two cores took 35 to 90 s."""

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hybridwatch.process.nvidia import Device
 from hybridwatch.scenario.pattern import Wave
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.scenario.workload import Workload
+from hybridwatch.system.nvidia import Device
 
 MEMORY: Final = 0.9
 """Share of a GPU's memory that its engines take together; the rest is left to the driver, to graphs

@@ -7,8 +7,8 @@ from typing import Any, Final
 from hybridwatch.engine.deployment import Server
 from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import EngineError
-from hybridwatch.process import ConversingProcess, without_proxy
 from hybridwatch.scenario.workload import Generation
+from hybridwatch.system import ConversingProcess, without_proxy
 
 START_TIMEOUT_S: Final = 120.0
 _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"

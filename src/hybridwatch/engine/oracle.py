@@ -9,9 +9,9 @@ from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.other_python import output_of
 from hybridwatch.errors import BuildError
-from hybridwatch.process import ConversingProcess
 from hybridwatch.record.completion import Completion
 from hybridwatch.scenario.expansion import PlannedWave
+from hybridwatch.system import ConversingProcess
 
 ORACLE_TIMEOUT_S: Final = 4 * 3600.0
 """A token takes a pass over the whole text; a model of ours needs a minute for a scenario."""

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from packaging.version import InvalidVersion, Version
 
-from hybridwatch.claim import claimed
 from hybridwatch.engine import pip
 from hybridwatch.engine.builds import OWN_FILE, BuildSpec, load_builds, named_build
 from hybridwatch.engine.builds_file import render_tables, written_tables
@@ -27,7 +26,8 @@ from hybridwatch.engine.installed import Installed, look_at
 from hybridwatch.engine.overlay import lay_tree, unpack_wheel
 from hybridwatch.engine.stand_in import make_stand_in
 from hybridwatch.errors import BuildError
-from hybridwatch.home import shipped_engine
+from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.home import shipped_engine
 
 _NAME: Final = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _OVERLAY: Final = "overlay"

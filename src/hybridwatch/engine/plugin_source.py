@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from hybridwatch.home import is_extending, shipped_engine
-from hybridwatch.shipped import is_checkout
+from hybridwatch.system.home import is_extending, shipped_engine
+from hybridwatch.system.shipped import is_checkout
 
 
 def plugin_digest(home: Path) -> str | None:

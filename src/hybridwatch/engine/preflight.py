@@ -14,7 +14,7 @@ from typing import Final
 from hybridwatch.engine import pip
 from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.errors import BuildError, GpuError
-from hybridwatch.process import nvidia
+from hybridwatch.system import nvidia
 
 OLDEST_DRIVER: Final[Mapping[int, str]] = {12: "525", 13: "580"}
 """Major version of CUDA to the oldest branch of drivers that runs all its minor versions (NVIDIA,

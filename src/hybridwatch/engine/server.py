@@ -12,7 +12,7 @@ import httpx
 
 from hybridwatch.engine.launch import HOST, Launch
 from hybridwatch.errors import EngineError, LateEngineError
-from hybridwatch.process import GuardedProcess
+from hybridwatch.system import GuardedProcess
 
 _POLL_S: Final = 0.2
 _SIGNALLED: Final = 192

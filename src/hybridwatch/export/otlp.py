@@ -14,8 +14,8 @@ from importlib.metadata import version
 from itertools import groupby
 from typing import Any, Final
 
-from hybridwatch.plain_text import visible
 from hybridwatch.record.run import Run, Trial
+from hybridwatch.system.plain_text import visible
 
 _INTERNAL: Final = 1
 _ERROR: Final = 2

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from hybridwatch.errors import ExportError
 from hybridwatch.export.points import Point, points_of, time_of
-from hybridwatch.plain_text import csv_cell
 from hybridwatch.record.line import line_of
 from hybridwatch.record.run import Run
+from hybridwatch.system.plain_text import csv_cell
 
 COLUMNS: Final = (
     "series", "time", "value", "metric", "statistic", "unit", "better", "scenario", "testbed",

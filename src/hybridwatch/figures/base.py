@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from hybridwatch.plain_text import visible
+from hybridwatch.system.plain_text import visible
 
 _TYPE: Final = {
     "family": '"Source Sans", "Source Sans 3", "Source Sans Pro", system-ui, sans-serif',

@@ -7,7 +7,7 @@ from hybridwatch.errors import GpuError
 from hybridwatch.fleet.proof import Shown
 from hybridwatch.measure.machine_state import kernel_seconds
 from hybridwatch.measure.testbed import probe_testbed
-from hybridwatch.process import nvidia
+from hybridwatch.system import nvidia
 
 _ROUNDS = 12
 """Times that each side of the A/A has its turn: with five repetitions each, 0.01 s apiece, a host

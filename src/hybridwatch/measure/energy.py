@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from hybridwatch.engine.gpu_layout import cuda_numbers
 from hybridwatch.errors import GpuError, MeasurementError
-from hybridwatch.process import nvidia
+from hybridwatch.system import nvidia
 
 
 @contextmanager

@@ -16,9 +16,9 @@ import psutil
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import GpuError
-from hybridwatch.process import nvidia
-from hybridwatch.process.nvidia import Device, Reading
 from hybridwatch.record.run import GpuSurroundings
+from hybridwatch.system import nvidia
+from hybridwatch.system.nvidia import Device, Reading
 
 PERIOD_S: Final = 0.5
 """Between two readings: often enough for a trial of seconds to have some, rare beside steps of

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.record.identity import Harness
-from hybridwatch.shipped import is_checkout, shipped
+from hybridwatch.system.shipped import is_checkout, shipped
 
 _GIT_TIMEOUT_S: Final = 10.0
 

@@ -18,8 +18,8 @@ import numpy as np
 import psutil
 
 from hybridwatch.measure.gpus import Gpus, GpuWatch
-from hybridwatch.process import processor_seconds
 from hybridwatch.record.run import Surroundings
+from hybridwatch.system import processor_seconds
 
 REPETITIONS: Final = 5
 """The median of five is not moved by one or two interruptions."""

@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from hybridwatch.engine.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.engine.load_client import client_arguments
-from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.station import Station
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find
+from hybridwatch.system.home import home
 
 _BY_HAND: Final = (
     "from vllm.benchmarks import serve\n"

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from hybridwatch.engine.control import UNSUPPORTED
 from hybridwatch.errors import MeasurementError
-from hybridwatch.home import home
 from hybridwatch.measure.load import run_load, samples_of_client, samples_of_steps, work_of_load
 from hybridwatch.measure.occasions import first_of, require_occasion, require_replayed_layers
 from hybridwatch.measure.repeats import unrepeated
@@ -22,6 +21,7 @@ from hybridwatch.record.client import CLOCK_DIGITS
 from hybridwatch.record.completion import Completion
 from hybridwatch.record.run import Answer, CallSite, Curve, HostWork, Phase, Sample, StepPhase
 from hybridwatch.scenario.expansion import PlannedWave, expand
+from hybridwatch.system.home import home
 
 TASKS_TIMEOUT_S: Final = 300.0
 HUB_TASKS_TIMEOUT_S: Final = 3600.0

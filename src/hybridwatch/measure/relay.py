@@ -17,9 +17,9 @@ from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.bench import engines_of
 from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.session import Session, SessionRequest
-from hybridwatch.process import require_wanted
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.run import STOPPED, Phase, Run
+from hybridwatch.system import require_wanted
 
 STAGES: Final[tuple[tuple[Phase, ...], ...]] = (
     (Phase.CONTRACT,),

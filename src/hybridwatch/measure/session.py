@@ -15,7 +15,6 @@ from typing import Self
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.engine.gpu_layout import cuda_numbers
-from hybridwatch.engine_log import root_of
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.budget import Budget, Pace, add_until_decided
@@ -37,7 +36,6 @@ from hybridwatch.measure.plan import (
 )
 from hybridwatch.measure.station import Station
 from hybridwatch.measure.testbed import probe_testbed
-from hybridwatch.process import require_wanted
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.record.identity import EngineBuild, Expected, ScenarioRef
@@ -45,6 +43,8 @@ from hybridwatch.record.run import STOPPED, Failure, Phase, Run, Trial
 from hybridwatch.record.side_names import side_names
 from hybridwatch.scenario.digest import ref_fields
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system import require_wanted
+from hybridwatch.system.engine_log import root_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Final
 
 import psutil
 
-from hybridwatch.process import nvidia
 from hybridwatch.record.identity import Testbed
+from hybridwatch.system import nvidia
 
 HOST_VARIABLE: Final = "HYBRIDWATCH_TESTBED_HOST"
 """Environment variable with the name of a host whose histories are its own: it becomes part of the

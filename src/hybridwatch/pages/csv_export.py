@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from hybridwatch.pages.document import Cell, Chart, Line, Table, When, cell_of, plain
-from hybridwatch.plain_text import csv_cell
+from hybridwatch.system.plain_text import csv_cell
 
 KEPT_CHARTS: Final = 256
 """Charts of which what was written is kept: those of the pages that people look at now."""

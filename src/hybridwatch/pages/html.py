@@ -32,8 +32,8 @@ from hybridwatch.pages.document import (
     pieces,
     plain,
 )
-from hybridwatch.plain_text import visible
 from hybridwatch.report.sentence import MARKS
+from hybridwatch.system.plain_text import visible
 
 _IN_DATA: Final = str.maketrans({each: f"%{ord(each):02X}" for each in "%#\t\n\r"})
 """What means something else in a data address, or nothing (RFC 2397; URL Standard, 4.4)."""

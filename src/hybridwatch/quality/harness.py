@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from hybridwatch.errors import MeasurementError, ScenarioError
-from hybridwatch.process import ConversingProcess, GuardedProcess, without_proxy
 from hybridwatch.quality.answers import NO_TEXT, read_answers
 from hybridwatch.quality.evaluate import Request
 from hybridwatch.record.run import Answer
+from hybridwatch.system import ConversingProcess, GuardedProcess, without_proxy
 
 TASKS: Final = Path(__file__).parent / "tasks"
 """Our tasks: ``<name>.yaml`` declares lm-eval's task ``hybridwatch_<name>``."""

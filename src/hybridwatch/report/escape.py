@@ -7,7 +7,7 @@ text must show as written: no markup, no HTML, no table cells, no mention that w
 import re
 from typing import Final
 
-from hybridwatch.plain_text import visible
+from hybridwatch.system.plain_text import visible
 
 _ELLIPSIS: Final = "\u2026"
 _BREAK: Final = "\u200b"

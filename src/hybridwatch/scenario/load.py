@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.home import layers
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.scenario.validation_text import closest, explain, quoted
+from hybridwatch.system.home import layers
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from hybridwatch.errors import HybridwatchError, ScenarioError
-from hybridwatch.home import home, is_extending
+from hybridwatch.system.home import home, is_extending
 
 FILES: Final = "*.toml"
 

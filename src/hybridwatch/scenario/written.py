@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hybridwatch.plain_text import visible
+from hybridwatch.system.plain_text import visible
 
 _WIDTH: Final = 100
 

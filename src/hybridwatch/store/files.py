@@ -13,9 +13,9 @@ from hybridwatch.errors import RecordError
 from hybridwatch.record.codec import Encoded, encode
 from hybridwatch.record.naming import BULK_SUFFIX, RECORD_SUFFIX
 from hybridwatch.record.run import Run
-from hybridwatch.store.atomic_file import create_all, hidden, make_folder
 from hybridwatch.store.layout import RECORDS, folder_of
 from hybridwatch.store.mirror import adding, mirror_at
+from hybridwatch.system.atomic_file import create_all, hidden, make_folder
 
 
 def write_run(results: Path, run: Run) -> Path:

@@ -17,12 +17,12 @@ from hybridwatch.errors import RecordError
 from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.record.codec import decode_record
 from hybridwatch.record.naming import BULK_SUFFIX, RECORD_SUFFIX
-from hybridwatch.store.atomic_file import put
 from hybridwatch.store.layout import RECORDS, list_records
 from hybridwatch.store.pruned import pruned_files
 from hybridwatch.store.reader import is_pruned, read_bulk
 from hybridwatch.store.reading import read_file
 from hybridwatch.store.verdicts import list_verdicts, read_verdict
+from hybridwatch.system.atomic_file import put
 
 SUMS: Final = "SHA256SUMS"
 

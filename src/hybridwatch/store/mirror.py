@@ -21,8 +21,8 @@ from typing import Final
 
 from hybridwatch.errors import RecordError
 from hybridwatch.record.naming import BULK_SUFFIX
-from hybridwatch.store.atomic_file import make_folder, put
 from hybridwatch.store.bucket import Bucket, ConflictError
+from hybridwatch.system.atomic_file import make_folder, put
 
 _MARKER: Final = ".remote.json"
 _UNSENT: Final = ".unsent"

@@ -14,12 +14,12 @@ from hybridwatch.errors import RecordError
 from hybridwatch.record.bounds import MOST_RECORD_BYTES
 from hybridwatch.record.naming import RECORD_SUFFIX, safe_name
 from hybridwatch.record.run import Run
-from hybridwatch.store.atomic_file import create, make_folder
 from hybridwatch.store.lookup import Answering, oldest_first, one_of
 from hybridwatch.store.mirror import adding, refreshed
 from hybridwatch.store.reader import read_run
 from hybridwatch.store.reading import read_file
 from hybridwatch.store.verdict_file import SideRef, StoredVerdict, decode_verdict, encode_verdict
+from hybridwatch.system.atomic_file import create, make_folder
 
 VERDICTS: Final = "verdicts"
 

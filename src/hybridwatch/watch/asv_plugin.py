@@ -30,10 +30,10 @@ from hybridwatch.engine.check import check_build
 from hybridwatch.errors import GpuError, HybridwatchError
 from hybridwatch.export.asv import machine_facts
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, RELEASE_VARIABLE, module_of
-from hybridwatch.home import home
 from hybridwatch.measure.testbed import probe_testbed
-from hybridwatch.process import nvidia
 from hybridwatch.scenario.load import survey
+from hybridwatch.system import nvidia
+from hybridwatch.system.home import home
 from hybridwatch.watch.suite import STATS_MARK
 from hybridwatch.watch.suite_builds import CONSOLE_VARIABLE, can_run, contender
 

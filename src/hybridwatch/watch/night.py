@@ -20,18 +20,18 @@ from typing import Final
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.claim import claimed
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.process.guarded import GuardedProcess
 from hybridwatch.record.naming import safe_name
 from hybridwatch.report.jsonform import findings_to_json
 from hybridwatch.report.pull_request import SUMMARY_LIMIT, render
 from hybridwatch.report.sentence import plural
 from hybridwatch.store import read_run
 from hybridwatch.store.address import RESULTS_VARIABLE
+from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch.watch.judging import save
 from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, CONSOLE_VARIABLE, LINE_VARIABLE
 from hybridwatch.watch.suite_session import RECEIPT_VARIABLE

@@ -22,9 +22,9 @@ from pydantic_core import PydanticCustomError
 
 from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Policy, Rule, covers
 from hybridwatch.errors import PolicyError
-from hybridwatch.home import home_or_shipped, is_extending
 from hybridwatch.metrics.catalogue import FAMILIES, METRICS
 from hybridwatch.scenario.validation_text import explain
+from hybridwatch.system.home import home_or_shipped, is_extending
 
 DEFAULT: Final = Path("ci") / "gate.toml"
 """The policy of a checkout."""

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.station import Station
+from hybridwatch.system.home import home
 from hybridwatch_lab.in_engine import SETTINGS
 
 

@@ -8,7 +8,6 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import EngineError
-from hybridwatch.home import home
 from hybridwatch.measure import bench as bench_module
 from hybridwatch.measure import load
 from hybridwatch.measure.bench import Bench
@@ -16,6 +15,7 @@ from hybridwatch.measure.phase import measure
 from hybridwatch.measure.plan import PlannedTrial
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.run import Phase
+from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY
 from tests.engine.processes import cores
 

@@ -15,7 +15,6 @@ from hybridwatch.analysis.sign_flips import Row, flip_p
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
-from hybridwatch.home import home
 from hybridwatch.measure.against_oracle import wrong_answers
 from hybridwatch.measure.load import samples_of_steps
 from hybridwatch.measure.make_oracle import answered_by, trials_of
@@ -31,6 +30,7 @@ from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.expansion import expand
 from hybridwatch.scenario.sweep import Sweep
+from hybridwatch.system.home import home
 from tests.completions import a_run_that_said
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from hybridwatch.bisect import meter
 from hybridwatch.bisect.answer_file import read_answer
-from hybridwatch.claim import claimed
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.engine.installed import look_at
@@ -19,6 +18,7 @@ from hybridwatch.engine.own_builds import add_source
 from hybridwatch.errors import EngineError
 from hybridwatch.record.run import Phase
 from hybridwatch.store import read_run
+from hybridwatch.system.file_lock import claimed
 from tests.builders import a_build, a_run
 from tests.checkout import EXAMPLE
 from tests.clone import a_clone, commit

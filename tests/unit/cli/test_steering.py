@@ -85,7 +85,7 @@ def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a text goes as it is wherever it was made visible."""
     for name in ("cli.say", "cli.main", "report.escape", "pages.html", "figures.base"):
         monkeypatch.setattr(f"hybridwatch.{name}.visible", lambda text: text)
-    monkeypatch.setattr("hybridwatch.plain_text._text_cell", lambda text: text)
+    monkeypatch.setattr("hybridwatch.system.plain_text._text_cell", lambda text: text)
 
 
 @pytest.mark.parametrize("screen", SCREENS)

@@ -13,7 +13,7 @@ from hybridwatch.engine.plugin_source import plugin_digest, plugin_to_install
 from hybridwatch.errors import BuildError
 from hybridwatch.quality.oracle import own_path_of, path_of
 from hybridwatch.scenario.load import find
-from hybridwatch.shipped import shipped
+from hybridwatch.system.shipped import shipped
 
 VARIANT = """\
 [builds."mine-unpadded"]
@@ -102,9 +102,9 @@ def from_a_wheel(own_home, tmp_path, monkeypatch):
     """What is shipped, as a wheel carries it."""
     data = tmp_path / "data"
     shutil.copytree(shipped() / "engine", data / "engine")
-    for module in ("hybridwatch.home", "hybridwatch.engine.plugin_source"):
+    for module in ("hybridwatch.system.home", "hybridwatch.engine.plugin_source"):
         monkeypatch.setattr(f"{module}.is_checkout", lambda: False)
-    monkeypatch.setattr("hybridwatch.home.shipped", lambda: data)
+    monkeypatch.setattr("hybridwatch.system.home.shipped", lambda: data)
     return data
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.claim import claimed
 from hybridwatch.cli.engine import command
 from hybridwatch.engine import check, own_builds
 from hybridwatch.engine.builds import OWN_FILE, load_builds, named_build, parse_label
@@ -19,6 +18,7 @@ from hybridwatch.engine.install import MARKER, State, install, state
 from hybridwatch.engine.own_builds import add_python, add_release, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.scenario.fixes import CATALOGUE
+from hybridwatch.system.file_lock import claimed
 from tests.clone import a_clone, git
 from tests.small_release import CODE, a_copy, an_environment, make_home, write
 from tests.waiting import wait_until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hybridwatch.home import HOME_VARIABLE
+from hybridwatch.system.home import HOME_VARIABLE
 
 FILE = Path(__file__).parents[3] / "ci" / "fleet-raycluster.yaml"
 

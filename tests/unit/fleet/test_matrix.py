@@ -8,7 +8,7 @@ from hybridwatch.errors import FleetError
 from hybridwatch.fleet.generated import buildkite_steps, github_matrix
 from hybridwatch.fleet.job import Testbed, job_of, row_of
 from hybridwatch.fleet.matrix import read_matrix
-from hybridwatch.home import home
+from hybridwatch.system.home import home
 from tests.unit.fleet.pretended import NOW
 
 GOOD = """

@@ -15,10 +15,10 @@ from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.fleet.draining import Terms
 from hybridwatch.fleet.homecoming import PROBES
 from hybridwatch.fleet.searching import Errand, FleetMeter, night_of
-from hybridwatch.home import home
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find
 from hybridwatch.store import list_records
+from hybridwatch.system.home import home
 from tests.unit.bisect.made_up import a_rung
 from tests.unit.fleet.planted import METRIC, planted
 from tests.unit.fleet.pretended import NOW

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import load_builds, named_build
 from hybridwatch.errors import BuildError
-from hybridwatch.home import HOME_VARIABLE, home
+from hybridwatch.system.home import HOME_VARIABLE, home
 from hybridwatch_lab.gpu.pack import read_left_out, read_machine
 from hybridwatch_lab.gpu.pack.resolve import Question, lock_lines, resolve
 from tests.wheels import a_wheel

@@ -12,12 +12,12 @@ import pytest
 from hybridwatch.engine.builds import on_line, parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError, EngineError
-from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.line import line_of
 from hybridwatch.scenario.load import load_scenario
+from hybridwatch.system.home import home
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
-from hybridwatch.home import home
 from hybridwatch.measure import session as session_module
 from hybridwatch.measure.duet import Meeting, require_duet
 from hybridwatch.measure.phase import Measured
@@ -18,6 +17,7 @@ from hybridwatch.measure.plan import PlannedTrial, made_at_once, plan
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.run import Phase, Sample
 from hybridwatch.scenario.load import load_scenario
+from hybridwatch.system.home import home
 
 BUILD = parse_label("cpu-0.27.1")
 DUET = {Phase.DUET}

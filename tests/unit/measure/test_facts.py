@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from hybridwatch.engine.builds import parse_label
-from hybridwatch.home import home
 from hybridwatch.measure.facts import _IMPORTING, facts_of
 from hybridwatch.scenario.load import find
+from hybridwatch.system.home import home
 from tests.pretended_nvml import Card, pretend
 
 

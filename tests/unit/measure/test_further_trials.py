@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.engine.builds import parse_label
-from hybridwatch.home import home
 from hybridwatch.measure import session as module
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find
+from hybridwatch.system.home import home
 from tests.builders import a_run
 
 PLANNED = 7

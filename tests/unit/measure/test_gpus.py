@@ -20,8 +20,8 @@ from hybridwatch.measure import gpus
 from hybridwatch.measure.gpus import Gpus, GpuWatch
 from hybridwatch.measure.machine_state import Watch
 from hybridwatch.measure.testbed import HOST_VARIABLE, probe_testbed
-from hybridwatch.process import nvidia
 from hybridwatch.record.run import GpuSurroundings
+from hybridwatch.system import nvidia
 from tests.pretended_nvml import GIB, Card, pretend
 
 ENGINE = 40 * GIB

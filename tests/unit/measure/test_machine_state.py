@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.measure import machine_state
 from hybridwatch.measure.machine_state import REPETITIONS, Watch, kernel, kernel_seconds
-from hybridwatch.process import processor_seconds
+from hybridwatch.system import processor_seconds
 
 
 def test_kernel_does_the_same_work_every_time() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.home import home
 from hybridwatch.measure.completions import prompt_digest
 from hybridwatch.measure.make_oracle import trials_of
 from hybridwatch.measure.right_answers import checked
@@ -13,6 +12,7 @@ from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.quality.oracle import load, path_of
 from hybridwatch.record.run import Sample
 from hybridwatch.scenario.load import load_scenario
+from hybridwatch.system.home import home
 
 ROOT = home() / "scenarios"
 SCENARIO = load_scenario(ROOT / "smoke" / "padded-graph-rows.toml", ROOT)

@@ -12,7 +12,7 @@ from pathlib import Path
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import EngineError
 from hybridwatch.measure.session import Session, SessionRequest
-from hybridwatch.process import stoppable
+from hybridwatch.system import stoppable
 from hybridwatch.scenario.load import load_scenario
 
 class Bench:

@@ -10,11 +10,11 @@ import pytest
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError
-from hybridwatch.home import home
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.load import samples_of_client
 from hybridwatch.scenario.load import load_scenario
 from hybridwatch.scenario.speculation import Speculation
+from hybridwatch.system.home import home
 
 CLIENT = {
     "ttfts": [0.1],

@@ -7,12 +7,12 @@ import pytest
 
 from hybridwatch.engine.step_counts import StepCounts
 from hybridwatch.errors import MeasurementError
-from hybridwatch.home import home
 from hybridwatch.measure import sweep as module
 from hybridwatch.measure.load import Loaded
 from hybridwatch.measure.sweep import in_order, sweep
 from hybridwatch.scenario.load import load_scenario
 from hybridwatch.scenario.sweep import Objective, Sweep
+from hybridwatch.system.home import home
 
 ROOT = home() / "scenarios"
 SCENARIO = load_scenario(ROOT / "curated" / "sweep-concurrency.toml", ROOT)

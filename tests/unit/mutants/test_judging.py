@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.home import home
 from hybridwatch.record.run import Failure, Phase, Trial
 from hybridwatch.scenario.load import load_scenario
+from hybridwatch.system.home import home
 from hybridwatch_lab.mutants.judging import kill_of
 from tests.builders import Trials, a_run
 

@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from hybridwatch.errors import MeasurementError, ScenarioError
-from hybridwatch.process import ConversingProcess
 from hybridwatch.quality import harness
 from hybridwatch.quality.answers import read_answers
 from hybridwatch.quality.harness import TASKS, LmEval, TaskRequest, fetch_tasks
+from hybridwatch.system import ConversingProcess
 from tests.live_server import LiveServer, serving
 from tests.waiting import LIMIT_S, wait_until
 

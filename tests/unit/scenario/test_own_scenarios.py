@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenario.load import find, survey
-from hybridwatch.shipped import shipped
+from hybridwatch.system.shipped import shipped
 
 LIKE = 'like = "smoke/dummy-run"\nversion = 1\nmodel = "my-model"\n'
 

@@ -1,7 +1,7 @@
 """What every scenario that comes with the suite keeps to."""
 
-from hybridwatch.home import home
 from hybridwatch.scenario.load import find
+from hybridwatch.system.home import home
 
 ENOUGH = 10
 """Trials a side of a timed phase. Five agree by chance once in 126 times, which the adjustment for

@@ -4,8 +4,8 @@ import pytest
 
 from hybridwatch.engine.builds import FAULTS
 from hybridwatch.errors import ScenarioError
-from hybridwatch.home import home
 from hybridwatch.scenario import digest, find, load_scenario
+from hybridwatch.system.home import home
 from tests.unit.scenario.test_load import GOOD
 
 RISING = "max_concurrency = [1, 2, 3]"

@@ -30,7 +30,7 @@ from types import SimpleNamespace
 from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.watch import night
 from hybridwatch.watch.night import GuardedProcess, NightError, Plan, hold
-from hybridwatch.process import stoppable
+from hybridwatch.system import stoppable
 from tests.waiting import wait_until
 results, fake, seconds, day = sys.argv[1:]
 now = 0.0

@@ -8,12 +8,12 @@ import click
 from rich import box
 
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.say import as_text
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import BuildError
-from hybridwatch.home import home
-from hybridwatch.process import stoppable
 from hybridwatch.report.stacked import Table
+from hybridwatch.system import stoppable
+from hybridwatch.system.console_text import as_text
+from hybridwatch.system.home import home
 from hybridwatch_lab.releases.outcome import Tracked
 from hybridwatch_lab.releases.track import newer_releases, track
 

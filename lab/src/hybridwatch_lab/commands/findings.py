@@ -8,14 +8,14 @@ import click
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import say
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.errors import ExportError
-from hybridwatch.home import home
 from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS
 from hybridwatch.scenario.load import find
 from hybridwatch.scenario.scenario import Scenario
 from hybridwatch.store import read_run
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home
 from hybridwatch_lab.gpu.campaign.studies import costs_in
 from hybridwatch_lab.gpu.findings_analysis import (
     Kept,

@@ -14,7 +14,6 @@ import click
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.say import say
 from hybridwatch.cli.subject_options import takes_build
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
@@ -22,11 +21,12 @@ from hybridwatch.engine.checkpoint import checkpoint_of
 from hybridwatch.engine.label_resolution import equipped_label
 from hybridwatch.engine.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.home import home
 from hybridwatch.measure.ready import make_ready
-from hybridwatch.process import stoppable
 from hybridwatch.record.completion import near_tie_within
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system import stoppable
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home
 from hybridwatch_lab.fuzz.judging import Judge
 from hybridwatch_lab.fuzz.room import room_of
 from hybridwatch_lab.fuzz.scenario_file import render

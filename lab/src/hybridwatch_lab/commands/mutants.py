@@ -13,20 +13,20 @@ from rich.table import Column
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.say import as_text
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
-from hybridwatch.home import home
 from hybridwatch.measure.ready import make_ready
-from hybridwatch.process import require_wanted, stoppable
 from hybridwatch.report.stacked import Table
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenario.mutant import Half, Mutant
 from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.system import require_wanted, stoppable
+from hybridwatch.system.console_text import as_text
+from hybridwatch.system.home import home
 from hybridwatch_lab.mutants.catalogue import catalogue
 from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
 from hybridwatch_lab.mutants.hunt import Effort, Hunt

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import BuildError
-from hybridwatch.home import HOME_VARIABLE
-from hybridwatch.process.guarded import GuardedProcess
 from hybridwatch.scenario.load import find
+from hybridwatch.system.guarded import GuardedProcess
+from hybridwatch.system.home import HOME_VARIABLE
 from hybridwatch_lab.releases.fixes_table import Probed
 
 GROUP: Final = "smoke"

@@ -7,7 +7,7 @@ from typing import Final
 from packaging.version import Version
 
 from hybridwatch.errors import BuildError, GpuError, HybridwatchError
-from hybridwatch.process import nvidia
+from hybridwatch.system import nvidia
 from hybridwatch_lab.releases import builds_table, fixes_table
 from hybridwatch_lab.releases.cuda_lock import PYTHONS
 from hybridwatch_lab.releases.first_look import FirstLook

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Final
 
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.extensions import extended
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Document, Kind, Notice, Paragraph
 from hybridwatch.pages.query import NothingThereError, ViewQuery
 from hybridwatch.pages.screen import Screen
 from hybridwatch.pages.screens.screen import Show, Source
+from hybridwatch.system.extensions import extended
 
 _OWN: Final[Mapping[str, Screen]] = {
     screen.name: screen

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from hybridwatch.errors import RecordError
-from hybridwatch.home import home_or_shipped
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -30,6 +29,7 @@ from hybridwatch.report.release_card import (
 )
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenario.load import find
+from hybridwatch.system.home import home_or_shipped
 
 _LEAD: Final = (
     "What the contracts of each scenario show on each vLLM release and model runner, as released; "

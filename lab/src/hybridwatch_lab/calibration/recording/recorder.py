@@ -13,12 +13,12 @@ from typing import Final
 
 from hybridwatch.engine.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.home import home
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
-from hybridwatch.process import stoppable
 from hybridwatch.record.run import Phase
 from hybridwatch.scenario.load import find
+from hybridwatch.system import stoppable
+from hybridwatch.system.home import home
 from hybridwatch_lab.calibration.sessions import BASELINE, SAME, recorded, write_sessions
 
 _SCENARIO: Final = "smoke/single-token-extend"

@@ -9,8 +9,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hybridwatch.claim import claimed
 from hybridwatch.errors import CampaignError
+from hybridwatch.system.file_lock import claimed
 
 JOURNAL: Final = "journal.jsonl"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.process.guarded import GuardedProcess
 from hybridwatch.store import list_records
+from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch_lab.gpu.campaign.journal import End, Entry, Journal, alone
 from hybridwatch_lab.gpu.campaign.plan import Plan, Stage
 from hybridwatch_lab.in_engine import variables

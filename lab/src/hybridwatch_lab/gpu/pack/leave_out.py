@@ -11,9 +11,9 @@ from packaging.utils import canonicalize_name
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
-from hybridwatch.home import shipped_engine
 from hybridwatch.scenario.toml_file import refusing_toml
 from hybridwatch.scenario.validation_text import closest, quoted
+from hybridwatch.system.home import shipped_engine
 
 _FILE: Final = Path("engine") / "pack.toml"
 Text = Annotated[str, Field(pattern=r"\S")]

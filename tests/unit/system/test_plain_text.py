@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridwatch.plain_text import csv_cell, visible
+from hybridwatch.system.plain_text import csv_cell, visible
 
 
 @pytest.mark.parametrize(

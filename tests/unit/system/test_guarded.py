@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hybridwatch.process import ConversingProcess, GuardedProcess, guard
+from hybridwatch.system import ConversingProcess, GuardedProcess, guard
 from tests.waiting import LIMIT_S, has_ended, wait_until
 
 FAMILY = """
@@ -52,7 +52,7 @@ def test_family_ends_when_the_owner_is_killed(tmp_path):
     command = [sys.executable, "-c", script]
     owning = f"""
 import pathlib, time
-from hybridwatch.process import GuardedProcess
+from hybridwatch.system import GuardedProcess
 GuardedProcess({command!r}, pathlib.Path({str(log)!r}), {{}})
 time.sleep(600)
 """

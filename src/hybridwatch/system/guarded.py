@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.engine_log import excerpt, first_cause
-from hybridwatch.process import guard, stopping
-from hybridwatch.process.processor_time import processor_seconds
+from hybridwatch.system import guard, stopping
+from hybridwatch.system.engine_log import excerpt, first_cause
+from hybridwatch.system.processor_time import processor_seconds
 
 TAIL_LINES: Final = 40
 _END_S: Final = 2 * guard.GRACE_S + 5.0

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
-from hybridwatch.process import guard
+from hybridwatch.system import guard
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 

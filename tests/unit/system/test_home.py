@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch import home as homes
 from hybridwatch.cli.options import default_results
 from hybridwatch.errors import BuildError
-from hybridwatch.home import HOME_VARIABLE, MARKER, home, home_or_shipped, layers
-from hybridwatch.shipped import is_checkout, shipped
+from hybridwatch.system import home as homes
+from hybridwatch.system.home import HOME_VARIABLE, MARKER, home, home_or_shipped, layers
+from hybridwatch.system.shipped import is_checkout, shipped
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def climbing(folder: Path) -> list[str]:
 
 def test_one_module_alone_knows_where_the_repository_lies(tmp_path) -> None:
     assert climbing(ROOT / "src") == ["shipped.py"]
-    (tmp_path / "other.py").write_text("_HERE = Path(__file__).parents[2]\n")
+    (tmp_path / "other.py").write_text("_HERE = Path(__file__).parents[3]\n")
     assert climbing(tmp_path) == ["other.py"]
 
 

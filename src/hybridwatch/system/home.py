@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import BuildError
-from hybridwatch.shipped import is_checkout, shipped
+from hybridwatch.system.shipped import is_checkout, shipped
 
 HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 MARKER: Final = "hybridwatch.toml"

@@ -3,7 +3,7 @@
 import click
 from rich.text import Text
 
-from hybridwatch.plain_text import visible
+from hybridwatch.system.plain_text import visible
 
 _LINE_FEED = "\\x0a"
 

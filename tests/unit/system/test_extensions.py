@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hybridwatch.cli import main
 from hybridwatch.cli.main import OF_LAB, VERBS, cli, verbs
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.extensions import loaded
+from hybridwatch.system.extensions import loaded
 
 CODE = """
 import click

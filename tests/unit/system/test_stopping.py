@@ -16,7 +16,7 @@ OWNER = """
 import os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from hybridwatch.process import GuardedProcess, stoppable, stopping
+from hybridwatch.system import GuardedProcess, stoppable, stopping
 
 def start():
     command = [sys.executable, "-c", "import time; time.sleep(600)"]

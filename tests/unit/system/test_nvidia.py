@@ -10,8 +10,8 @@ import pynvml
 import pytest
 
 from hybridwatch.errors import GpuError
-from hybridwatch.process import nvidia
-from hybridwatch.process.nvidia import Device, Driver, Reading
+from hybridwatch.system import nvidia
+from hybridwatch.system.nvidia import Device, Driver, Reading
 from tests.pretended_nvml import CONSTANTS, ERRORS, GIB, Card, PretendedNvml, pretend
 
 ASKED = frozenset(re.findall(r"nvml\.(\w+)", Path(nvidia.__file__).read_text())) | frozenset(

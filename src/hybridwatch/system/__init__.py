@@ -5,10 +5,10 @@
 work. ``nvidia`` asks the driver of this machine's GPUs, on which such engines may compute.
 """
 
-from hybridwatch.process.guarded import ConversingProcess, GuardedProcess
-from hybridwatch.process.processor_time import processor_seconds
-from hybridwatch.process.proxy import without_proxy
-from hybridwatch.process.stopping import require_wanted, stoppable
+from hybridwatch.system.guarded import ConversingProcess, GuardedProcess
+from hybridwatch.system.processor_time import processor_seconds
+from hybridwatch.system.proxy import without_proxy
+from hybridwatch.system.stopping import require_wanted, stoppable
 
 __all__ = [
     "ConversingProcess",

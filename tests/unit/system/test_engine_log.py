@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.engine_log import excerpt, root_of
+from hybridwatch.system.engine_log import excerpt, root_of
 
 CORE = "(EngineCore pid=71) ERROR 11-25 19:25:43 [core.py:1351] "
 FRONT = "(APIServer pid=12) ERROR 11-25 19:25:43 "
