@@ -8,7 +8,7 @@ import numpy as np
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.station import Station
 from hybridwatch.record.run import Phase, Sample
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from tests.builders import BASELINE, CONTENDER, NEWER, answers
 
 TIMED = (Phase.PERFORMANCE, Phase.HOST_SYNC)

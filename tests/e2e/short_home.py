@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.engine.install import MARKER, environment_digest
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from tests.engine.conftest import BUILD
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from tests.engine.conftest import BUILD
 from tests.own_fix import FIX, write_own_fix
 from tests.ports import own_port

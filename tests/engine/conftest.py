@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 
 HEALTHY, KNOWN_BAD = 0, 1

@@ -38,7 +38,7 @@ from scipy import stats
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.deployment import Server
 from hybridwatch.measure.bench import Bench
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from hybridwatch.system.processor_time import processor_seconds
 from hybridwatch.wording.labels import plural

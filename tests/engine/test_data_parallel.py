@@ -10,7 +10,7 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.measure.bench import Bench
 from hybridwatch.quality.embedded import word_problem_documents
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY
 from tests.engine.processes import kill_guard_and_server

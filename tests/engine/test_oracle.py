@@ -8,7 +8,7 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
 from hybridwatch.measure.make_oracle import by_transformers
 from hybridwatch.quality.oracle import deviations_of, load, path_of
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD
 

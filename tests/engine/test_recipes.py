@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD
 

@@ -16,8 +16,8 @@ from hybridwatch.measure.phase import measure
 from hybridwatch.measure.station import Station
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.fixes import CATALOGUE
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.fixes import CATALOGUE
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen

@@ -17,7 +17,7 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.engine.builds import DEFAULT_BUILD
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.record.run import Phase, Run, Trial
-from hybridwatch.scenario.fixes import CATALOGUE
+from hybridwatch.scenarios.fixes import CATALOGUE
 from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 

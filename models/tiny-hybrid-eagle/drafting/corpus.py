@@ -18,7 +18,7 @@ from hybridwatch.quality.embedded import (
     shared_recall_documents,
     word_problem_documents,
 )
-from hybridwatch.scenario import text
+from hybridwatch.scenarios import text
 
 Row = tuple[list[int], int]  # tokens, and how many of them are the prompt
 

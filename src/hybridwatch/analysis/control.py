@@ -21,8 +21,8 @@ from hybridwatch.metrics.catalogue import (
     WRONG_TOKENS,
 )
 from hybridwatch.record.run import Phase, Run
-from hybridwatch.scenario.fixes import catalogue
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.fixes import catalogue
+from hybridwatch.scenarios.scenario import Scenario
 
 ENGINE_DIED: Final = "engine_died"
 """Stands where the metric stands in the answer of a control whose engine did not live."""

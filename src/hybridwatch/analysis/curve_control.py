@@ -6,7 +6,7 @@ from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics.catalogue import CURVE_AREA
 from hybridwatch.record.run import Run
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 
 def slow_control(scenario: Scenario, run: Run, healthy: int, slow: int) -> Control:

@@ -10,7 +10,7 @@ from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Kind, Metric
 from hybridwatch.record.identity import Expected
 from hybridwatch.record.run import Run
-from hybridwatch.scenario.scenario import Expect
+from hybridwatch.scenarios.scenario import Expect
 
 NOTHING: Final = Expected({}, {})
 _CLAIMS: Final = frozenset({Verdict.IMPROVEMENT, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE})

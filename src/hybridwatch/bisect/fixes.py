@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import check_build
-from hybridwatch.scenario.fixes import Fix, catalogue
+from hybridwatch.scenarios.fixes import Fix, catalogue
 
 
 @dataclass(frozen=True, slots=True)

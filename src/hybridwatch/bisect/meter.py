@@ -20,7 +20,7 @@ from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, Tell, run_session
 from hybridwatch.metrics import Metric, metric_of
 from hybridwatch.record.run import Phase, Run
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.engine_log import root_of
 
 _Reader = Callable[[Run, float], Outcome]

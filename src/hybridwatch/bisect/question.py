@@ -9,7 +9,7 @@ from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.metrics.catalogue import METRICS
-from hybridwatch.scenario.validation_text import closest
+from hybridwatch.scenarios.validation_text import closest
 from hybridwatch.search.exact import Answer
 
 STARTS: Final = "starts"

@@ -32,8 +32,8 @@ from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.record.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.record.run import Run
 from hybridwatch.scenario.digest import digest
-from hybridwatch.scenario.load import find
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.store import check_writable
 from hybridwatch.store.layout import folder_of
 from hybridwatch.system import stoppable

@@ -20,7 +20,7 @@ from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measure.relay import Relay
 from hybridwatch.measure.session import Missing, SessionRequest, Tell, none_missing
 from hybridwatch.record.run import Phase, Run
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.plain_text import visible

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.fitting import misfit, model_runner_of
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.load import find
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 

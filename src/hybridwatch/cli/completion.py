@@ -26,7 +26,7 @@ _LATEST: Final = "latest"
 
 def scenarios(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Offer ids and groups of scenarios."""
-    from hybridwatch.scenario.load import files_by_id
+    from hybridwatch.scenarios.load import files_by_id
     from hybridwatch.system.home import home_or_shipped
 
     try:

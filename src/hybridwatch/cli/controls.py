@@ -24,7 +24,7 @@ from hybridwatch.record.run import Phase
 from hybridwatch.report.caught import caught_sentence
 from hybridwatch.report.jsonform import control_to_json
 from hybridwatch.report.stacked import Table
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 takes_documents = click.option(
     "--documents", type=click.IntRange(1), help="Number of documents of each accuracy task."

@@ -13,9 +13,9 @@ from hybridwatch.analysis.sight import (
 )
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, ScenarioError
-from hybridwatch.scenario.fixes import NO_FIX
-from hybridwatch.scenario.load import find
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.fixes import NO_FIX
+from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.home import home_or_shipped
 
 MUTANTS_ALONE: Final = "no known-bad side: the mutants are its control"

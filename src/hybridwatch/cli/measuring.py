@@ -31,7 +31,7 @@ from hybridwatch.measure.session import none_missing, run_session
 from hybridwatch.record.run import Phase, Run
 from hybridwatch.record.side_names import side_names
 from hybridwatch.report.sentence import plural
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.store import check_writable
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text

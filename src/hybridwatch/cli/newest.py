@@ -20,7 +20,7 @@ from hybridwatch.record.line import compares_releases, is_release, line_of
 from hybridwatch.record.role import Role, role_of
 from hybridwatch.record.run import Run
 from hybridwatch.report.sentence import plural
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines, read_examples
 from hybridwatch.system.home import home_or_shipped
 

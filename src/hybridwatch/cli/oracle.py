@@ -30,7 +30,7 @@ from hybridwatch.quality.oracle import (
     own_path_of,
     path_of,
 )
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home, layers
 

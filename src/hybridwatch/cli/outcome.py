@@ -25,7 +25,7 @@ from hybridwatch.report.jsonform import known_bad_to_json
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.stacked import Table
 from hybridwatch.report.table import STYLES, print_table, print_values, values_line
-from hybridwatch.scenario.scenario import Expect, Scenario
+from hybridwatch.scenarios.scenario import Expect, Scenario
 from hybridwatch.store import write_run
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.plain_text import visible

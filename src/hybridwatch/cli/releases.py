@@ -30,8 +30,8 @@ from hybridwatch.releases.card import RUNNERS, read_card
 from hybridwatch.releases.cell import Cell, State, cells_file
 from hybridwatch.report.release_card import cell_words, render_card
 from hybridwatch.scenario.digest import digest
-from hybridwatch.scenario.load import find
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.store.journal import append_entry, read_entries
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text, say

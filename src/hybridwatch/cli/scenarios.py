@@ -13,7 +13,7 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.engine.checkpoint import draft_of, folder_of
 from hybridwatch.errors import BuildError
 from hybridwatch.report.stacked import Table
-from hybridwatch.scenario import Scenario, Survey, digest, survey
+from hybridwatch.scenarios import Scenario, Survey, digest, survey
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home_or_shipped
 

@@ -7,7 +7,7 @@ import click
 
 from hybridwatch.cli.written_file import write_file
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenario.workload_yaml import Carried, scenarios_of
+from hybridwatch.scenarios.workload_yaml import Carried, scenarios_of
 from hybridwatch.system.console_text import say
 
 

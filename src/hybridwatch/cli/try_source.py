@@ -27,7 +27,7 @@ from hybridwatch.record.run import Phase
 from hybridwatch.report.caught import readings_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.table import STYLES
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.plain_text import visible

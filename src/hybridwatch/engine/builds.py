@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from hybridwatch.engine.builds_file import BuildsFile, read_file, variant_of
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.fixes import FIXES, own_fixes, parts_of
-from hybridwatch.scenario.own_faults import own_faults
-from hybridwatch.scenario.validation_text import closest, quoted
+from hybridwatch.scenarios.fixes import FIXES, own_fixes, parts_of
+from hybridwatch.scenarios.own_faults import own_faults
+from hybridwatch.scenarios.validation_text import closest, quoted
 from hybridwatch.system.home import home, is_extending, shipped_engine
 
 DEFAULT_BUILD: Final = "cpu-0.31.0"

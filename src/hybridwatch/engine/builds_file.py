@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.fixes import FixId, unprobed, variant_fixes
-from hybridwatch.scenario.toml_file import refusing_toml
-from hybridwatch.scenario.validation_text import quoted
+from hybridwatch.scenarios.fixes import FixId, unprobed, variant_fixes
+from hybridwatch.scenarios.toml_file import refusing_toml
+from hybridwatch.scenarios.validation_text import quoted
 
 _LAST_LINE: Final = "last_line"
 _END: Final = "# end"

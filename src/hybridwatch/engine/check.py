@@ -14,7 +14,7 @@ from hybridwatch.engine.other_python import output_of
 from hybridwatch.engine.own_things import own_variables
 from hybridwatch.engine.preflight import require_gpu
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.fixes import CATALOGUE
+from hybridwatch.scenarios.fixes import CATALOGUE
 
 CHECK_TIMEOUT_S: Final = 60.0
 """The probes read source files and take under a second; a cold disk takes longer."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.home import layers
 
 FETCH_TIMEOUT_S: Final = 4 * 3600.0

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from hybridwatch.engine.builds import BuildRequest, parse_label
-from hybridwatch.scenario.scenario import Scenario, numbers_of
+from hybridwatch.scenarios.scenario import Scenario, numbers_of
 
 
 def misfit(scenario: Scenario, side: BuildRequest) -> str | None:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hybridwatch.scenario.pattern import Wave
-from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.scenario.workload import Workload
+from hybridwatch.scenarios.pattern import Wave
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.scenarios.workload import Workload
 from hybridwatch.system.nvidia import Device
 
 MEMORY: Final = 0.9

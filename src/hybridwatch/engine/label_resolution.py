@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from hybridwatch.engine.builds import BuildRequest, parse_label
 from hybridwatch.engine.check import Finding, check_build
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.fixes import NO_FIX
+from hybridwatch.scenarios.fixes import NO_FIX
 
 
 def healthy_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.engine.own_things import SETTINGS
-from hybridwatch.scenario.engine import EngineArgs
+from hybridwatch.scenarios.engine import EngineArgs
 
 START_TIMEOUT_S: Final = 180.0
 """An engine start took 16 to 27 s on two cores, thrice that on a busy machine."""

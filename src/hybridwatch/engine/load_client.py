@@ -7,7 +7,7 @@ from typing import Any, Final
 from hybridwatch.engine.deployment import Server
 from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import EngineError
-from hybridwatch.scenario.workload import Generation
+from hybridwatch.scenarios.workload import Generation
 from hybridwatch.system import ConversingProcess, without_proxy
 
 START_TIMEOUT_S: Final = 120.0

@@ -17,7 +17,7 @@ from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.free_memory import free_memory
 from hybridwatch.engine.launch import HOST
 from hybridwatch.errors import MachineError
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 _GIB: Final = 1024**3
 _MIB: Final = 1024**2

@@ -10,7 +10,7 @@ from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.other_python import output_of
 from hybridwatch.errors import BuildError
 from hybridwatch.record.completion import Completion
-from hybridwatch.scenario.expansion import PlannedWave
+from hybridwatch.scenarios.expansion import PlannedWave
 from hybridwatch.system import ConversingProcess
 
 ORACLE_TIMEOUT_S: Final = 4 * 3600.0

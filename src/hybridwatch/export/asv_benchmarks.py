@@ -12,7 +12,7 @@ from typing import Final
 
 from hybridwatch.metrics import Direction, Kind, Metric, Unit, metric_of
 from hybridwatch.metrics.catalogue import INVERSES
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 BUILD_VARIABLE: Final = "HYBRIDWATCH_BUILD"
 RELEASE_VARIABLE: Final = "HYBRIDWATCH_RELEASE"

@@ -19,7 +19,7 @@ from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.export.asv_benchmarks import Form, Tracked
 from hybridwatch.metrics import Kind
-from hybridwatch.scenario.scenario import MIN_PERFORMANCE_TRIALS
+from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS
 
 IN_DOUBT: Final = math.inf
 """Noise of a side whose times say nothing: too few trials, or a restless machine."""

@@ -16,11 +16,11 @@ from hybridwatch.errors import BuildError, FleetError, ScenarioError
 from hybridwatch.fleet.job import Job, Purpose, Testbed, Wish, key_of
 from hybridwatch.record.line import checked_line
 from hybridwatch.scenario.digest import digest
-from hybridwatch.scenario.load import find
-from hybridwatch.scenario.part import Part, refuse
-from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.scenario.toml_file import refusing_toml
-from hybridwatch.scenario.validation_text import closest, quoted
+from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.part import Part, refuse
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.scenarios.toml_file import refusing_toml
+from hybridwatch.scenarios.validation_text import closest, quoted
 
 MATRIX_FILE: Final = "fleet.toml"
 """In the home, when nobody names another one."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hybridwatch.analysis.policy import STRICT, Policy
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:  # it waits for scipy.stats, which few screens need
     from hybridwatch.analysis.calibration.read import Calibration

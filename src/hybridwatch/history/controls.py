@@ -30,7 +30,7 @@ from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.metrics import Kind
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.role import Role, lost_fixes
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 _CONTROLS: Final = (Role.KNOWN_BAD.value, Role.A_A.value)
 

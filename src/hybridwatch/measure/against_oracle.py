@@ -14,7 +14,7 @@ from hybridwatch.measure.right_answers import checked
 from hybridwatch.measure.station import Station, run_prelude
 from hybridwatch.quality.oracle import error_in
 from hybridwatch.record.completion import Completion, near_tie_within
-from hybridwatch.scenario.expansion import expand
+from hybridwatch.scenarios.expansion import expand
 
 
 class WrongAnswer(NamedTuple):

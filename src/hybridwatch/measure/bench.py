@@ -26,9 +26,9 @@ from hybridwatch.errors import EngineError
 from hybridwatch.measure.live_engine import LiveEngine, Setting
 from hybridwatch.quality.harness import LmEval
 from hybridwatch.record.identity import EngineBuild, FixState
-from hybridwatch.scenario.engine import EngineArgs
-from hybridwatch.scenario.fixes import NO_FIX, parts_of, start_fixes
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.engine import EngineArgs
+from hybridwatch.scenarios.fixes import NO_FIX, parts_of, start_fixes
+from hybridwatch.scenarios.scenario import Scenario
 
 MAX_STARTS: Final = 3
 """Starts of one engine in one session; one that keeps dying makes failed trials, not a loop. Where

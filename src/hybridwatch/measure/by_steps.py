@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from hybridwatch.measure.completions import without_tokens
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.record.completion import Completion
-from hybridwatch.scenario.expansion import PlannedRequest
+from hybridwatch.scenarios.expansion import PlannedRequest
 
 COMPLETIONS: Final = "/v1/completions"
 TIMEOUT_S: Final = 30.0

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hybridwatch.record.completion import CLOSE, DIGITS, CloseCall, Completion
-from hybridwatch.scenario.expansion import PlannedRequest
+from hybridwatch.scenarios.expansion import PlannedRequest
 
 ALTERNATIVES: Final = 5
 """Likeliest tokens that the engine names at each position, the chosen one among them."""

@@ -21,7 +21,7 @@ from hybridwatch.engine.gpu_layout import cuda_numbers
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.gpus import Gpus
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import nvidia
 
 _IMPORT_S: Final = 60.0

@@ -9,7 +9,7 @@ from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.measure.station import Station
 from hybridwatch.record.client import CLOCK_DIGITS, accepted_drafts, latencies
 from hybridwatch.record.run import Sample
-from hybridwatch.scenario.workload import Generation
+from hybridwatch.scenarios.workload import Generation
 
 LOAD_TIMEOUT_S: Final = 120.0
 

@@ -13,8 +13,8 @@ from hybridwatch.measure.completions import completion_of, without_tokens
 from hybridwatch.measure.waves import drive_whole
 from hybridwatch.quality.oracle import Oracle, model_digest
 from hybridwatch.record.completion import Completion
-from hybridwatch.scenario.expansion import expand
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.expansion import expand
+from hybridwatch.scenarios.scenario import Scenario
 
 Trials = tuple[tuple[Completion, ...], ...]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.scenario.fixes import NO_FIX, catalogue
+from hybridwatch.scenarios.fixes import NO_FIX, catalogue
 
 
 def require_occasion(fix: str, counts: Mapping[str, Any], unwatched: Mapping[str, str]) -> None:

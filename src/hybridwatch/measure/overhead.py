@@ -21,7 +21,7 @@ from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.station import Station
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 
 _BY_HAND: Final = (

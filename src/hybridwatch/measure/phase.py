@@ -20,7 +20,7 @@ from hybridwatch.quality.harness import TaskRequest
 from hybridwatch.record.client import CLOCK_DIGITS
 from hybridwatch.record.completion import Completion
 from hybridwatch.record.run import Answer, CallSite, Curve, HostWork, Phase, Sample, StepPhase
-from hybridwatch.scenario.expansion import PlannedWave, expand
+from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.system.home import home
 
 TASKS_TIMEOUT_S: Final = 300.0

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final
 
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.scenario import Scenario, TrialCounts
+from hybridwatch.scenarios.scenario import Scenario, TrialCounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hybridwatch.engine.fitting import misfit
 from hybridwatch.engine.machine_check import Needs, require_machine
 from hybridwatch.errors import BuildError
 from hybridwatch.quality.harness import fetch_tasks
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 
 def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) -> None:

@@ -9,8 +9,8 @@ from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.quality.oracle import load, path_of, wrong_among
 from hybridwatch.record.completion import Completion, near_tie_within
 from hybridwatch.record.run import Sample
-from hybridwatch.scenario.expansion import PlannedWave
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.expansion import PlannedWave
+from hybridwatch.scenarios.scenario import Scenario
 
 _OUTDATED: Final = (
     "the oracle was asked other requests than these: run hybridwatch oracle make {model} {scenario}"

@@ -42,7 +42,7 @@ from hybridwatch.record.identity import EngineBuild, Expected, ScenarioRef
 from hybridwatch.record.run import STOPPED, Failure, Phase, Run, Trial
 from hybridwatch.record.side_names import side_names
 from hybridwatch.scenario.digest import ref_fields
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import require_wanted
 from hybridwatch.system.engine_log import root_of
 

@@ -9,8 +9,8 @@ from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.measure.waves import Tokens, drive, drive_whole
 from hybridwatch.record.completion import Completion
-from hybridwatch.scenario.expansion import PlannedWave, expand
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.expansion import PlannedWave, expand
+from hybridwatch.scenarios.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_
 from hybridwatch.record.client import CLOCK_DIGITS
 from hybridwatch.record.curve import area_of, places_of
 from hybridwatch.record.run import Clock, Curve, Point, Sample
-from hybridwatch.scenario.sweep import Sweep
-from hybridwatch.scenario.workload import Generation
+from hybridwatch.scenarios.sweep import Sweep
+from hybridwatch.scenarios.workload import Generation
 
 _OF_CLIENT = frozenset({"output_throughput", "request_throughput", "ttft", "tpot"})
 """What a record keeps of each point; the other latencies lie beside it, in the client's JSON."""

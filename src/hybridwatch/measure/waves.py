@@ -22,7 +22,7 @@ from hybridwatch.measure.completions import (
 )
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.record.completion import Completion
-from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
+from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 
 REQUEST_TIMEOUT_S: Final = 60.0
 ARRIVAL_TIMEOUT_S: Final = 30.0

@@ -14,9 +14,9 @@ from pydantic import Field, model_validator
 
 from hybridwatch.analysis.policy import ANY, Action, covers
 from hybridwatch.errors import NotifyError
-from hybridwatch.scenario.part import Part, refuse
-from hybridwatch.scenario.toml_file import refusing_toml
-from hybridwatch.scenario.validation_text import quoted
+from hybridwatch.scenarios.part import Part, refuse
+from hybridwatch.scenarios.toml_file import refusing_toml
+from hybridwatch.scenarios.validation_text import quoted
 
 CHANNELS_FILE: Final = "notify.toml"
 """In the home, when nobody names another one."""

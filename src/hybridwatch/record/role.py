@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final, Protocol
 
 from hybridwatch.record.identity import FixState
-from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
+from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
 
 AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 """States in which an engine has a fix."""

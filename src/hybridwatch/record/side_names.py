@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hybridwatch.scenario.fixes import FIX_PARTS
+from hybridwatch.scenarios.fixes import FIX_PARTS
 
 LONGEST: Final = 48
 """Characters of a label that fit into a line of 80 with what stands beside it."""

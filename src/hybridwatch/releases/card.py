@@ -13,9 +13,9 @@ from pydantic import Field
 from hybridwatch.errors import RecordError
 from hybridwatch.releases.cell import Cell, State, cells_file
 from hybridwatch.scenario.digest import digest
-from hybridwatch.scenario.part import Part
-from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.scenario.toml_file import refusing_toml
+from hybridwatch.scenarios.part import Part
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.scenarios.toml_file import refusing_toml
 from hybridwatch.store.journal import read_entries
 
 RUNNERS: Final = ("v2", "v1")

@@ -31,7 +31,7 @@ from hybridwatch.errors import GpuError, HybridwatchError
 from hybridwatch.export.asv import machine_facts
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, RELEASE_VARIABLE, module_of
 from hybridwatch.measure.testbed import probe_testbed
-from hybridwatch.scenario.load import survey
+from hybridwatch.scenarios.load import survey
 from hybridwatch.system import nvidia
 from hybridwatch.system.home import home
 from hybridwatch.watch.suite import STATS_MARK

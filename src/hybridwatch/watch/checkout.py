@@ -7,7 +7,7 @@ from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.errors import HybridwatchError, ScenarioError
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.scenario.load import Survey, survey
+from hybridwatch.scenarios.load import Survey, survey
 from hybridwatch.system.home import home_or_shipped, layers
 from hybridwatch.watch.policy import load_policy, policy_of
 

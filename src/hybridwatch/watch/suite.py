@@ -28,8 +28,8 @@ from hybridwatch.export.asv_benchmarks import (
     module_of,
     tracked,
 )
-from hybridwatch.scenario.load import load_scenario, scenario_files
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.load import load_scenario, scenario_files
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.watch.suite_builds import can_run
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
 from hybridwatch.errors import BuildError
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.record.line import checked_line
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 BASELINE_VARIABLE: Final = "HYBRIDWATCH_BASELINE"
 LINE_VARIABLE: Final = "HYBRIDWATCH_LINE"

@@ -30,7 +30,7 @@ from hybridwatch.export.asv_stats import noise_of, stats_of
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
 from hybridwatch.record.run import Run
-from hybridwatch.scenario.scenario import MIN_PERFORMANCE_TRIALS, Scenario
+from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
 from hybridwatch.store import check_writable, read_run, results_folder, write_run
 from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.system.home import home

@@ -13,7 +13,7 @@ import pytest
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.measure.waves import Tokens, drive
-from hybridwatch.scenario.expansion import expand
+from hybridwatch.scenarios.expansion import expand
 from hybridwatch_lab.mutants.catalogue import catalogue
 from tests.engine.conftest import HEALTHY
 

@@ -28,8 +28,8 @@ from hybridwatch.quality.oracle import NO_NUMBERS, deviations_of, load, path_of
 from hybridwatch.record.curve import area_of, places_of
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.expansion import expand
-from hybridwatch.scenario.sweep import Sweep
+from hybridwatch.scenarios.expansion import expand
+from hybridwatch.scenarios.sweep import Sweep
 from hybridwatch.system.home import home
 from tests.completions import a_run_that_said
 from tests.engine.conftest import HEALTHY, KNOWN_BAD

@@ -7,8 +7,8 @@ from pathlib import Path
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust, holm
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Design, Report
-from hybridwatch.scenario.load import find
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.scenario import Scenario
 from tests.builders import Trials, a_run
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"

@@ -16,7 +16,7 @@ from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.errors import ComparisonError
 from hybridwatch.record.identity import FixState, Harness
 from hybridwatch.record.run import Phase, Run, Sample
-from hybridwatch.scenario.scenario import Expect
+from hybridwatch.scenarios.scenario import Expect
 from tests.builders import TESTBED, Trials, a_build, a_run, answers, noisy, with_failures
 
 RECALL = "accuracy.recall"

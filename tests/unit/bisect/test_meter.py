@@ -13,7 +13,7 @@ from hybridwatch.bisect.outcome_words import timed_words
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.metrics import metric_of
 from hybridwatch.record.run import Failure, Phase, Surroundings
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from tests.builders import a_run, noisy, with_failures
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import CampaignError
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from hybridwatch_lab.gpu.campaign import load_plan
 from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, Subject

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.init import command, make_home
 from hybridwatch.engine.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.load import find, survey
+from hybridwatch.scenarios.load import find, survey
 from hybridwatch.watch.policy import load_policy, policy_of
 from hybridwatch_lab.mutants.catalogue import catalogue
 

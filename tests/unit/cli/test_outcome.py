@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.cli.outcome import Outcome
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from tests.builders import a_comparison, noisy
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"

@@ -14,7 +14,7 @@ from hybridwatch.record.run import Failure, Phase
 from hybridwatch.releases.card import read_card
 from hybridwatch.releases.cell import Cell, State, cells_file
 from hybridwatch.report.release_card import render_card
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.store.journal import append_entry, read_entries
 from hybridwatch.system.home import home
 from tests.builders import a_run, with_failures

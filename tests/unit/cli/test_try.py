@@ -14,7 +14,7 @@ from hybridwatch.engine.builds import load_builds
 from hybridwatch.measure import machine_state, session
 from hybridwatch.measure.plan import USUAL_PHASES
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.store import list_records, read_run
 from tests.builders import BASELINE
 from tests.made_up_engines import BadMachine, Machine, MadeUpBench

@@ -12,7 +12,7 @@ from hybridwatch_engine import hub
 from hybridwatch.engine.builds import BuildSpec, named_build
 from hybridwatch.engine.checkpoint import Checkpoint, checkpoint_of
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario import Scenario, load_scenario
+from hybridwatch.scenarios import Scenario, load_scenario
 
 ROOT = Path(__file__).parents[3]
 MODELS = ROOT / "models"

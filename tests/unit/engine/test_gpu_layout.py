@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.engine.gpu_layout import MEMORY, arrange, cuda_numbers
-from hybridwatch.scenario import Scenario, digest, load_scenario
-from hybridwatch.scenario.expansion import expand
+from hybridwatch.scenarios import Scenario, digest, load_scenario
+from hybridwatch.scenarios.expansion import expand
 from hybridwatch.system.nvidia import Device
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"

@@ -12,7 +12,7 @@ from hybridwatch.engine.install import environment_digest
 from hybridwatch.engine.plugin_source import plugin_digest, plugin_to_install
 from hybridwatch.errors import BuildError
 from hybridwatch.quality.oracle import own_path_of, path_of
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.shipped import shipped
 
 VARIANT = """\

@@ -12,7 +12,7 @@ from hybridwatch.engine.disaggregation import pair_launch
 from hybridwatch.engine.fitting import misfit, on_usual_runner
 from hybridwatch.engine.launch import CUDA_START_TIMEOUT_S, START_TIMEOUT_S, Launch
 from hybridwatch.engine.load_client import client_arguments
-from hybridwatch.scenario import find
+from hybridwatch.scenarios import find
 
 SCENARIOS = {one.id: one for one in find(Path(__file__).parents[3] / "scenarios", ())}
 

@@ -11,7 +11,7 @@ from hybridwatch.engine.builds import load_builds
 from hybridwatch.engine.free_memory import free_memory
 from hybridwatch.engine.machine_check import SHARED_MEMORY, Needs, require_machine
 from hybridwatch.errors import MachineError
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 
 ROOT = Path(__file__).parents[3]
 GIB, MIB = 1024**3, 1024**2
@@ -26,7 +26,7 @@ from pathlib import Path
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import MachineError
 from hybridwatch.measure.ready import make_ready
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 root = Path("scenarios")
 scenario = load_scenario(root / "smoke" / "padded-graph-rows.toml", root)
 try:

@@ -17,7 +17,7 @@ from hybridwatch.engine.check import check_build, require_code, require_installe
 from hybridwatch.engine.install import MARKER, State, install, state
 from hybridwatch.engine.own_builds import add_python, add_release, add_source, add_wheel
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.fixes import CATALOGUE
+from hybridwatch.scenarios.fixes import CATALOGUE
 from hybridwatch.system.file_lock import claimed
 from tests.clone import a_clone, git
 from tests.small_release import CODE, a_copy, an_environment, make_home, write

@@ -11,7 +11,7 @@ from hybridwatch_engine.fixes.registry import FIXES
 
 from hybridwatch.engine.builds import load_builds, parse_label
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.fixes import CATALOGUE
+from hybridwatch.scenarios.fixes import CATALOGUE
 
 CHECKOUT = Path(__file__).parents[3]
 NAMED = dict.fromkeys(release for fix in CATALOGUE.values() for release in fix.releases)

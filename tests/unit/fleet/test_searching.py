@@ -16,7 +16,7 @@ from hybridwatch.fleet.draining import Terms
 from hybridwatch.fleet.homecoming import PROBES
 from hybridwatch.fleet.searching import Errand, FleetMeter, night_of
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.store import list_records
 from hybridwatch.system.home import home
 from tests.unit.bisect.made_up import a_rung

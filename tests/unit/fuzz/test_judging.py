@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.measure.completions import prompt_digest, without_tokens
 from hybridwatch.record.completion import CloseCall, Completion
-from hybridwatch.scenario.expansion import PlannedRequest
+from hybridwatch.scenarios.expansion import PlannedRequest
 from hybridwatch_lab.fuzz.judging import Judge, first_tokens
 from hybridwatch_lab.fuzz.played import Played
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hybridwatch.scenario.expansion import expand
-from hybridwatch.scenario.load import load_scenario
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.expansion import expand
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.home import home
 from hybridwatch_lab.fuzz.room import room_of
 from hybridwatch_lab.fuzz.scenario_file import planned, render, waves_of

@@ -16,7 +16,7 @@ from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.record.identity import FixState
 from hybridwatch.record.line import line_of
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 
 

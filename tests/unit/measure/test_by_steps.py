@@ -10,7 +10,7 @@ import pytest
 from hybridwatch.errors import EngineError
 from hybridwatch.measure import by_steps
 from hybridwatch.measure.waves import drive, drive_whole
-from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
+from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from tests.unit.measure.fake_engines import JsonHandler, behind_server
 
 

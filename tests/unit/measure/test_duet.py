@@ -16,7 +16,7 @@ from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.plan import PlannedTrial, made_at_once, plan
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.run import Phase, Sample
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 
 BUILD = parse_label("cpu-0.27.1")

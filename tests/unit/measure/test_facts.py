@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.measure.facts import _IMPORTING, facts_of
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.pretended_nvml import Card, pretend
 

@@ -11,7 +11,7 @@ from hybridwatch.measure import session as module
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run
 

@@ -13,7 +13,7 @@ from hybridwatch.measure import bench as benches
 from hybridwatch.measure import ready
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.ready import make_ready
-from hybridwatch.scenario import Scenario, load_scenario
+from hybridwatch.scenarios import Scenario, load_scenario
 
 ROOT = Path(__file__).parents[3]
 CUDA, OTHER, CPU = (

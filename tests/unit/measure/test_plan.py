@@ -15,8 +15,8 @@ from hybridwatch.measure.plan import (
     plan_start,
 )
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.load import load_scenario
-from hybridwatch.scenario.scenario import TrialCounts
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.scenarios.scenario import TrialCounts
 
 EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
 COUNTS = TrialCounts(contract=2, performance=7, host_sync=3)

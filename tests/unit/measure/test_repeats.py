@@ -1,7 +1,7 @@
 """Requests that are asked twice must be answered alike."""
 
 from hybridwatch.measure.repeats import unrepeated
-from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
+from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from tests.completions import said
 
 ONE = PlannedWave((PlannedRequest((5,), 2), PlannedRequest((6,), 2)))

@@ -11,7 +11,7 @@ from hybridwatch.measure.right_answers import checked
 from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.quality.oracle import load, path_of
 from hybridwatch.record.run import Sample
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 
 ROOT = home() / "scenarios"

@@ -11,7 +11,7 @@ from hybridwatch.measure import session
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.record.codec import encode
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run
 

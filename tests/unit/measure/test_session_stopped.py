@@ -13,7 +13,7 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import EngineError
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.system import stoppable
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 
 class Bench:
     def make_ready(self, side):

@@ -12,8 +12,8 @@ from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.load import samples_of_client
-from hybridwatch.scenario.load import load_scenario
-from hybridwatch.scenario.speculation import Speculation
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.scenarios.speculation import Speculation
 from hybridwatch.system.home import home
 
 CLIENT = {

@@ -10,8 +10,8 @@ from hybridwatch.errors import MeasurementError
 from hybridwatch.measure import sweep as module
 from hybridwatch.measure.load import Loaded
 from hybridwatch.measure.sweep import in_order, sweep
-from hybridwatch.scenario.load import load_scenario
-from hybridwatch.scenario.sweep import Objective, Sweep
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.scenarios.sweep import Objective, Sweep
 from hybridwatch.system.home import home
 
 ROOT = home() / "scenarios"

@@ -11,7 +11,7 @@ from hybridwatch.errors import EngineError
 from hybridwatch.measure import waves
 from hybridwatch.measure.waves import drive, drive_whole
 from hybridwatch.record.completion import CloseCall, Completion
-from hybridwatch.scenario.expansion import PlannedRequest, PlannedWave
+from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from tests.unit.measure.fake_engines import JsonHandler, behind_server
 from tests.waiting import LIMIT_S, wait_until
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hybridwatch.record.run import Failure, Phase, Trial
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from hybridwatch_lab.mutants.judging import kill_of
 from tests.builders import Trials, a_run

@@ -6,8 +6,8 @@ from pathlib import Path
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.document import Link, cell_of, pieces
 from hybridwatch.record.identity import FixState
-from hybridwatch.scenario.fixes import FIXES
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.fixes import FIXES
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.watch.checkout import checkout_here
 from tests.builders import BASELINE, a_build
 from tests.checkout import make_checkout

@@ -28,7 +28,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.record.run import Run
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.store import write_run
 from tests.broken_engines import dead_contender
 from tests.dashboard.parity import words_of

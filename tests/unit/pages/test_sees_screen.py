@@ -17,7 +17,7 @@ from hybridwatch.history.controls import controls_of
 from hybridwatch.pages.document import Kind
 from hybridwatch.record.role import Role
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.store import write_run
 from tests.builders import a_build, a_run, with_failures
 from tests.dashboard.parity import words_of

@@ -18,7 +18,7 @@ from hybridwatch_engine.source import SourceTree
 
 from hybridwatch.errors import ScenarioError
 from hybridwatch.record.identity import FixState
-from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS, load_fixes, start_fixes
+from hybridwatch.scenarios.fixes import CATALOGUE, FIX_PARTS, load_fixes, start_fixes
 from tests.unit.plugin import scheduling_sources, speculation_sources
 
 ROOT = Path(__file__).parents[3]

@@ -13,7 +13,7 @@ from hybridwatch_engine.slow_step import EXTRA, SMALL_PERCENTS, Drag, busy_step,
 from hybridwatch_engine.unzeroed_state import _all_continue
 
 from hybridwatch.engine.builds import FAULTS as LABEL_FAULTS
-from hybridwatch.scenario import FIXES
+from hybridwatch.scenarios import FIXES
 
 
 class Time:

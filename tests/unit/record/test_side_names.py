@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.record.side_names import LONGEST, side_names
-from hybridwatch.scenario.fixes import FIXES
+from hybridwatch.scenarios.fixes import FIXES
 
 LONG = "cpu-0.27.1~all-cache-spec-decode-anchor+prev-step-anchor+conv-anchor+block-end-states"
 HEALTHY = "cpu-0.27.1+prev-step-anchor+conv-anchor+block-end-states"

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.releases.cell import Cell, State
 from hybridwatch.scenario.digest import digest
-from hybridwatch.scenario.load import find
+
+from hybridwatch.releases.cell import Cell, State
+from hybridwatch.scenarios.load import find
 from tests.builders import STARTED
 
 SCENARIOS = find(Path(__file__).parents[3] / "scenarios", ["smoke"])

@@ -8,7 +8,7 @@ import pytest
 from packaging.version import Version
 
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.fixes import CATALOGUE
+from hybridwatch.scenarios.fixes import CATALOGUE
 from hybridwatch_lab.releases.fixes_table import FILE, Probed, moved, probe_release, with_release
 from tests.wheels import a_wheel
 

@@ -21,7 +21,7 @@ from hybridwatch.report.escape import as_item, escape, fenced, one_line
 from hybridwatch.report.jsonform import gate_to_json
 from hybridwatch.report.markdown import render_comment
 from hybridwatch.report.table import STYLES, print_table, print_values
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.wording.labels import PAIRED
 from hybridwatch.wording.report_json import to_json
 from tests.builders import BASELINE, Trials, a_comparison, a_run, noisy

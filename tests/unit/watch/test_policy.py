@@ -9,7 +9,7 @@ from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.errors import PolicyError
 from hybridwatch.metrics import metric_of
 from hybridwatch.metrics.catalogue import METRICS
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.watch.policy import DEFAULT, load_policy
 
 ROOT = Path(__file__).parents[3]

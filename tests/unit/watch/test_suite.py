@@ -24,7 +24,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, Form, Found, Tracked, tracked
 from hybridwatch.metrics import Direction, Kind, Unit
-from hybridwatch.scenario.load import find, load_scenario
+from hybridwatch.scenarios.load import find, load_scenario
 from hybridwatch.store import write_run
 from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.watch.suite import STATS_MARK

@@ -10,9 +10,9 @@ from hybridwatch.analysis.control import ControlKind
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.errors import ExportError
-from hybridwatch.scenario.fixes import CATALOGUE, FIX_PARTS
-from hybridwatch.scenario.load import find
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.fixes import CATALOGUE, FIX_PARTS
+from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.store import read_run
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home

@@ -23,7 +23,7 @@ from hybridwatch.engine.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.record.completion import near_tie_within
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home

@@ -9,7 +9,7 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.measure.facts import facts_of
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home
 from hybridwatch_lab.commands import gpu_campaign, gpu_pack

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+from hybridwatch.scenario.digest import digest
 from rich.table import Column
 
 from hybridwatch.cli.choosing import chosen
@@ -21,9 +22,8 @@ from hybridwatch.engine.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.report.stacked import Table
-from hybridwatch.scenario.digest import digest
-from hybridwatch.scenario.mutant import Half, Mutant
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.mutant import Half, Mutant
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import require_wanted, stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hybridwatch.record.completion import Completion
-from hybridwatch.scenario.expansion import PlannedRequest
+from hybridwatch.scenarios.expansion import PlannedRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 CONV_WIDTH: Final = 4
 """Inputs that a convolution of the models here looks at."""

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hybridwatch.scenario.expansion import PlannedWave, expand
-from hybridwatch.scenario.fixes import NO_FIX
-from hybridwatch.scenario.pattern import Wave
-from hybridwatch.scenario.scenario import Scenario
-from hybridwatch.scenario.written import table_lines, text_lines
+from hybridwatch.scenarios.expansion import PlannedWave, expand
+from hybridwatch.scenarios.fixes import NO_FIX
+from hybridwatch.scenarios.pattern import Wave
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.scenarios.written import table_lines, text_lines
 from hybridwatch_lab.fuzz.story import Act, Story
 
 _TRIALS: Final = {"contract": 1, "performance": 7, "host_sync": 1}

@@ -14,7 +14,7 @@ from hybridwatch.measure.deadline import ended_after
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.measure.phase import CONTRACTS
 from hybridwatch.measure.waves import drive_whole
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.fuzz.played import Played
 from hybridwatch_lab.fuzz.scenario_file import planned
 from hybridwatch_lab.fuzz.story import Story

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Final
 
+from hybridwatch.scenario.digest import digest
+
 from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
 from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
@@ -18,9 +20,8 @@ from hybridwatch.metrics import Kind, Metric, metric_of
 from hybridwatch.record.identity import EngineBuild, FixState, Testbed
 from hybridwatch.record.role import AT_WORK, Role, lost_fixes, role_of
 from hybridwatch.record.run import Run
-from hybridwatch.scenario.digest import digest
-from hybridwatch.scenario.fixes import FIX_PARTS
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.fixes import FIX_PARTS
+from hybridwatch.scenarios.scenario import Scenario
 
 _SWITCHED: Final = frozenset({FixState.APPLIED, FixState.REVERTED})
 

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Final
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenario.mutant import Mutant, load_mutants
-from hybridwatch.scenario.own_faults import own_faults
+from hybridwatch.scenarios.mutant import Mutant, load_mutants
+from hybridwatch.scenarios.own_faults import own_faults
 from hybridwatch_lab.in_engine import MUTANTS
 
 _CALLED: Final = f"{MUTANTS.parent.name}/{MUTANTS.name}"

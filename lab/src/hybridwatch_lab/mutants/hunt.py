@@ -9,6 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Self
 
+from hybridwatch.scenario.digest import ref_fields
+
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
@@ -22,10 +24,9 @@ from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.measure.waves import Tokens
 from hybridwatch.record.identity import ScenarioRef
 from hybridwatch.record.run import Failure, Phase, Run, Trial
-from hybridwatch.scenario.digest import ref_fields
-from hybridwatch.scenario.expansion import expand
-from hybridwatch.scenario.mutant import Mutant
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.expansion import expand
+from hybridwatch.scenarios.mutant import Mutant
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.in_engine import SETTINGS
 from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
 from hybridwatch_lab.mutants.judging import NO_ANSWER_IN_TIME, SURVIVAL, Kill, kill_of, state_of

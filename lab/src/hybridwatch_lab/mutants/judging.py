@@ -13,8 +13,8 @@ from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Kind
 from hybridwatch.record.run import Run, Trial
-from hybridwatch.scenario.mutant import Mutant
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.mutant import Mutant
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.mutants.cell import State
 
 TIMEOUT = "timeout"

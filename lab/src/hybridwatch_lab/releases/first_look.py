@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import BuildError
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch.system.home import HOME_VARIABLE
 from hybridwatch_lab.releases.fixes_table import Probed

@@ -30,8 +30,8 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.identity import FixState
 from hybridwatch.report.alert_text import common, group_text, place_of
 from hybridwatch.report.sentence import plural
-from hybridwatch.scenario.fixes import FIX_PARTS, FIXES
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
+from hybridwatch.scenarios.scenario import Scenario
 
 _ABREAST: Final = 8
 """Builds side by side when nobody chose any; more would not fit a screen."""

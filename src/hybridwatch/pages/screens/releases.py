@@ -28,7 +28,7 @@ from hybridwatch.report.release_card import (
     step_words,
 )
 from hybridwatch.report.sentence import plural
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home_or_shipped
 
 _LEAD: Final = (

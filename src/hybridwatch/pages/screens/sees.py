@@ -40,7 +40,7 @@ from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_st
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.record.role import Role
 from hybridwatch.report.sentence import plural
-from hybridwatch.scenario.scenario import Scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.wording import numbers
 
 _MARKS: Final[Mapping[Sight, str]] = {

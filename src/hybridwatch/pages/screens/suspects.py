@@ -31,7 +31,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.alert_text import is_control
 from hybridwatch.report.sentence import bisect_command
-from hybridwatch.scenario.scenario import ACCURACY
+from hybridwatch.scenarios.scenario import ACCURACY
 from hybridwatch.store import Broken
 from hybridwatch.triage import Alert
 

@@ -16,7 +16,7 @@ from hybridwatch.errors import HybridwatchError
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
 from hybridwatch.record.run import Phase
-from hybridwatch.scenario.load import find
+from hybridwatch.scenarios.load import find
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home
 from hybridwatch_lab.calibration.sessions import BASELINE, SAME, recorded, write_sessions

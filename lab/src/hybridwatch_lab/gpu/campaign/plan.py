@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import CampaignError
-from hybridwatch.scenario.part import Part, refuse
-from hybridwatch.scenario.toml_file import refusing_toml
-from hybridwatch.scenario.validation_text import closest, quoted
+from hybridwatch.scenarios.part import Part, refuse
+from hybridwatch.scenarios.toml_file import refusing_toml
+from hybridwatch.scenarios.validation_text import closest, quoted
 
 PLAN_FILE: Final = Path("engine") / "campaign.toml"
 

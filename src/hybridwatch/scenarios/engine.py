@@ -1,0 +1,90 @@
+"""The table of a scenario that says how the engine is started."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from hybridwatch.scenarios.part import Concurrency, Contradiction, Count, Part, Tokens
+from hybridwatch.scenarios.pattern import MAX_RANKS
+from hybridwatch.scenarios.speculation import Speculation
+from hybridwatch.scenarios.validation_text import quoted
+
+_OF_PARTS: Final = frozenset({"PIECEWISE", "FULL_AND_PIECEWISE"})
+"""Graph modes with graphs of a model's parts, which only a compiled model has."""
+
+
+class EngineArgs(Part):
+    """How the engine is started, in vLLM's own words.
+
+    Attributes:
+        dtype: Type of weights and activations.
+        load_format: ``dummy`` makes the weights up; None reads those of the model.
+        max_model_len: Longest prompt and answer together, in tokens.
+        max_num_seqs: Most requests in one batch.
+        cudagraph_mode: Which batches replay a graph (``vllm.config.CUDAGraphMode``).
+        cudagraph_capture_sizes: Batch sizes with a graph, ascending; empty with mode ``NONE``.
+        compilation_mode: 3 has vLLM compile the model as it does by itself, which graphs of parts
+            of a model need; None leaves it as it is.
+        max_num_batched_tokens: Most tokens of one step. This and what follows up to
+            ``async_scheduling``: None leaves it to the engine.
+        scheduling_policy: Who goes first, and who is preempted when blocks run out: by arrival, or
+            by the priority that a request names.
+        enable_prefix_caching: Whether prompts start from what others left in the cache.
+        mamba_cache_mode: Which Mamba states the prefix cache keeps.
+        mamba_ssm_cache_dtype: Type of the recurrent states, where it is another than that of the
+            activations.
+        prefix_cache_retention_interval: 0 keeps of a prompt those states alone from which it, or
+            another that begins alike, can be resumed: what releases from 0.30.0 on do by
+            themselves.
+        num_gpu_blocks_override: Blocks of the cache; few of them make requests wait for others.
+        block_size: Tokens of a block of the cache.
+        async_scheduling: Whether a step is scheduled before the one before has ended. Where drafts
+            are held against the same engine without them it must not be.
+        data_parallel_size: Ranks that have requests of their own and step together.
+        disaggregated: Whether two engines share the work, one for prompts and one for answers.
+        kv_connector: What is attached to move keys and states to other engines or kinds of memory:
+            ``empty`` is ours, keeps nothing and restores nothing; ``keeping`` is ours too, keeps
+            every block of a prompt and restores what the engine has lost. None for none.
+        speculation: Which tokens are proposed ahead of time; none for no speculation.
+        model_runner: Which of vLLM's two model runners works; None leaves it to the engine. On a
+            CPU the kernels of "v2" are ours, or interpreted where a release has changed them.
+    """
+
+    dtype: Literal["float32", "bfloat16", "float16"]
+    load_format: Literal["dummy"] | None = None
+    max_model_len: Tokens
+    max_num_seqs: Concurrency
+    cudagraph_mode: Literal["NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"]
+    # Not strict outside: TOML has lists where we want a tuple. The numbers inside stay strict.
+    cudagraph_capture_sizes: tuple[Concurrency, ...] = Field(strict=False)
+    compilation_mode: Literal[3] | None = None
+    max_num_batched_tokens: Tokens | None = None
+    scheduling_policy: Literal["fcfs", "priority"] | None = None
+    enable_prefix_caching: bool | None = None
+    mamba_cache_mode: Literal["none", "align", "all"] | None = None
+    mamba_ssm_cache_dtype: Literal["float32", "float16"] | None = None
+    prefix_cache_retention_interval: Literal[0] | None = None
+    num_gpu_blocks_override: Count | None = None
+    block_size: Tokens | None = None
+    async_scheduling: bool | None = None
+    data_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 1
+    disaggregated: bool = False
+    kv_connector: Literal["empty", "keeping"] | None = None
+    speculation: Speculation | None = None
+    model_runner: Literal["v1", "v2"] | None = None
+
+
+def contradictions_of_graphs(engine: EngineArgs) -> Iterator[Contradiction]:
+    """Yield each broken rule of the graphs as the key at fault and what is wrong with it."""
+    sizes, key = engine.cudagraph_capture_sizes, "engine.cudagraph_capture_sizes"
+    if any(first >= second for first, second in pairwise(sizes)):
+        yield key, f"expected ascending sizes, each once, found {quoted(sizes)}"
+    if bool(sizes) == (engine.cudagraph_mode == "NONE"):
+        expected = "no size" if sizes else "at least one size"
+        mode = f"cudagraph_mode {engine.cudagraph_mode}"
+        yield key, f"expected {expected} with {mode}, found {quoted(sizes)}"
+    if engine.cudagraph_mode in _OF_PARTS and engine.compilation_mode is None:
+        expected = f"expected 3 with cudagraph_mode {engine.cudagraph_mode}"
+        yield "engine.compilation_mode", f"missing; {expected}"

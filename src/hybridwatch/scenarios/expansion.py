@@ -1,0 +1,264 @@
+"""Makes the requests of a workload: the same waves and seed give the same on every Python."""
+
+import hashlib
+import math
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, cycle
+from typing import Final, Literal
+
+from hybridwatch.scenarios.pattern import Arrival, Wave
+from hybridwatch.scenarios.text import (
+    QUESTION,
+    SHORTEST_RECALL,
+    Listing,
+    listing,
+    question,
+    random_text,
+)
+
+Section = Literal["prelude", "waves"]
+
+_REDRAWS: Final = 100
+"""Draws of a prompt that its wave does not have yet; there are few texts of one token."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """One request, ready to be sent.
+
+    Attributes:
+        prompt: Token ids.
+        max_tokens: Length of its answer.
+        rank: Data-parallel rank that gets it; None when the engine shall choose.
+        delay_s: Seconds from the start of the wave to its arrival; 0 but for poisson arrivals.
+        at_step: Engine step of the wave before which it comes, when the wave arrives by steps.
+        abort_at_step: The one before which its client goes away; None for one that is answered.
+        temperature: Of a sampled answer; 0 for the likeliest tokens.
+        sampling_seed: What a sampled answer is drawn from.
+        n: Answers to it.
+        priority: Lower numbers go first in an engine that schedules by priority.
+    """
+
+    prompt: tuple[int, ...]
+    max_tokens: int
+    rank: int | None = None
+    delay_s: float = 0.0
+    at_step: int = 0
+    abort_at_step: int | None = None
+    temperature: float = 0.0
+    sampling_seed: int | None = None
+    n: int = 1
+    priority: int = 0
+
+    @property
+    def has_right_answer(self) -> bool:
+        """Whether an oracle can say what the answer is: it is greedy, and somebody waits for it."""
+        return not self.temperature and self.abort_at_step is None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWave:
+    """One wave, ready to be sent.
+
+    Attributes:
+        requests: In the order in which they arrive.
+        arrival: How they arrive.
+        max_concurrency: Requests in flight at once, for a queue.
+        continues: Prompts begin with prompt and answer of the same place in the wave before.
+        again: The requests are those of the wave before.
+        token_budget: Most tokens of an engine step; None for the engine's own.
+        idle_s: Seconds without a request before it.
+    """
+
+    requests: tuple[PlannedRequest, ...]
+    arrival: Arrival = "together"
+    max_concurrency: int | None = None
+    continues: bool = False
+    again: bool = False
+    token_budget: int | None = None
+    idle_s: float = 0.0
+
+
+def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tuple[PlannedWave, ...]:
+    """Make the requests.
+
+    A wave draws from its own stream, named by seed, section and place, so it stays as it is when
+    another one is edited. Prompts of one wave differ as long as there are enough texts of their
+    length; prompts of different waves differ by chance: two tokens are equal one time in 63.
+
+    Args:
+        waves: As declared; one that repeats becomes several.
+        seed: The same seed makes the same requests.
+        section: Where the waves are declared, so that prelude and waves get different texts. Shared
+            prefixes are those of the whole workload.
+    """
+    planned: list[PlannedWave] = []
+    earlier: Sequence[_Prompt] = ()
+    begin = 0  # step of the last planned wave at which the wave before began
+    for number, wave in enumerate(waves):
+        for turn in range(wave.repeat):
+            place = _Place(seed, f"{section}/{number}/{turn}", earlier if wave.continues else ())
+            made, prompts = _planned(wave, place)
+            if wave.again:
+                made = _asked_again(planned[-1], made)
+            else:
+                earlier = prompts
+            if wave.overlap_after_steps is None:
+                begin = 0
+                planned.append(made)
+            else:
+                begin += wave.overlap_after_steps
+                planned[-1] = _overlaid(planned[-1], made, begin)
+    return tuple(planned)
+
+
+def _asked_again(before: PlannedWave, made: PlannedWave) -> PlannedWave:
+    """What was asked before, at the times and priorities that the wave says for itself."""
+    pairs = zip(before.requests, made.requests, strict=True)
+    requests = (replace(new, prompt=old.prompt, max_tokens=old.max_tokens) for old, new in pairs)
+    return replace(made, requests=tuple(requests))
+
+
+def _overlaid(below: PlannedWave, above: PlannedWave, begin: int) -> PlannedWave:
+    """One wave that is both, the second from an engine step of the first on."""
+    later = (
+        replace(
+            request,
+            at_step=begin + request.at_step,
+            abort_at_step=None if request.abort_at_step is None else begin + request.abort_at_step,
+        )
+        for request in above.requests
+    )
+    return replace(below, requests=(*below.requests, *later), arrival="steps")
+
+
+class _Draws:
+    """A stream of random numbers that depends on its name alone.
+
+    ``random.Random.random`` with an integer seed is what Python promises never to change.
+    """
+
+    def __init__(self, name: str) -> None:
+        seed = int.from_bytes(hashlib.sha256(name.encode("ascii")).digest(), "big")
+        self.unit = random.Random(seed).random  # noqa: S311 - repeatable is what is wanted
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A prompt, and the listing that questions of the next turn can be about."""
+
+    tokens: tuple[int, ...]
+    about: Listing
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a wave stands.
+
+    Attributes:
+        seed: Of the workload.
+        name: Of the wave's own stream.
+        before: What it continues.
+    """
+
+    seed: int
+    name: str
+    before: Sequence[_Prompt]
+
+
+def _planned(wave: Wave, place: _Place) -> tuple[PlannedWave, Sequence[_Prompt]]:
+    streams = [_Draws(f"{place.seed}/{place.name}/{request}") for request in range(wave.requests)]
+    # A request draws in this order, whether the wave needs the number or not: input length, output
+    # length, turn to end early, early length, gap, text. So its text depends on its length alone.
+    inputs = [wave.input_tokens.of(at, stream.unit()) for at, stream in enumerate(streams)]
+    outputs = _outputs(wave, streams)
+    delays = _delays(wave, streams)
+    prompts = _prompts(wave, place, streams, inputs)
+    aborts = {abort.request: abort.step for abort in wave.aborts}
+    requests = (
+        PlannedRequest(
+            *(prompt.tokens, output, wave.rank, delay),
+            at_step=wave.at_step[at] if wave.at_step else 0,
+            abort_at_step=aborts.get(at),
+            temperature=wave.temperature,
+            sampling_seed=None if wave.sampling_seed is None else wave.sampling_seed + at,
+            n=wave.n,
+            priority=wave.priority_of(at),
+        )
+        for at, (prompt, output, delay) in enumerate(zip(prompts, outputs, delays, strict=True))
+    )
+    planned = PlannedWave(
+        *(tuple(requests), "steps" if wave.counts_steps else wave.arrival, wave.max_concurrency),
+        continues=wave.continues,
+        again=wave.again,
+        token_budget=wave.token_budget,
+        idle_s=wave.idle_s,
+    )
+    return planned, prompts
+
+
+def _outputs(wave: Wave, streams: Sequence[_Draws]) -> list[int]:
+    whole = [wave.output_tokens.of(at, stream.unit()) for at, stream in enumerate(streams)]
+    turns = [stream.unit() for stream in streams]
+    early = [1 + int(stream.unit() * most) for stream, most in zip(streams, whole, strict=True)]
+    count = math.floor(wave.early_finish * wave.requests + 0.5)
+    chosen = set(sorted(range(wave.requests), key=turns.__getitem__)[:count])
+    return [early[at] if at in chosen else whole[at] for at in range(wave.requests)]
+
+
+def _delays(wave: Wave, streams: Sequence[_Draws]) -> list[float]:
+    units = [stream.unit() for stream in streams]
+    if wave.rate is None:
+        return [0.0] * len(units)
+    rate = wave.rate
+    # Rounded, since the last digit of a logarithm is the C library's.
+    return list(accumulate(round(-math.log(1 - unit) / rate, 6) for unit in units))
+
+
+def _prompts(
+    wave: Wave, place: _Place, streams: Sequence[_Draws], lengths: Sequence[int]
+) -> list[_Prompt]:
+    starts = _starts(wave, place)
+    taken: set[tuple[int, ...]] = set()
+    prompts = []
+    for at, (stream, whole, length) in enumerate(zip(streams, starts, lengths, strict=False)):
+        start = _cut(whole, wave.prefix_of(at))
+        prompt = _prompt(wave, stream, start, length)
+        for _ in range(_REDRAWS):
+            if prompt.tokens not in taken:
+                break
+            prompt = _prompt(wave, stream, start, length)
+        taken.add(prompt.tokens)
+        prompts.append(prompt)
+    return prompts
+
+
+def _starts(wave: Wave, place: _Place) -> Iterable[Listing]:
+    """What each prompt begins with; of a turn, what is there already and can be asked for."""
+    if place.before:
+        return [Listing((), prompt.about.keys) for prompt in place.before]
+    numbers = range(wave.first_prefix, wave.first_prefix + min(wave.prefixes, wave.requests))
+    return cycle([_prefix(wave, _Draws(f"{place.seed}/prefix/{number}")) for number in numbers])
+
+
+def _prefix(wave: Wave, draws: _Draws) -> Listing:
+    if wave.text == "recall":
+        return listing(draws.unit, wave.longest_prefix)
+    return Listing(random_text(draws.unit, wave.longest_prefix))
+
+
+def _cut(start: Listing, tokens: int) -> Listing:
+    """As much of a start as a request shares; a listing is shared whole."""
+    return start if len(start.tokens) <= tokens else Listing(start.tokens[:tokens])
+
+
+def _prompt(wave: Wave, draws: _Draws, start: Listing, length: int) -> _Prompt:
+    rest = length - len(start.tokens)
+    if wave.text == "recall" and start.keys:
+        return _Prompt(start.tokens + question(draws.unit, start, rest), start)
+    if wave.text == "recall" and rest >= SHORTEST_RECALL:
+        own = listing(draws.unit, rest - QUESTION)
+        return _Prompt(start.tokens + own.tokens + question(draws.unit, own, QUESTION), own)
+    return _Prompt(start.tokens + random_text(draws.unit, rest), start)

@@ -1,0 +1,211 @@
+"""The fixes that scenarios and engine builds can name: what is shipped, and somebody's own.
+
+``engine/fixes.toml`` describes what is shipped. It is part of this package and of the plugin in the
+engine (``hybridwatch_engine.fixes``), which holds what each fix does. Fixes of somebody's own lie
+in folders (``own_folders``); the engine knows them, too, and whether its code has them.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hybridwatch.errors import ScenarioError
+from hybridwatch.scenarios.choice import Choice
+from hybridwatch.scenarios.own_folders import own_files
+from hybridwatch.scenarios.toml_file import refusing_toml
+
+_NAME: Final = Path("engine") / "fixes.toml"
+_FILE: Final = Path(__file__).with_name("fixes.toml")
+
+OWN_DEFAULTS: Final[Mapping[str, Any]] = {
+    "upstream": "none",
+    "present_from": "no release",
+    "scenario": "",
+    "occasion": "replays",
+    "remove_when": "",
+    "releases": {},
+}
+"""What a fix of somebody's own need not say: whether a release has it, its probe alone tells."""
+
+
+_V1_FILES: Final = tuple(
+    f"v1/worker/{name}.py" for name in ("gpu_model_runner", "block_table", "mamba_utils")
+)
+_V2_FOLDER: Final = "v1/worker/gpu/"
+
+
+class Fix(BaseModel):
+    """One ``[fix.<id>]`` table; the head of the file says what each key means."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    target: str
+    why: str
+    how: str
+    upstream: str
+    present_from: str
+    switch: Literal["live", "start", "probe"]
+    scenario: str
+    occasion: str
+    remove_when: str
+    releases: dict[str, Literal["present", "lacking", "not-applicable"]]
+    sources: dict[str, str] = Field(default_factory=dict)
+    parts: tuple[str, ...] = Field(default=(), strict=False)
+    module: str = ""
+    ways: tuple[Literal["apply", "revert"], ...] = Field(default=(), strict=False)
+    accelerator: Literal["cpu", "cuda"] | None = None
+    lossless: bool = False
+    breaks: str = ""
+
+    @property
+    def is_of_v1(self) -> bool:
+        """Whether what it changes is code that model runner V2 does not run."""
+        return _V2_FOLDER not in self.target and any(file in self.target for file in _V1_FILES)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    fix: dict[str, Fix]
+
+
+def load_fixes(
+    path: Path, name: Path | None = None, defaults: Mapping[str, Any] | None = None
+) -> dict[str, Fix]:
+    """Read what a file says of fixes, by id.
+
+    Args:
+        path: The file.
+        name: How messages call it; by its path when not given.
+        defaults: Values of keys that a fix need not have.
+
+    Raises:
+        ScenarioError: The file cannot be read or says something we do not understand; one line per
+            wrong key.
+    """
+    with refusing_toml(path, _File, ScenarioError, name):
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        if defaults:
+            content = _completed(content, defaults)
+        return _File.model_validate(content).fix
+
+
+def _completed(content: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    tables = content.get("fix")
+    if not isinstance(tables, dict):
+        return dict(content)
+    completed = {
+        fix_id: {**defaults, **table} if isinstance(table, dict) else table
+        for fix_id, table in tables.items()
+    }
+    return {**content, "fix": completed}
+
+
+CATALOGUE: Final[Mapping[str, Fix]] = load_fixes(_FILE, _NAME)
+"""Every fix that is shipped by its id, in the order of tables and labels."""
+FIXES: Final[tuple[str, ...]] = tuple(CATALOGUE)
+"""Ids of those; each is some scenario's known-bad control."""
+
+NO_FIX: Final = "none"
+"""What a scenario names that looks for no bug that is known."""
+
+FIX_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    fix_id: fix.parts for fix_id, fix in CATALOGUE.items() if fix.parts
+}
+"""Fixes that consist of others: the whole is switched by switching its parts."""
+
+
+def own_fixes() -> dict[str, Fix]:
+    """Read every fix of somebody's own, by id.
+
+    Raises:
+        ScenarioError: A file is wrong, has an id that another one has, or a part that is no fix of
+            this file.
+    """
+    found: dict[str, Fix] = {}
+    files = dict.fromkeys(CATALOGUE, _NAME)
+    for file in own_files("fixes"):
+        fixes = load_fixes(file, defaults=OWN_DEFAULTS)
+        for fix_id, fix in fixes.items():
+            key = f"{file}: fix.{fix_id}"
+            if fix_id in files:
+                raise ScenarioError(
+                    f"{key}: expected an id that is not taken yet, found one that {files[fix_id]} "
+                    "has"
+                )
+            if foreign := [part for part in fix.parts if part not in fixes]:
+                raise ScenarioError(
+                    f"{key}.parts: expected fixes of this file, found {', '.join(foreign)}"
+                )
+            files[fix_id] = file
+        found |= fixes
+    return found
+
+
+def catalogue() -> dict[str, Fix]:
+    """Give every fix by its id: what is shipped, then somebody's own.
+
+    Raises:
+        ScenarioError: As ``own_fixes``.
+    """
+    return {**CATALOGUE, **own_fixes()}
+
+
+def parts_of(fix: str) -> tuple[str, ...]:
+    """Name the fixes by which one is switched: its parts, or itself.
+
+    Raises:
+        ScenarioError: As ``own_fixes``.
+    """
+    if fix in CATALOGUE or fix == NO_FIX:
+        return FIX_PARTS.get(fix, (fix,))
+    own = own_fixes().get(fix)
+    return own.parts if own and own.parts else (fix,)
+
+
+def start_fixes() -> frozenset[str]:
+    """Name the fixes that act while an engine starts.
+
+    Builds that differ in one have an engine each.
+
+    Raises:
+        ScenarioError: As ``own_fixes``.
+    """
+    return frozenset(
+        fix_id for fix_id, fix in catalogue().items() if fix.switch == "start" and not fix.parts
+    )
+
+
+FixId = Annotated[str, Choice(FIXES, own_fixes)]
+GuardedFix = Annotated[str, Choice((*FIXES, NO_FIX), own_fixes)]
+
+
+def unprobed(release: object) -> list[str]:
+    """Name the fixes that are shipped and do not say whether a release has them."""
+    return [fix_id for fix_id, fix in CATALOGUE.items() if release not in fix.releases]
+
+
+def variant_fixes(release: str, accelerator: str, kind: str) -> list[str]:
+    """List what a build switches to have every fix that it can have, or as few as it can.
+
+    A fix of which every part is switched is named in place of its parts.
+
+    Args:
+        release: Of which every fix says whether it has it.
+        accelerator: ``cpu`` or ``cuda``.
+        kind: ``patched`` has put in what the release lacks, ``reverted`` taken out what it has.
+    """
+    state, way = ("lacking", "apply") if kind == "patched" else ("present", "revert")
+    singly = {
+        fix_id
+        for fix_id, fix in CATALOGUE.items()
+        if fix.releases[release] == state
+        and way in fix.ways
+        and fix.accelerator in {None, accelerator}
+    }
+    wholes = {whole: parts for whole, parts in FIX_PARTS.items() if singly.issuperset(parts)}
+    switched = (singly | wholes.keys()) - {part for parts in wholes.values() for part in parts}
+    return [fix_id for fix_id in FIXES if fix_id in switched]

@@ -1,0 +1,212 @@
+"""Reads scenario files.
+
+A wrong file is reported in full: every wrong key, one line each, and no file hides another.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from hybridwatch.errors import ScenarioError
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.scenarios.validation_text import closest, explain, quoted
+from hybridwatch.system.home import layers
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
+
+
+class _Place(NamedTuple):
+    """Where a scenario file lies: the file, and the folder that its id is counted from."""
+
+    path: Path
+    root: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All files below one folder.
+
+    Attributes:
+        scenarios: The good ones, by id.
+        problems: Lines about the others, ``file: key: what is wrong``.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    problems: tuple[str, ...]
+
+
+def scenario_files(root: Path) -> Iterator[Path]:
+    """Find every scenario file below a folder, good or bad, in order of their ids.
+
+    Links to files and to folders are followed.
+
+    Raises:
+        ScenarioError: The folder does not exist, or a link in it leads nowhere or to a folder that
+            it lies in itself.
+    """
+    if not root.is_dir():
+        raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
+    yield from _below(root, ())
+
+
+def _below(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
+    real = folder.resolve()
+    if real in above:
+        raise ScenarioError(f"{folder}: expected a link to another place, found one to {real}")
+    for entry in sorted(folder.iterdir()):
+        if entry.is_symlink() and not entry.exists():
+            raise ScenarioError(f"{entry}: expected a link to what is there: {entry.readlink()}")
+        if entry.is_dir():
+            yield from _below(entry, (*above, real))
+        elif entry.suffix == ".toml":
+            yield entry
+
+
+def load_scenario(path: Path, root: Path) -> Scenario:
+    """Read one file, and the one that it is ``like``.
+
+    Args:
+        path: The TOML file, below ``root``.
+        root: The folder whose groups are its subfolders; ids are paths below it. If it is a home's,
+            a scenario in it may be like one that is shipped.
+
+    Raises:
+        ScenarioError: One line per wrong key, each ``scenarios/smoke/x.toml: key: what is wrong``.
+    """
+    name = f"{root.name}/{path.relative_to(root).as_posix()}"
+    scenario_id = path.relative_to(root).with_suffix("").as_posix()
+    if not _ID.fullmatch(scenario_id):
+        raise ScenarioError(f"{name}: expected lower-case words joined by hyphens as file name")
+    content = _completed(_parse(path, name), root, name)
+    try:
+        return Scenario.model_validate({**content, "id": scenario_id})
+    except ValidationError as error:
+        lines = explain(Scenario, error)
+        raise ScenarioError("\n".join(f"{name}: {line}" for line in lines)) from None
+
+
+def survey(root: Path) -> Survey:
+    """Read every file below a folder, good or bad; below a home's also what is shipped.
+
+    Raises:
+        ScenarioError: The folder does not exist, or has a link that leads nowhere.
+    """
+    scenarios, problems = [], []
+    for places in files_by_id(root).values():
+        try:
+            scenarios.append(_loaded(places))
+        except ScenarioError as error:
+            problems.extend(str(error).splitlines())
+    return Survey(tuple(scenarios), tuple(dict.fromkeys(problems)))
+
+
+def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
+    """Read the scenarios that are named; files nobody named are not opened.
+
+    Args:
+        root: As for ``load_scenario``; below a home's also what is shipped is found.
+        patterns: Ids (``smoke/padded-graph-rows``) or groups (``smoke``); none means all.
+
+    Returns:
+        Each scenario once, in the order in which patterns first named it.
+
+    Raises:
+        ScenarioError: A pattern names nothing, a named file is wrong, or a home has a scenario that
+            is called as one that is shipped.
+    """
+    paths = files_by_id(root)
+    chosen: dict[str, list[_Place]] = {}
+    problems = []
+    for pattern in patterns or sorted(_groups(paths)):
+        matching = {
+            scenario_id: places
+            for scenario_id, places in paths.items()
+            if scenario_id == pattern or scenario_id.startswith(f"{pattern.rstrip('/')}/")
+        }
+        if not matching:
+            known = [*sorted(_groups(paths)), *paths]
+            problems.append(f"{quoted(pattern)} names no scenario; {closest(pattern, known)}")
+        chosen |= matching
+    if problems:
+        raise ScenarioError("\n".join(problems))
+    return [_loaded(places) for places in chosen.values()]
+
+
+def files_by_id(root: Path) -> dict[str, list[_Place]]:
+    """Find where each scenario lies, good or bad: more than one place is a name that is taken.
+
+    Args:
+        root: As for ``find``.
+
+    Raises:
+        ScenarioError: As for ``scenario_files``.
+    """
+    found: dict[str, list[_Place]] = {}
+    for folder in layers(root):
+        for path in scenario_files(folder):
+            scenario_id = path.relative_to(folder).with_suffix("").as_posix()
+            found.setdefault(scenario_id, []).append(_Place(path, folder))
+    return found
+
+
+def _loaded(places: Sequence[_Place]) -> Scenario:
+    if len(places) > 1:
+        shipped, own = (place.path for place in places)
+        raise ScenarioError(f"{own}: expected an id that is not taken; {shipped} has it: rename")
+    return load_scenario(*places[0])
+
+
+def _groups(ids: Iterable[str]) -> set[str]:
+    return {scenario_id.partition("/")[0] for scenario_id in ids}
+
+
+def _parse(path: Path, name: str) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{name}: expected UTF-8 text, found other bytes: {error}") from None
+    except OSError as error:
+        raise ScenarioError(f"{name}: cannot be read: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{name}: not TOML: {error}") from None
+    if "id" in content:
+        raise ScenarioError(f"{name}: id: unknown key; a scenario's id is its path")
+    return content
+
+
+def _completed(content: dict[str, Any], root: Path, name: str) -> dict[str, Any]:
+    """Give a scenario that is ``like`` another what it does not say itself.
+
+    What is expected is taken from one file alone: what another engine keeps it may keep or not.
+    """
+    if "like" not in content:
+        return content
+    like = content["like"]
+    places = [place for place in layers(root) if (place / f"{like}.toml").is_file()]
+    if not isinstance(like, str) or not _ID.fullmatch(like) or not places:
+        raise ScenarioError(f"{name}: like: expected the id of a scenario, found {quoted(like)}")
+    path = places[0] / f"{like}.toml"
+    model = _parse(path, f"{root.name}/{like}.toml")
+    if "like" in model:
+        raise ScenarioError(
+            f"{name}: like: expected a scenario that says everything itself, found {quoted(like)}"
+        )
+    load_scenario(path, places[0])  # what is wrong there is reported for that file
+    own = {key: value for key, value in content.items() if key != "like"}
+    if "expect" in own:
+        model.pop("expect", None)
+    return _merged(model, own)
+
+
+def _merged(model: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """One table laid over another, tables within them likewise; a list is taken whole."""
+    merged = {**model, **own}
+    for key in model.keys() & own.keys():
+        if isinstance(model[key], dict) and isinstance(own[key], dict):
+            merged[key] = _merged(model[key], own[key])
+    return merged

@@ -1,0 +1,268 @@
+"""The pattern language: which requests come, how long they are, and when they come and go.
+
+A workload is a row of waves; ``expansion`` makes the requests of them from a seed.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hybridwatch.scenarios.lengths import Length, Priority, Row, SharedTokens, for_each
+from hybridwatch.scenarios.part import (
+    Concurrency,
+    Contradiction,
+    Count,
+    Part,
+    Seed,
+    Tokens,
+    refuse,
+)
+
+Arrival = Literal["together", "queue", "poisson", "steps"]
+MAX_RANKS: Final = 8
+MAX_STEPS: Final = 100_000
+LONGEST_IDLE_S: Final = 5
+"""Nothing in an engine waits so long for its next request; a trial has seconds."""
+
+Step = Annotated[int, Field(ge=0, le=MAX_STEPS)]
+"""An engine step by its number, counted from the begin of a wave."""
+
+
+class Abort(Part):
+    """A client that goes away.
+
+    Attributes:
+        request: Number of its request in the wave, from 0.
+        step: Engine step before which it goes; a request that is answered by then stays answered.
+    """
+
+    request: Annotated[int, Field(ge=0, le=1_000_000)]
+    step: Step
+
+
+class Wave(Part):
+    """Requests that belong together; the next wave starts when the engine has no more of them.
+
+    Attributes:
+        requests: How many.
+        repeat: Times that the wave is made, each time with other texts.
+        arrival: ``together``: all reach the scheduler in one engine step. ``queue``: at most
+            ``max_concurrency`` are in flight, the next follows when one ends. ``poisson``: ``rate``
+            arrive each second on average, whatever becomes of those before. ``steps``: each before
+            an engine step that ``at_step`` names.
+        max_concurrency: Of a queue, and of nothing else.
+        rate: Of poisson arrivals, and of nothing else.
+        at_step: Of arrival by steps: for each request the step before which it comes. An engine
+            that has run out of requests earlier gets the next one at once.
+        aborts: Clients that go away before they are answered.
+        overlap_after_steps: Steps after which the wave comes on top of the one before it, which
+            still runs; None to wait until that has ended.
+        idle_s: Seconds without a request before the wave.
+        token_budget: Most tokens of an engine step while the wave runs; None for the engine's own.
+        input_tokens: Length of each prompt, its shared prefix included.
+        output_tokens: Length of each answer; the end-of-text token is ignored.
+        early_finish: Share of the requests that end early: after 1 to all of the tokens drawn,
+            each as likely.
+        shared_prefix_tokens: Length of the text with which requests start that share one.
+        prefixes: How many such texts, taken in turn. Prefix number k of a workload is the same
+            text in every wave, so that a wave can hit what an earlier one left in the cache.
+        first_prefix: Number of the first prefix taken, to share another wave's or to avoid them.
+        text: ``random`` letters, or ``recall``: a few keys with values, words, and at the end of
+            the prompt the question for one value. With a shared prefix the values are in that.
+        temperature: Of sampled answers; 0 takes the likeliest token each time.
+        sampling_seed: Of sampled answers; request k draws from this seed + k.
+        n: Answers to each request, each sampled.
+        priority: Lower numbers go first in an engine that schedules by priority.
+        continues: Each request goes on from one of the wave before: its prompt and its answer, and
+            then ``input_tokens`` of new text. The next turn of a conversation.
+        again: The requests of the wave before once more, word for word and seed for seed.
+        rank: Data-parallel rank that gets the requests while the others idle; else the engine's
+            load balancer chooses.
+    """
+
+    requests: Count
+    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    arrival: Arrival = "together"
+    max_concurrency: Concurrency | None = None
+    rate: Annotated[float, Field(ge=0.001, le=10_000)] | None = None
+    at_step: tuple[Step, ...] = Field(default=(), strict=False)
+    aborts: tuple[Abort, ...] = Field(default=(), strict=False)
+    overlap_after_steps: Step | None = None
+    idle_s: Annotated[float, Field(ge=0, le=LONGEST_IDLE_S)] = 0.0
+    token_budget: Tokens | None = None
+    input_tokens: Length
+    output_tokens: Length
+    early_finish: Annotated[float, Field(ge=0, le=1)] = 0.0
+    shared_prefix_tokens: SharedTokens = 0
+    prefixes: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    first_prefix: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    text: Literal["random", "recall"] = "random"
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    sampling_seed: Seed | None = None
+    n: Annotated[int, Field(ge=1, le=16)] = 1
+    priority: Priority = 0
+    continues: bool = False
+    again: bool = False
+    rank: Annotated[int, Field(ge=0, le=MAX_RANKS - 1)] | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        refuse(
+            *_contradictions_of_arrival(self),
+            *_contradictions_of_rows(self),
+            *_contradictions_of_steps(self),
+            *_contradictions_of_aborts(self),
+            *_contradictions_of_prefix(self),
+            *_contradictions_of_sampling(self),
+        )
+        return self
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether requests come or go at engine steps, so that the engine must be held."""
+        by_step = self.arrival == "steps" or bool(self.aborts)
+        return by_step or self.overlap_after_steps is not None
+
+    @property
+    def can_be_continued(self) -> bool:
+        """Whether each request has one answer that is the same every time."""
+        return not self.aborts and not self.temperature
+
+    def prefix_of(self, request: int) -> int:
+        """Tokens of the shared prefix of a request."""
+        return for_each(self.shared_prefix_tokens, request)
+
+    def priority_of(self, request: int) -> int:
+        """Priority of a request."""
+        return for_each(self.priority, request)
+
+    @property
+    def longest_prefix(self) -> int:
+        """Tokens of the longest shared prefix."""
+        shared = self.shared_prefix_tokens
+        return shared if isinstance(shared, int) else max(shared)
+
+    @property
+    def longest_request(self) -> int:
+        """Most tokens of a prompt and its answer together."""
+        lengths = self.input_tokens, self.output_tokens
+        rowed = any(isinstance(length, Row) for length in lengths)
+        numbers = range(self.requests if rowed else 1)
+        return max(sum(length.bounds(number)[1] for length in lengths) for number in numbers)
+
+
+def _contradictions_of_arrival(wave: Wave) -> Iterator[Contradiction]:
+    for key, value, owner in (
+        ("max_concurrency", wave.max_concurrency, "queue"),
+        ("rate", wave.rate, "poisson"),
+    ):
+        if wave.arrival == owner and value is None:
+            yield key, f'missing; arrival "{owner}" needs it'
+        if wave.arrival != owner and value is not None:
+            found = f'found {value:g} with arrival "{wave.arrival}"'
+            yield key, f'expected only with arrival "{owner}", {found}'
+    if wave.requests < (wave.max_concurrency or 0):
+        least = f"max_concurrency ({wave.max_concurrency})"
+        yield "requests", f"expected at least {least}, found {wave.requests}"
+
+
+def _contradictions_of_rows(wave: Wave) -> Iterator[Contradiction]:
+    """A list must have one entry for each request."""
+    rows = {
+        "at_step": wave.at_step or None,
+        "input_tokens": getattr(wave.input_tokens, "each", None),
+        "output_tokens": getattr(wave.output_tokens, "each", None),
+        "shared_prefix_tokens": wave.shared_prefix_tokens,
+        "priority": wave.priority,
+    }
+    for key, row in rows.items():
+        if isinstance(row, tuple) and len(row) != wave.requests:
+            wanted = f"one entry for each of {wave.requests} requests"
+            yield key, f"expected {wanted}, found {len(row)}"
+
+
+def _contradictions_of_steps(wave: Wave) -> Iterator[Contradiction]:
+    if wave.arrival == "steps" and not wave.at_step:
+        yield "at_step", 'missing; arrival "steps" needs it'
+    if wave.arrival != "steps" and wave.at_step:
+        found = f'found it with arrival "{wave.arrival}"'
+        yield "at_step", f'expected only with arrival "steps", {found}'
+    if wave.arrival in {"queue", "poisson"}:
+        wanted = 'expected only with arrival "together" or "steps"'
+        found = f'found it with arrival "{wave.arrival}"'
+        for key in ("aborts", "overlap_after_steps"):
+            if getattr(wave, key) not in {(), None}:
+                yield key, f"{wanted}, {found}"
+    if wave.overlap_after_steps is not None:
+        yield from _contradictions_of_overlap(wave)
+
+
+def _contradictions_of_aborts(wave: Wave) -> Iterator[Contradiction]:
+    numbers = [abort.request for abort in wave.aborts]
+    if len(set(numbers)) < len(numbers):
+        yield "aborts", f"expected each request once, found {numbers}"
+    for at, abort in enumerate(wave.aborts):
+        if abort.request >= wave.requests:
+            most = f"less than requests ({wave.requests})"
+            yield f"aborts[{at}].request", f"expected {most}, found {abort.request}"
+        elif abort.request < len(wave.at_step) and abort.step < wave.at_step[abort.request]:
+            least = f"at least its at_step ({wave.at_step[abort.request]})"
+            yield f"aborts[{at}].step", f"expected {least}, found {abort.step}"
+
+
+def _contradictions_of_overlap(wave: Wave) -> Iterator[Contradiction]:
+    whole = {
+        "repeat": (wave.repeat, 1),
+        "idle_s": (wave.idle_s, 0),
+        "token_budget": (wave.token_budget, None),
+        "continues": (wave.continues, False),
+        "again": (wave.again, False),
+    }
+    for key, (value, default) in whole.items():
+        if value != default:
+            yield key, "expected none in a wave that overlaps the one before"
+
+
+def _contradictions_of_sampling(wave: Wave) -> Iterator[Contradiction]:
+    if wave.temperature and wave.sampling_seed is None:
+        yield "sampling_seed", "missing; answers with a temperature need it to be given twice"
+    for key, value, default in (("sampling_seed", wave.sampling_seed, None), ("n", wave.n, 1)):
+        if not wave.temperature and value != default:
+            yield key, f"expected only with a temperature above 0, found {value}"
+    if wave.n > 1 and wave.aborts:
+        yield "n", f"expected 1 in a wave with aborts, found {wave.n}"
+
+
+def _contradictions_of_prefix(wave: Wave) -> Iterator[Contradiction]:
+    if wave.continues and wave.longest_prefix:
+        yield "shared_prefix_tokens", "expected none in a wave that continues the one before"
+    if wave.continues and wave.repeat > 1:
+        yield "repeat", f"expected 1 in a wave that continues the one before, found {wave.repeat}"
+    if wave.continues and wave.again:
+        yield "again", "expected false in a wave that continues the one before, found true"
+    yield from _contradictions_of_shares(wave)
+    for key, value, default in (
+        ("prefixes", wave.prefixes, 1),
+        ("first_prefix", wave.first_prefix, 0),
+    ):
+        if not wave.longest_prefix and value != default:
+            yield key, f"expected only with shared_prefix_tokens, found {value}"
+
+
+def _contradictions_of_shares(wave: Wave) -> Iterator[Contradiction]:
+    """A prompt has more than its prefix."""
+    row = wave.shared_prefix_tokens
+    if isinstance(row, tuple) and wave.text == "recall":
+        yield "shared_prefix_tokens", 'expected one number with text "recall", found a list'
+    rows = [row, getattr(wave.input_tokens, "each", 0)]
+    if any(isinstance(one, tuple) and len(one) != wave.requests for one in rows):
+        return  # said already
+    rowed = any(isinstance(one, tuple) for one in rows)
+    for number in range(wave.requests if rowed else 1):
+        shared, shortest = wave.prefix_of(number), wave.input_tokens.bounds(number)[0]
+        if shortest <= shared:
+            where = f" of request {number}" if rowed else ""
+            most = f"more than shared_prefix_tokens ({shared}){where}"
+            yield "input_tokens", f"expected {most}, found {shortest}"
+            return
